@@ -1,0 +1,98 @@
+"""The public functions that need no proxy: compress and repair lists of messages."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import invariants, pipeline
+from ctx_hooks.budget import Budget
+from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, budget_tokens_of
+from ctx_hooks.wire import CODECS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_hooks.conversation import Format
+    from ctx_hooks.invariants import Repair
+    from ctx_hooks.pipeline import StepReport
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionResult:
+    """What `compress` returns.
+
+    `messages` are in the format they came in, new objects throughout. Token figures count the whole request: messages,
+    system and tools. `fits` says whether the budget was met; when it is False, `reason` says why and `tokens_after` is
+    the smallest size that could be reached.
+    """
+
+    messages: list[Any]
+    tokens_before: int
+    tokens_after: int
+    fits: bool
+    changed: bool
+    steps: tuple[StepReport, ...]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """What `repair` returns: messages as new objects, and what was done to them, in order."""
+
+    messages: list[Any]
+    changed: bool
+    repairs: tuple[Repair, ...]
+
+
+def compress(
+    messages: Sequence[Any],
+    *,
+    format: Format,  # noqa: A002 - the field's own word for it
+    budget_tokens: int | None = None,
+    window_tokens: int | None = None,
+    model: str | None = None,
+    tools: Any = None,
+    system: Any = None,
+    policy: Policy | None = None,
+) -> CompressionResult:
+    """Compress a conversation to a token budget, keeping the provider's rules and what the next step needs.
+
+    `messages` is the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items. `system`
+    and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
+    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. `model` chooses the vocabulary that
+    counts; None counts in o200k_base.
+
+    Raises MalformedConversationError when `messages` is not a list of mappings or is nested deeper than 100 levels.
+    """
+    policy = policy or DEFAULT_POLICY
+    codec = CODECS[format]
+    conversation = codec.read(messages, system=system, tools=tools)
+    window = window_tokens or policy.window_tokens or DEFAULT_WINDOW_TOKENS
+    goal = budget_tokens if budget_tokens is not None else budget_tokens_of(window, policy)
+    budget = Budget(goal, max(window, goal), Counter(vocabulary_of(model)), policy)
+    outcome = pipeline.compress(conversation, budget)
+    written = deepcopy(codec.write(outcome.conversation))
+    return CompressionResult(
+        messages=written,
+        tokens_before=outcome.tokens_before,
+        tokens_after=outcome.tokens_after,
+        fits=outcome.fits,
+        changed=outcome.conversation is not conversation,
+        steps=outcome.steps,
+        reason=outcome.reason,
+    )
+
+
+def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa: A002 - the field's own word for it
+    """Repair what providers refuse: misplaced, orphaned, doubled and missing tool results, and empty content.
+
+    Raises MalformedConversationError as `compress` does.
+    """
+    codec = CODECS[format]
+    conversation, repairs = invariants.repair(codec.read(messages))
+    return RepairResult(deepcopy(codec.write(conversation)), bool(repairs), repairs)

@@ -1,0 +1,66 @@
+"""What was decided for one attempt at a request: frozen values that hooks, headers, logs and tests read alike.
+
+`changes` are the request's fields that differ from what came: the messages, and `max_tokens` where it was lowered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.pipeline import StepReport
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures behind a decision, in tokens of the provider as far as they are known here."""
+
+    tokens_before: int
+    tokens_after: int
+    budget_tokens: int
+    window_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """The request goes on as it came."""
+
+    reason: str
+    figures: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """The request was fitted before it was sent."""
+
+    changes: Mapping[str, Any] = field(repr=False)
+    figures: Figures
+    steps: tuple[StepReport, ...]
+    repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """The request was compressed harder after the provider had refused it; `rung` counts from 1."""
+
+    changes: Mapping[str, Any] = field(repr=False)
+    figures: Figures
+    steps: tuple[StepReport, ...]
+    rung: int
+    repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """Nothing more could be taken away: the request goes on as small as it got, and the provider has the last word."""
+
+    changes: Mapping[str, Any] = field(repr=False)
+    figures: Figures
+    reason: str
+    steps: tuple[StepReport, ...] = ()
+
+
+Decision: TypeAlias = Untouched | Compressed | Rescued | GaveUp

@@ -1,0 +1,91 @@
+"""Every LiteLLM hook, on one leaf class: read, delegate, write back.
+
+LiteLLM runs a pre-call hook only where the instance's own class defines it, so nothing here is inherited.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import litellm
+from litellm.integrations.custom_logger import CustomLogger
+
+from ctx_hooks import destination, litellm_compat
+from ctx_hooks.decision import Decision, Untouched
+from ctx_hooks.engine import Engine
+from ctx_hooks.overflow.recognise import recognise_overflow
+from ctx_hooks.overflow.report import CODE, readable_error
+from ctx_hooks.policy.resolve import load_settings
+from ctx_hooks.request import format_of, request_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here
+    """The callback of `litellm_settings.callbacks: ["ctx_hooks.proxy_handler_instance"]`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
+        self.engine = Engine()
+
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
+    ) -> dict[str, Any]:
+        """Arrange the rescue with the Router; fit the request here only where the Router would refuse it itself."""
+        del user_api_key_dict, cache
+        request = request_of(call_type, data)
+        if request is None:
+            return data
+        group = destination.of_group(data, self.settings)
+        if not group.policy.enabled:
+            return data
+        arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
+        if not litellm_compat.checks_before_deployment():
+            return arranged
+        return _changed(arranged, await self.engine.decide(request, group))
+
+    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
+        """Fit each attempt to the deployment that the Router chose; on a retry of ours compress harder."""
+        sent = dict(kwargs)
+        rung = litellm_compat.take_rung(sent)
+        request = request_of(call_type, sent)
+        if request is None:
+            return sent
+        return _changed(
+            sent, await self.engine.decide(request, destination.of_attempt(sent, self.settings, rung))
+        )
+
+    async def async_post_call_failure_deployment_hook(
+        self,
+        request_data: Mapping[str, Any],
+        exception: Exception,
+        call_type: Any,
+        fallback_depth: int | None = None,
+    ) -> None:
+        """Note what the provider said of an attempt, for the next one."""
+        del call_type, fallback_depth
+        overflow = recognise_overflow(exception)
+        if overflow is not None:
+            self.engine.attempts.failed(litellm_compat.call_id_of(request_data), overflow)
+
+    async def async_post_call_failure_hook(
+        self,
+        request_data: dict[str, Any],
+        original_exception: Exception,
+        user_api_key_dict: Any,
+        traceback_str: str | None = None,
+    ) -> None:
+        """Word the final error of an overflow that nothing could cure."""
+        del user_api_key_dict, traceback_str
+        if not isinstance(original_exception, litellm.ContextWindowExceededError):
+            return
+        attempt = self.engine.attempts.last(litellm_compat.call_id_of(request_data))
+        policy = destination.of_group(request_data, self.settings).policy
+        text = readable_error(format_of(request_data), attempt, policy.language)
+        litellm_compat.set_error(original_exception, text, CODE)
+
+
+def _changed(fields: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}

@@ -1,0 +1,200 @@
+"""Every call is answered, and every answer has its call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation import Conversation, Message, Part, ToolCall, ToolResult
+from ctx_hooks.invariants.rule import Repair, Violation
+from ctx_hooks.wire import CODECS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MISSING_RESULT = "[No result was recorded for this call.]"
+"""The text of the result that is added for a call that has none."""
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Calls and results found together, by (message index, part index)."""
+
+    answer: dict[tuple[int, int], tuple[int, int]]
+    unanswered: list[tuple[int, int]]
+    orphans: list[tuple[int, int]]
+    doubles: list[tuple[int, int]]
+
+
+class CallsAnswered:
+    """A call's results stand where the format wants them, one per call.
+
+    OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
+    'tool_call_id'." and "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+    Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found
+    in `tool_result` blocks", "each tool_use must have a single result".
+    Responses: "No tool output found for function call", "No tool call found for function call output with call_id".
+
+    Ids may repeat across turns (agent logs do that): a result belongs to the nearest unanswered call before it.
+    """
+
+    name = "calls_answered"
+
+    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
+        """Return calls without result, results without call, second results, and results in the wrong place."""
+        return tuple(
+            Violation(self.name, r.message_index, r.what) for r in self._repairs(conversation, continues)
+        )
+
+    def repair(
+        self, conversation: Conversation, *, continues: bool
+    ) -> tuple[Conversation, tuple[Repair, ...]]:
+        """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one."""
+        repairs = tuple(self._repairs(conversation, continues))
+        if not repairs:
+            return conversation, ()
+        pairs = _pair(conversation.messages)
+        layout = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[
+            conversation.format
+        ]
+        return conversation.with_messages(tuple(layout(conversation, pairs, continues))), repairs
+
+    def may_cut(self, conversation: Conversation, index: int) -> bool:
+        """Return whether `index` starts an exchange."""
+        return any(exchange.start == index for exchange in conversation.exchanges)
+
+    def _repairs(self, conversation: Conversation, continues: bool) -> Iterator[Repair]:  # noqa: FBT001 - as given
+        messages = conversation.messages
+        pairs = _pair(messages)
+        for i, k in pairs.unanswered:
+            call = messages[i].parts[k]
+            yield Repair(self.name, i, "added", f"call {getattr(call, 'id', '')!r} has no result")
+        for i, k in () if continues else pairs.orphans:
+            yield Repair(self.name, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
+        for i, k in pairs.doubles:
+            yield Repair(
+                self.name, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}"
+            )
+        for call_at, (i, k) in pairs.answer.items():
+            if not _in_place(conversation, call_at, (i, k)):
+                yield Repair(
+                    self.name, i, "moved", f"result {_call_id(messages[i].parts[k])!r} is not behind its call"
+                )
+
+
+def _call_id(part: Part) -> str:
+    return part.call_id if isinstance(part, ToolResult) else ""
+
+
+def _pair(messages: tuple[Message, ...]) -> _Pairs:
+    pairs = _Pairs({}, [], [], [])
+    open_calls: dict[str, list[tuple[int, int]]] = {}
+    answered: set[str] = set()
+    for i, message in enumerate(messages):
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                open_calls.setdefault(part.id, []).append((i, k))
+            elif isinstance(part, ToolResult):
+                waiting = open_calls.get(part.call_id)
+                if waiting:
+                    # Two calls of one message are answered in order, of two messages the nearer one first.
+                    nearest = waiting[-1][0]
+                    call = next(c for c in waiting if c[0] == nearest)
+                    waiting.remove(call)
+                    pairs.answer[call] = (i, k)
+                    answered.add(part.call_id)
+                else:
+                    (pairs.doubles if part.call_id in answered else pairs.orphans).append((i, k))
+    waiting_now = {c: part_id for part_id, calls in open_calls.items() for c in calls}
+    for result in list(pairs.orphans):
+        # A result that came before its call is misplaced, not an orphan.
+        call_id = _call_id(messages[result[0]].parts[result[1]])
+        late = next((c for c in sorted(waiting_now) if waiting_now[c] == call_id and c > result), None)
+        if late is not None:
+            del waiting_now[late]
+            pairs.orphans.remove(result)
+            pairs.answer[late] = result
+    pairs.unanswered = sorted(waiting_now)
+    return pairs
+
+
+def _in_place(conversation: Conversation, call: tuple[int, int], result: tuple[int, int]) -> bool:
+    """Whether a result stands where its format wants it."""
+    messages = conversation.messages
+    if result[0] <= call[0]:
+        return False
+    between = messages[call[0] + 1 : result[0]]
+    if conversation.format == "openai-responses":
+        return True
+    if conversation.format == "openai-chat":
+        return all(m.results for m in between)
+    # The server merges neighbours of one role, and Claude Code puts system messages in between.
+    behind = messages[result[0]].parts[: result[1]]
+    return all(m.role in {"assistant", "system"} for m in between) and all(
+        isinstance(p, ToolResult) for p in behind
+    )
+
+
+def _added(conversation: Conversation, call: Part) -> Message:
+    call_id = call.id if isinstance(call, ToolCall) else ""
+    return CODECS[conversation.format].tool_result(call_id, MISSING_RESULT, is_error=True)
+
+
+def _chat(conversation: Conversation, pairs: _Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    del continues  # chat requests hold their whole history
+    for i, message in enumerate(conversation.messages):
+        if message.results:
+            continue
+        yield message
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                answer = pairs.answer.get((i, k))
+                yield conversation.messages[answer[0]] if answer else _added(conversation, part)
+
+
+def _responses(conversation: Conversation, pairs: _Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    gone = {i for i, _ in (*pairs.doubles, *(() if continues else pairs.orphans))}
+    early = {result[0] for call, result in pairs.answer.items() if result[0] < call[0]}
+    missing = {i for i, _ in pairs.unanswered}
+    waiting: list[Message] = []
+    for i, message in enumerate(conversation.messages):
+        if not message.calls:
+            # A run of parallel calls stays together; what it lacks comes behind it.
+            yield from waiting
+            waiting = []
+        if i not in gone and i not in early:
+            yield message
+        if i in missing:
+            waiting.append(_added(conversation, message.parts[0]))
+        elif (i, 0) in pairs.answer and pairs.answer[i, 0][0] in early:
+            waiting.append(conversation.messages[pairs.answer[i, 0][0]])
+    yield from waiting
+
+
+def _anthropic(conversation: Conversation, pairs: _Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    del continues  # messages requests hold their whole history
+    waiting: list[ToolResult] = []
+    for i, message in enumerate(conversation.messages):
+        rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
+        if waiting and message.role == "user":
+            yield message.with_parts((*waiting, *rest))
+            waiting = []
+        elif waiting and message.role not in {"assistant", "system"}:
+            yield _carrier(waiting)
+            waiting = []
+            yield message
+        elif rest or not message.parts:
+            yield message.with_parts(rest)
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                answer = pairs.answer.get((i, k))
+                found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
+                waiting.append(
+                    found if isinstance(found, ToolResult) else _added(conversation, part).results[0]
+                )
+    if waiting:
+        yield _carrier(waiting)
+
+
+def _carrier(results: list[ToolResult]) -> Message:
+    return Message("user", tuple(results), raw={"role": "user", "content": []}, edited=True)

@@ -1,0 +1,167 @@
+"""The only file that knows LiteLLM's private names and versions.
+
+Everything here degrades: what a LiteLLM version does not have is answered with None, an empty list or LiteLLM's own
+behaviour, never with an exception.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RUNG_KEY = "ctx_hooks_rung"
+"""Marks a retry of ours. The Router merges it into the attempt's arguments; the deployment hook takes it out again."""
+MOST_FALLBACKS = 5
+"""The Router stops after this many fallbacks (its `max_fallbacks`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What the Router knows of one deployment: its provider's model, and the operator's `model_info`."""
+
+    model: str
+    model_info: Mapping[str, Any]
+
+
+def proxy_router() -> Any:
+    """Return the proxy's Router, None outside a proxy."""
+    module = sys.modules.get("litellm.proxy.proxy_server")
+    return getattr(module, "llm_router", None)
+
+
+def deployments(group: str) -> tuple[Deployment, ...]:
+    """Return the deployments of a model group, none outside a proxy or for a group it does not know."""
+    router = proxy_router()
+    listed = router.get_model_list(model_name=group) if router is not None else None
+    return tuple(
+        Deployment(str((d.get("litellm_params") or {}).get("model") or ""), d.get("model_info") or {})
+        for d in listed or ()
+    )
+
+
+def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider."""
+    for name in ("litellm_metadata", "metadata"):
+        found = fields.get(name)
+        if isinstance(found, Mapping) and found:
+            return found
+    return {}
+
+
+def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
+    """Return the deployment that the Router chose for an attempt."""
+    info = kwargs.get("model_info") or metadata_of(kwargs).get("model_info") or {}
+    return Deployment(str(kwargs.get("model") or ""), info if isinstance(info, Mapping) else {})
+
+
+def group_of(kwargs: Mapping[str, Any]) -> str:
+    """Return the model group of an attempt, the model's name where there is no Router."""
+    return str(metadata_of(kwargs).get("model_group") or kwargs.get("model") or "")
+
+
+def call_id_of(fields: Mapping[str, Any]) -> str:
+    """Return LiteLLM's id of the request, the same through all its attempts."""
+    return str(fields.get("litellm_call_id") or "")
+
+
+def known_window_tokens(deployment: Deployment) -> int | None:
+    """Return the input window that LiteLLM's model map has for the deployment's base model or model."""
+    import litellm  # noqa: PLC0415 - loaded by the proxy long before; the library's pure part does without it
+
+    for name in (deployment.model_info.get("base_model"), deployment.model):
+        known = litellm.model_cost.get(name) if isinstance(name, str) else None
+        if known is None and isinstance(name, str):
+            known = litellm.model_cost.get(name.split("/", 1)[-1])
+        window = (known or {}).get("max_input_tokens") or (known or {}).get("max_tokens")
+        if isinstance(window, int) and window > 0:
+            return window
+    return None
+
+
+def checks_before_deployment() -> bool:
+    """Whether the Router refuses too large requests itself (`enable_pre_call_checks`), before any deployment hook."""
+    return bool(getattr(proxy_router(), "enable_pre_call_checks", False))
+
+
+def arrange_rescue(data: Mapping[str, Any], rungs: int) -> dict[str, Any]:
+    """Return the request's data with `rungs` retries on its own model group in front of its context-window fallbacks.
+
+    What the operator and the caller configured stays in force behind them: the operator's context-window fallbacks (or,
+    as LiteLLM does where there are none, the general ones), a caller's list of fallbacks, and `disable_fallbacks`, which
+    then allows our retries on the same model and nothing else.
+    """
+    group = data.get("model")
+    if not isinstance(group, str) or rungs <= 0 or _tries_in_order(group):
+        return dict(data)
+    router = proxy_router()
+    own = _list(data.get("context_window_fallbacks"), getattr(router, "context_window_fallbacks", None))
+    general = _list(data.get("fallbacks"), getattr(router, "fallbacks", None))
+    ours = [{"model": group, RUNG_KEY: {"group": group, "number": n}} for n in range(1, rungs + 1)]
+    arranged = dict(data)
+    if data.get("disable_fallbacks") is True:
+        arranged.update(disable_fallbacks=False, fallbacks=[], content_policy_fallbacks=[])
+        after: list[Any] = []
+        own = []
+    elif _is_plain_list(data.get("fallbacks")):
+        # A caller's plain list would be used for every error before ours: in standard form it holds for all others.
+        after = list(data["fallbacks"])
+        arranged["fallbacks"] = [{group: after}]
+    else:
+        after = _chain(own, group) if own else _chain(general, group)
+    most = int(getattr(router, "max_fallbacks", None) or MOST_FALLBACKS)
+    chain = [*ours[: max(0, most - min(len(after), most - 1))], *after]
+    arranged["context_window_fallbacks"] = [
+        {group: chain},
+        *(e for e in own if not (isinstance(e, Mapping) and group in e)),
+    ]
+    return arranged
+
+
+def take_rung(kwargs: dict[str, Any]) -> int:
+    """Take our mark out of an attempt's arguments and return its number; 0 when this is no retry of ours.
+
+    The Router keeps a mark through later fallbacks: on another group it says nothing.
+    """
+    mark = kwargs.pop(RUNG_KEY, None)
+    if not isinstance(mark, Mapping) or mark.get("group") != group_of(kwargs):
+        return 0
+    number = mark.get("number")
+    return number if isinstance(number, int) else 0
+
+
+def set_error(error: Exception, message: str, code: str) -> None:
+    """Give the error that the proxy is about to answer another text: every route reads it off the exception itself."""
+    error.message = message  # type: ignore[attr-defined]
+    error.code = code  # type: ignore[attr-defined]
+    error.status_code = 400  # type: ignore[attr-defined]
+    error.args = (message,)
+
+
+def _tries_in_order(group: str) -> bool:
+    """Whether the group has deployments of several orders: the Router then has a plan of its own for a failed attempt."""
+    orders = {d.model_info.get("order") for d in deployments(group)} - {None}
+    return len(orders) > 1
+
+
+def _list(*candidates: Any) -> list[Any]:
+    return next((list(c) for c in candidates if isinstance(c, (list, tuple)) and c), [])
+
+
+def _is_plain_list(fallbacks: Any) -> bool:
+    """Whether fallbacks have the caller's form: a list of names, or of entries with parameters of a call."""
+    if not isinstance(fallbacks, list) or not fallbacks:
+        return False
+    return all(
+        isinstance(e, str) or (isinstance(e, Mapping) and isinstance(e.get("model"), str)) for e in fallbacks
+    )
+
+
+def _chain(fallbacks: list[Any], group: str) -> list[Any]:
+    """Return the fallbacks of a group: its own entry, else the one for every group."""
+    for key in (group, group.split("/", 1)[-1], "*"):
+        for entry in fallbacks:
+            if isinstance(entry, Mapping) and isinstance(entry.get(key), (list, tuple)):
+                return list(entry[key])
+    return []

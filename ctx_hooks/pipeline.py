@@ -1,0 +1,91 @@
+"""Runs the steps until the goal is met, and says what each did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ctx_hooks.steps import (
+    Step,
+    json_layout,
+    live_results,
+    log_runs,
+    long_texts,
+    newest_loop,
+    older_reasoning,
+    oldest_turns,
+    oversized_results,
+    repeats,
+    terminal_noise,
+)
+
+if TYPE_CHECKING:
+    from ctx_hooks.budget import Budget
+    from ctx_hooks.conversation import Conversation
+
+STEPS: tuple[Step, ...] = (
+    terminal_noise.STEP,
+    json_layout.STEP,
+    repeats.STEP,
+    log_runs.STEP,
+    older_reasoning.STEP,
+    oversized_results.STEP,
+    live_results.STEP,
+    long_texts.STEP,
+    oldest_turns.STEP,
+    newest_loop.STEP,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What one step did: tokens saved, messages touched (edited, removed or added), and the reason for such a step."""
+
+    name: str
+    tokens_saved: int
+    items_touched: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A compressed conversation with its figures; `fits` says whether the goal was met, `reason` why it was not."""
+
+    conversation: Conversation
+    tokens_before: int
+    tokens_after: int
+    fits: bool
+    steps: tuple[StepReport, ...]
+    reason: str | None = None
+
+
+def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] = STEPS) -> Outcome:
+    """Run `steps` in order, stopping as soon as the goal is met.
+
+    A step that would make the conversation larger is passed over.
+    """
+    before = tokens = budget.counter.conversation(conversation)
+    reports: list[StepReport] = []
+    for step in steps:
+        if tokens <= budget.goal_tokens:
+            break
+        candidate = step.apply(conversation, budget)
+        if candidate is conversation:
+            continue
+        smaller = budget.counter.conversation(candidate)
+        if smaller >= tokens:
+            continue
+        reports.append(StepReport(step.name, tokens - smaller, _touched(conversation, candidate), step.why))
+        conversation, tokens = candidate, smaller
+    fits = tokens <= budget.goal_tokens
+    reason = (
+        None
+        if fits
+        else f"{tokens} tokens are protected or cannot be cut, the budget is {budget.goal_tokens}"
+    )
+    return Outcome(conversation, before, tokens, fits, tuple(reports), reason)
+
+
+def _touched(before: Conversation, after: Conversation) -> int:
+    old, new = {id(m) for m in before.messages}, {id(m) for m in after.messages}
+    return max(len(old - new), len(new - old))

@@ -1,0 +1,1 @@
+"""What the operator wants: the settings of the YAML, and which of them apply to a request."""

@@ -1,0 +1,75 @@
+"""The settings an operator can write, each with its unit, default and source."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Language = Literal["en", "zh"]
+Direction = Literal["head", "tail", "head_tail"]
+
+
+class Policy(BaseModel):
+    """How one model, team, key or request is treated."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = Field(True, description="Off: requests pass exactly as without the plugin.")
+    language: Language = Field("en", description="Language of notices, records and the readable error.")
+    repair: Literal["auto", "always", "off"] = Field(
+        "auto", description="Repair broken message pairing: when a request is compressed, always, or never."
+    )
+
+    window_tokens: int | None = Field(
+        None, ge=0, description="The model's window; overrides what LiteLLM knows. 0 is a value."
+    )
+    reserve_tokens: int = Field(16_384, ge=0, description="Tokens kept free for the answer (pi: 16,384).")
+    reserve_fraction: float = Field(
+        0.08,
+        ge=0,
+        lt=1,
+        description="The reserve of a window too small for `reserve_tokens` (pi, scaled form).",
+    )
+    keep_recent_fraction: float = Field(
+        0.45,
+        ge=0,
+        le=1,
+        description="Share of the budget that the newest exchanges keep whole while older ones shrink.",
+    )
+
+    tool_result_max_fraction: float = Field(
+        0.30,
+        gt=0,
+        le=1,
+        description="Largest tool result as a share of the window, at 4 characters a token (OpenClaw).",
+    )
+    tool_result_max_chars: int = Field(
+        400_000, ge=2_000, description="Largest tool result in characters (OpenClaw)."
+    )
+    tool_result_direction: Direction = Field(
+        "head_tail", description="Which end of an oversized tool result is kept."
+    )
+    text_max_chars: int = Field(
+        30_000, ge=1_000, description="Longest older text that is kept whole, in characters (nanobot)."
+    )
+    reasoning: Literal["newest_turn", "keep"] = Field(
+        "newest_turn", description="Whether older turns lose their reasoning when a request is compressed."
+    )
+
+    rescue_attempts: int = Field(
+        3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
+    )
+
+
+class Settings(BaseModel):
+    """What stands under `callback_settings.ctx_hooks`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    defaults: Policy = Field(
+        Policy(), description="The policy of every request, where nothing more specific is said."
+    )
+
+
+DEFAULT_POLICY = Policy()

@@ -1,0 +1,85 @@
+"""The deterministic record that stands for removed exchanges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks import arguments, notices
+from ctx_hooks.conversation import Message, is_request
+from ctx_hooks.steps.oversized_results import ERROR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ctx_hooks.budget import Budget
+
+RECORD_FRACTION = 0.06
+MOST_RECORD_TOKENS = 2_000
+SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
+LONGEST_ENTRY_CHARS = 300
+"""A longer request is no short one: its beginning is recorded."""
+CHARS_PER_TOKEN = 4
+
+
+def record_of(removed: Sequence[Message], budget: Budget) -> str:
+    """Return the record of the removed messages: a heading, then what was asked, touched, run, decided and broken.
+
+    Within each section the newest entries win the space; they are listed in their order.
+    """
+    language = budget.policy.language
+    titles = notices.RECORD_SECTIONS[language]
+    chars = min(MOST_RECORD_TOKENS, budget.goal_tokens * RECORD_FRACTION) * CHARS_PER_TOKEN
+    entries = {
+        "requests": _requests(removed),
+        "files": (p for m in removed for c in m.calls for p in arguments.paths(c.arguments)),
+        "commands": (p for m in removed for c in m.calls for p in arguments.commands(c.arguments)),
+        "decisions": _decisions(removed),
+        "errors": _errors(removed),
+    }
+    lines = [notices.record_heading(len(removed), language)]
+    for section, found in entries.items():
+        kept = _newest(found, int(chars * SHARES[section]))
+        if kept:
+            lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
+    return "\n".join(lines)
+
+
+def _newest(entries: Iterable[str], chars: int) -> list[str]:
+    """Return the newest distinct entries that fit into `chars`, in their order."""
+    kept: list[str] = []
+    for entry in dict.fromkeys(reversed(list(entries))):
+        chars -= len(entry) + 3
+        if chars < 0:
+            break
+        kept.append(entry)
+    return kept[::-1]
+
+
+def _requests(messages: Sequence[Message]) -> Iterator[str]:
+    for message in messages:
+        if is_request(message) and (text := _one_line(message.text)) and notices.MARK not in text:
+            yield text
+
+
+def _decisions(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what the assistant said, by its first line."""
+    for message in messages:
+        if message.role == "assistant" and (text := message.text.strip()):
+            yield _one_line(text.split("\n", 1)[0])
+
+
+def _errors(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield the first error line of each result that has one."""
+    for message in messages:
+        for result in message.results:
+            found = ERROR.search(result.text)
+            if found:
+                text = result.text
+                start = text.rfind("\n", 0, found.start()) + 1
+                end = text.find("\n", found.end())
+                yield _one_line(text[start : end if end >= 0 else len(text)])
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text[: 2 * LONGEST_ENTRY_CHARS].split())
+    return line if len(line) <= LONGEST_ENTRY_CHARS else line[: LONGEST_ENTRY_CHARS - 1] + notices.GAP

@@ -1,0 +1,70 @@
+"""How well texts fit a request: BM25 over stems, smoothed over neighbours.
+
+Nothing in here knows a language: words are cut to a common length instead of stemmed by rules, and scripts without
+spaces are read in pairs of characters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ctx_hooks.content_cache import ContentCache, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+STEM_CHARS = 5
+"""Words are compared by their first letters; five are what inflected forms share in most European languages."""
+K1 = 1.2
+B = 0.75
+"""Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3)."""
+NEIGHBOUR_WEIGHT = 0.35
+"""An answer often stands beside the turn that shares the request's words: neighbours lend this much of their score."""
+CACHED_CHARS = 32_000_000
+
+_WORD = re.compile(
+    r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+_terms: ContentCache[Counter[str]] = ContentCache(CACHED_CHARS)
+
+
+def terms(text: str) -> Mapping[str, int]:
+    """Return how often each stem stands in `text`; remembered by content."""
+    return _terms.get(digest(text), lambda: _read(text), weight=len(text) + 1)
+
+
+def rank(query: Mapping[str, int], documents: Sequence[Mapping[str, int]]) -> list[float]:
+    """Return one score a document, in order; 0 for a document that neither holds a query term nor stands beside one."""
+    if not documents:
+        return []
+    lengths = [sum(d.values()) for d in documents]
+    average = max(1.0, sum(lengths) / len(lengths))
+    total = len(documents)
+    scores = [0.0] * total
+    for term in query:
+        holding = [(i, d[term]) for i, d in enumerate(documents) if term in d]
+        if not holding:
+            continue
+        weight = math.log(1 + (total - len(holding) + 0.5) / (len(holding) + 0.5))
+        for i, frequency in holding:
+            norm = K1 * (1 - B + B * lengths[i] / average)
+            scores[i] += weight * frequency * (K1 + 1) / (frequency + norm)
+    return [
+        score + NEIGHBOUR_WEIGHT * max(scores[i - 1] if i else 0.0, scores[i + 1] if i + 1 < total else 0.0)
+        for i, score in enumerate(scores)
+    ]
+
+
+def _read(text: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for word in _WORD.findall(text.lower()):
+        if _UNSPACED.match(word):
+            found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+        else:
+            found[word[:STEM_CHARS]] += 1
+    return found

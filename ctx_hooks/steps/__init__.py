@@ -1,0 +1,37 @@
+"""The compression steps, one file each: pure functions `(Conversation, Budget) -> Conversation`.
+
+| step | costs | what it does | reach for it when |
+|---|---|---|---|
+| terminal_noise | nothing | drops terminal escapes, overwritten progress lines, trailing blanks | outputs of a terminal |
+| json_layout | nothing | writes indented JSON results compactly | API results |
+| repeats | nothing | an earlier copy of a result points to the later one | files read again |
+| log_runs | figures in a run | folds runs of near-identical lines into first, count and last | logs |
+| older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
+| oversized_results | the middle of huge results | keeps head and tail, and the error lines between | a single result floods the window |
+| live_results | lines nothing refers to | keeps the lines of older results that later steps may name | agents with many results |
+| long_texts | the middle of long older texts, old media | keeps head and tail | pasted documents |
+| oldest_turns | exchanges | removes the least useful older exchanges and leaves a record | nothing else is enough |
+| newest_loop | the newest results' middle | cuts inside them | the last rung |
+
+A step never grows the token count, never breaks a provider's rule, and applied twice does what it did once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ctx_hooks.budget import Budget
+from ctx_hooks.conversation import Conversation
+
+Apply: TypeAlias = Callable[[Conversation, Budget], Conversation]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A named step with the reason that reports give for it."""
+
+    name: str
+    why: str
+    apply: Apply

@@ -1,0 +1,39 @@
+"""From an estimate to a fit: select, count exactly, and select again with what the estimate was off by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ctx_hooks.budget import Budget
+    from ctx_hooks.conversation import Conversation
+    from ctx_hooks.selection import Selection, Selector
+
+ATTEMPTS = 6
+CLOSE_FRACTION = 0.03
+"""A fit that leaves less than this of the goal unused is good enough."""
+
+
+def fit(
+    conversation: Conversation,
+    budget: Budget,
+    selector: Selector,
+    build: Callable[[Selection], Conversation],
+    *,
+    may_remove: bool,
+) -> Conversation:
+    """Return the fullest built conversation within the goal; the smallest one when none fits."""
+    older_tokens = sum(c.whole_tokens for c in selector.candidates)
+    room = budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
+    best: Conversation | None = None
+    for _ in range(ATTEMPTS):
+        built = build(selector.select(max(room, 0), may_remove=may_remove))
+        excess = budget.excess(built)
+        if excess <= 0 and (best is None or excess > budget.excess(best)):
+            best = built
+        if -CLOSE_FRACTION * budget.goal_tokens <= excess <= 0:
+            break
+        room -= excess * 1.05 if excess > 0 else excess * 0.8
+    return best or build(selector.select(0, may_remove=may_remove))

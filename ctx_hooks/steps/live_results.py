@@ -1,0 +1,29 @@
+"""Older tool results keep the lines that later steps may name; the rest goes, then a one-line placeholder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.selection import Selection, Selector
+from ctx_hooks.steps import Step
+from ctx_hooks.steps.fitting import fit
+from ctx_hooks.steps.thinning import thinned
+
+if TYPE_CHECKING:
+    from ctx_hooks.budget import Budget
+    from ctx_hooks.conversation import Conversation
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    """Thin as much as the goal asks for, or nothing if thinning alone cannot reach it: a later step does it better."""
+    selector = Selector(conversation, budget)
+
+    def build(selection: Selection) -> Conversation:
+        forms = thinned(conversation, selection, budget.policy.language)
+        return conversation.with_messages(tuple(forms.get(i, m) for i, m in enumerate(conversation.messages)))
+
+    fitted = fit(conversation, budget, selector, build, may_remove=False)
+    return fitted if budget.excess(fitted) <= 0 else conversation
+
+
+STEP = Step("live_results", "older results keep the lines that later steps may name", _apply)

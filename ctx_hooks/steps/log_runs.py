@@ -1,0 +1,56 @@
+"""Runs of near-identical lines, folded into the first, a count and the last."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ctx_hooks import notices
+from ctx_hooks.steps import Step
+from ctx_hooks.steps.results import rewrite_older_results
+
+if TYPE_CHECKING:
+    from ctx_hooks.budget import Budget
+    from ctx_hooks.conversation import Conversation
+
+SHORTEST_RUN_LINES = 4
+"""Shorter runs are left: first, count and last would be three lines as well."""
+_FIGURES = re.compile(r"[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
+
+
+def fold(text: str) -> str:
+    """Return `text` with each run of lines that differ in their figures only folded."""
+    if text.count("\n") < SHORTEST_RUN_LINES or not _likely(text):
+        return text
+    folded: list[str] = []
+    for _, run in groupby(text.splitlines(keepends=True), key=_shape):
+        lines = list(run)
+        if len(lines) < SHORTEST_RUN_LINES or not lines[0].strip():
+            folded += lines
+        else:
+            folded += [lines[0], f"{notices.GAP} {len(lines) - 2} more like it\n", lines[-1]]
+    return "".join(folded)
+
+
+def _shape(line: str) -> str:
+    return _FIGURES.sub("0", line)
+
+
+def _likely(text: str) -> bool:
+    """Whether two neighbours anywhere have the same length and ends, as all but few lines of a run have: a cheap look first."""
+    lines = text.split("\n")
+    alike = 0
+    for a, b in zip(lines, lines[1:], strict=False):
+        alike = alike + 1 if a and abs(len(a) - len(b)) <= 2 and a[-1:] == b[-1:] and a[:1] == b[:1] else 0  # noqa: PLR2004
+        if alike >= SHORTEST_RUN_LINES - 1:
+            return True
+    return False
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    del budget  # nearly lossless: done whenever anything is done
+    return rewrite_older_results(conversation, fold)
+
+
+STEP = Step("log_runs", "lines that differ in figures only say the same", _apply)

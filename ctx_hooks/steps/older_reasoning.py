@@ -1,0 +1,30 @@
+"""Reasoning of older turns goes, in whole blocks; the current tool loop's stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation import Conversation, Part, Reasoning
+from ctx_hooks.protection import protected, reasoning_may_go
+from ctx_hooks.steps import Step
+
+if TYPE_CHECKING:
+    from ctx_hooks.budget import Budget
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    if budget.policy.reasoning == "keep":
+        return conversation
+    stay = protected(conversation)
+
+    def edit(index: int, part: Part) -> Part | None:
+        if not isinstance(part, Reasoning) or index in stay or not reasoning_may_go(conversation, index):
+            return part
+        # A message of reasoning alone would be left empty, which providers refuse; it goes with its exchange.
+        alone = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
+        return part if alone else None
+
+    return conversation.map_parts(edit)
+
+
+STEP = Step("older_reasoning", "providers do not need the thinking of finished turns", _apply)

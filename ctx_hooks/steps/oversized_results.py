@@ -1,0 +1,99 @@
+"""A single result that is too large for the window keeps its head, its tail and the error lines between."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ctx_hooks import notices
+from ctx_hooks.conversation import Conversation, Part, ToolResult
+from ctx_hooks.protection import older_messages
+from ctx_hooks.steps import Step
+from ctx_hooks.steps.results import may_be_cut, with_text
+
+if TYPE_CHECKING:
+    from ctx_hooks.budget import Budget
+    from ctx_hooks.policy.settings import Direction, Language, Policy
+
+CHARS_PER_TOKEN = 4
+LEAST_KEPT_CHARS = 2_000
+"""At least this much of a cut result is kept (OpenClaw)."""
+NEWLINE_FRACTION = 0.20
+"""The cut falls on a line break if one lies in this last part of what is kept (OpenClaw)."""
+HEAD_FRACTION = 2 / 3
+"""nanobot keeps 20 lines of the head for 10 of the tail."""
+ERROR_FRACTION = 0.15
+ERROR = re.compile(
+    r"\b(?:error|exception|traceback|failed|failure|fatal|panic|assert\w*|undefined|denied|refused)\b|错误|失败|异常",
+    re.IGNORECASE,
+)
+
+
+def largest_chars(window_tokens: int, policy: Policy) -> int:
+    """Return the characters a single result may have: a share of the window, at least 2,000, at most the policy's cap."""
+    share = int(window_tokens * policy.tool_result_max_fraction * CHARS_PER_TOKEN)
+    return max(LEAST_KEPT_CHARS, min(share, policy.tool_result_max_chars))
+
+
+def cut(text: str, kept_chars: int, direction: Direction, language: Language) -> str:
+    """Return `text` with about `kept_chars` of it and a notice where the rest was; `text` itself when it is short enough."""
+    notice = notices.oversized(kept_chars, len(text), language)
+    if len(text) <= kept_chars + len(notice):
+        return text
+    if direction == "head":
+        return f"{_head(text, kept_chars)}\n{notice}"
+    if direction == "tail":
+        return f"{notice}\n{_tail(text, kept_chars)}"
+    head = _head(text, int(kept_chars * (1 - ERROR_FRACTION) * HEAD_FRACTION))
+    tail = _tail(text, int(kept_chars * (1 - ERROR_FRACTION) * (1 - HEAD_FRACTION)))
+    errors = _error_lines(text[len(head) : len(text) - len(tail)], int(kept_chars * ERROR_FRACTION))
+    return "\n".join([head, notice, *errors, tail])
+
+
+def _head(text: str, chars: int) -> str:
+    end = text.rfind("\n", int(chars * (1 - NEWLINE_FRACTION)), chars)
+    return text[: end if end > 0 else chars]
+
+
+def _tail(text: str, chars: int) -> str:
+    start = len(text) - chars
+    line = text.find("\n", start, start + int(chars * NEWLINE_FRACTION))
+    return text[line + 1 if line >= 0 else start :]
+
+
+def _error_lines(text: str, chars: int) -> list[str]:
+    """Return the first lines that name an error, as many as `chars` hold."""
+    lines: list[str] = []
+    for found in ERROR.finditer(text):
+        start = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        line = text[start : end if end >= 0 else len(text)][:LEAST_KEPT_CHARS]
+        if lines and lines[-1] == line:
+            continue
+        chars -= len(line) + 1
+        if chars < 0:
+            break
+        lines.append(line)
+    return lines
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    older = older_messages(conversation)
+    policy = budget.policy
+    most = largest_chars(budget.window_tokens, policy)
+
+    def edit(index: int, part: Part) -> Part:
+        if (
+            index not in older
+            or not isinstance(part, ToolResult)
+            or len(part.text) <= most
+            or not may_be_cut(part)
+        ):
+            return part
+        text = cut(part.text, most, policy.tool_result_direction, policy.language)
+        return part if text == part.text else with_text(part, text)
+
+    return conversation.map_parts(edit)
+
+
+STEP = Step("oversized_results", "a single result may not fill the window", _apply)

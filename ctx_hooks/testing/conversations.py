@@ -1,0 +1,90 @@
+"""Builders of conversations that look like an agent's: valid under every rule, the same for the same seed."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from ctx_hooks.testing.rules import WireFormat, sign
+
+_WORDS = (
+    "parse index cache token buffer router schema commit branch handler policy window stream record merge signal worker "
+    "queue shard replica latency budget header payload retry client server module config adapter session cursor digest"
+).split()
+TOOL = "read_file"
+
+
+def read_tool(wire_format: WireFormat) -> dict[str, Any]:
+    """Return the definition of the tool that the sessions call."""
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    description = "Read a file and return its text."
+    if wire_format == "anthropic":
+        return {"name": TOOL, "description": description, "input_schema": schema}
+    function = {"name": TOOL, "description": description, "parameters": schema}
+    return {"type": "function", "function": function} if wire_format == "openai-chat" else {"type": "function", **function}
+
+
+def source_text(rng: random.Random, chars: int) -> str:
+    """Return text that looks like a source file of about `chars` characters."""
+    lines, size = [], 0
+    while size < chars:
+        a, b, c = (rng.choice(_WORDS) for _ in range(3))
+        line = f"    def {a}_{b}_{rng.randrange(1000)}(self, {c}: int) -> str:  # see {a}/{b}_{c}.py:{rng.randrange(400)}"
+        lines.append(line)
+        size += len(line) + 1
+    return "\n".join(lines)
+
+
+def agent_session(
+    wire_format: WireFormat,
+    *,
+    turns: int = 20,
+    result_chars: int = 4_000,
+    seed: int = 0,
+    thinking: bool = False,
+    model: str = "model",
+    question: str = "Now summarise what you found.",
+) -> dict[str, Any]:
+    """Return the payload of an agent that read `turns` files and is asked a last question."""
+    rng = random.Random(seed)  # noqa: S311 - conversations, not secrets
+    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Review project {seed} and note every risk."}]
+    for n in range(turns):
+        path = f"src/{rng.choice(_WORDS)}/{rng.choice(_WORDS)}_{n}.py"
+        call_id = f"call_{seed}_{n}"
+        said = f"I will look at {path} next."
+        messages += _exchange(wire_format, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
+    messages.append({"role": "user", "content": question})
+    payload: dict[str, Any] = {"model": model, "tools": [read_tool(wire_format)]}
+    if wire_format == "openai-chat":
+        payload["messages"] = [{"role": "system", "content": "You are a careful reviewer."}, *messages]
+    elif wire_format == "anthropic":
+        payload |= {"messages": messages, "system": "You are a careful reviewer.", "max_tokens": 256}
+    else:
+        payload |= {"input": messages, "instructions": "You are a careful reviewer."}
+    return payload
+
+
+def _exchange(
+    wire_format: WireFormat, call_id: str, path: str, said: str, result: str, *, thinking: bool
+) -> list[dict[str, Any]]:
+    arguments = {"path": path}
+    if wire_format == "openai-chat":
+        call = {"id": call_id, "type": "function", "function": {"name": TOOL, "arguments": json.dumps(arguments)}}
+        return [
+            {"role": "assistant", "content": said, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call_id, "content": result},
+        ]
+    if wire_format == "anthropic":
+        thought = f"The file {path} may hold a risk."
+        blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": thought, "signature": sign(thought)}] if thinking else []
+        blocks += [{"type": "text", "text": said}, {"type": "tool_use", "id": call_id, "name": TOOL, "input": arguments}]
+        return [
+            {"role": "assistant", "content": blocks},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": result}]},
+        ]
+    return [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]},
+        {"type": "function_call", "call_id": call_id, "name": TOOL, "arguments": json.dumps(arguments)},
+        {"type": "function_call_output", "call_id": call_id, "output": result},
+    ]

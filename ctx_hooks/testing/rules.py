@@ -1,0 +1,186 @@
+"""The rules of wire formats as a provider enforces them, written apart from the plugin's own so that each checks the other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+WireFormat = Literal["openai-chat", "anthropic", "openai-responses"]
+SIGNATURE_PREFIX = "fake-sig-"
+CHAT_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
+MOST_CACHE_MARKERS = 4
+
+
+def violations(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[str]:
+    """Return the provider's 400 texts for every rule that the payload breaks, in the order in which it breaks them."""
+    check = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[wire_format]
+    return [*_foreign_keys(payload), *check(payload)]
+
+
+def sign(thinking: str) -> str:
+    """Return the signature that this provider gives a thinking block, by which it sees when the text was altered."""
+    return SIGNATURE_PREFIX + hashlib.sha256(thinking.encode()).hexdigest()[:16]
+
+
+def _foreign_keys(payload: Mapping[str, Any]) -> Iterator[str]:
+    """Refuse what belongs to the plugin: its keys must never reach a provider."""
+    for key in (*payload, *(payload.get("metadata") or {})):
+        if "ctx_hooks" in key:
+            yield f"Unrecognized request argument supplied: {key}"
+
+
+def _chat(payload: Mapping[str, Any]) -> Iterator[str]:
+    open_ids: list[str] = []
+    messages = payload.get("messages")
+    if not isinstance(messages, list) or not messages:
+        yield "[] is too short - 'messages'"
+        return
+    for i, m in enumerate(messages):
+        role, content = m.get("role"), m.get("content")
+        if role not in CHAT_ROLES:
+            yield f"Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
+        if role == "tool":
+            if m.get("tool_call_id") not in open_ids:
+                yield "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+            else:
+                open_ids.remove(m["tool_call_id"])
+        else:
+            yield from _unanswered_chat(open_ids)
+            open_ids = [c.get("id") for c in m.get("tool_calls") or []]
+        if content is None and not (role == "assistant" and (m.get("tool_calls") or m.get("function_call"))):
+            yield f"Invalid value for 'content': expected a string, got null. (messages.{i})"
+        if m.get("tool_calls") == []:
+            yield f"Invalid 'messages[{i}].tool_calls': empty array. Expected an array with minimum length 1."
+        for c in m.get("tool_calls") or []:
+            if "function" in c and not isinstance(c["function"].get("arguments"), str):
+                yield f"Invalid type for 'messages[{i}].tool_calls[0].function.arguments': expected a string."
+    yield from _unanswered_chat(open_ids)
+
+
+def _unanswered_chat(ids: list[str]) -> Iterator[str]:
+    if ids:
+        yield (
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+            f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(map(str, ids))}"
+        )
+
+
+def _anthropic(payload: Mapping[str, Any]) -> Iterator[str]:
+    messages = payload.get("messages")
+    if not isinstance(messages, list) or not messages:
+        yield "messages: at least one message is required"
+        return
+    spoken = [(i, m) for i, m in enumerate(messages) if m.get("role") != "system"]
+    if spoken and spoken[0][1].get("role") != "user":
+        yield 'messages: first message must use the "user" role'
+    yield from _anthropic_content(spoken)
+    yield from _anthropic_pairs(_merged(spoken))
+    if json.dumps([payload.get("system"), payload.get("tools"), messages]).count('"cache_control": {') > MOST_CACHE_MARKERS:
+        yield "A maximum of 4 blocks with cache_control may be provided."
+    if not payload.get("tools") and any(b.get("type") == "tool_use" for _, m in spoken for b in _blocks(m)):
+        yield "Requests which include `tool_use` or `tool_result` blocks must define tools"
+    thinking = payload.get("thinking") or {}
+    if thinking.get("type") == "enabled":
+        yield from _thinking([m for _, m in spoken])
+
+
+def _anthropic_content(spoken: list[tuple[int, Mapping[str, Any]]]) -> Iterator[str]:
+    for i, m in spoken:
+        blocks = _blocks(m)
+        last = m is spoken[-1][1]
+        if not blocks and not (last and m["role"] == "assistant"):
+            yield f"messages.{i}: all messages must have non-empty content except for the optional final assistant message"
+        for b in blocks:
+            if b.get("type") == "text" and not str(b.get("text") or "").strip():
+                yield "messages: text content blocks must contain non-whitespace text"
+            if b.get("type") == "thinking":
+                signature = str(b.get("signature") or "")
+                if signature.startswith(SIGNATURE_PREFIX) and signature != sign(b.get("thinking", "")):
+                    yield f"messages.{i}: `thinking` blocks cannot be modified. Invalid `signature` in `thinking` block"
+        if last and m["role"] == "assistant" and blocks and blocks[-1].get("type") == "text":
+            text = blocks[-1].get("text") or ""
+            if text != text.rstrip():
+                yield "messages: final assistant content cannot end with trailing whitespace"
+
+
+def _anthropic_pairs(turns: list[tuple[str, list[Mapping[str, Any]]]]) -> Iterator[str]:
+    seen: set[str] = set()
+    open_ids: list[str] = []
+    for role, blocks in turns:
+        results = [b.get("tool_use_id", "") for b in blocks if b.get("type") == "tool_result"]
+        for tool_id in results:
+            if role != "user" or tool_id not in open_ids:
+                yield (
+                    f"unexpected `tool_use_id` found in `tool_result` blocks: {tool_id}. Each `tool_result` block must "
+                    "have a corresponding `tool_use` block in the previous message."
+                )
+            if results.count(tool_id) > 1:
+                yield f"each tool_use must have a single result. Found multiple `tool_result` blocks with id: {tool_id}"
+        if set(open_ids) - set(results):
+            yield (
+                "`tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{', '.join(sorted(set(open_ids) - set(results)))}."
+            )
+        kinds = [b.get("type") == "tool_result" for b in blocks]
+        if role == "user" and True in kinds and False in kinds[: len(kinds) - kinds[::-1].index(True)]:
+            yield "tool_result blocks must come before any other content of the message"
+        open_ids = [b.get("id", "") for b in blocks if b.get("type") == "tool_use"]
+        if len(open_ids) != len(set(open_ids)) or seen & set(open_ids):
+            yield "messages: `tool_use` ids must be unique"
+        seen |= set(open_ids)
+    if open_ids:
+        yield f"`tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(open_ids)}."
+
+
+def _thinking(messages: list[Mapping[str, Any]]) -> Iterator[str]:
+    """With thinking enabled, every answer inside the current tool loop starts with its thinking."""
+    asked = max((i for i, m in enumerate(messages) if m["role"] == "user" and not _has(m, "tool_result")), default=-1)
+    for m in messages[asked + 1 :]:
+        blocks = _blocks(m)
+        if m["role"] == "assistant" and _has(m, "tool_use") and blocks[0].get("type") not in {"thinking", "redacted_thinking"}:
+            yield "Expected `thinking` or `redacted_thinking`, but found `tool_use`."
+
+
+def _responses(payload: Mapping[str, Any]) -> Iterator[str]:
+    items = payload.get("input")
+    if isinstance(items, str):
+        return
+    if not isinstance(items, list) or not items:
+        yield "Missing required parameter: 'input'."
+        return
+    calls = [i.get("call_id") for i in items if str(i.get("type", "")).endswith("_call") and "call_id" in i]
+    outputs = [i.get("call_id") for i in items if str(i.get("type", "")).endswith("_call_output")]
+    stored = payload.get("previous_response_id") or payload.get("conversation")
+    for call_id in outputs:
+        if call_id not in calls and not stored:
+            yield f"No tool call found for function call output with call_id {call_id}."
+    for call_id in calls:
+        if call_id not in outputs:
+            yield f"No tool output found for function call {call_id}."
+    for here, after in zip(items, [*items[1:], {}], strict=True):
+        if here.get("type") == "reasoning" and (after.get("type") not in {"message", "function_call", "reasoning", "custom_tool_call"} and after.get("role") != "assistant"):
+            yield f"Item '{here.get('id')}' of type 'reasoning' was provided without its required following item."
+
+
+def _merged(spoken: list[tuple[int, Mapping[str, Any]]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Join neighbours of one role, as the server does."""
+    turns: list[tuple[str, list[Mapping[str, Any]]]] = []
+    for _, m in spoken:
+        if turns and turns[-1][0] == m["role"]:
+            turns[-1][1].extend(_blocks(m))
+        else:
+            turns.append((m["role"], list(_blocks(m))))
+    return turns
+
+
+def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return [b for b in content or [] if isinstance(b, Mapping)]
+
+
+def _has(message: Mapping[str, Any], kind: str) -> bool:
+    return any(b.get("type") == kind for b in _blocks(message))

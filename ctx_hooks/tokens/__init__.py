@@ -1,0 +1,1 @@
+"""How many tokens a conversation has, and how many it may have."""

@@ -1,0 +1,116 @@
+"""What images, sounds and files cost, from what their headers say of them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from ctx_hooks.conversation import Format, Media
+
+UNKNOWN_IMAGE_TOKENS = 300
+"""The figure for an image of unknown size (nanobot)."""
+ANTHROPIC_PIXELS_PER_TOKEN = 750
+"""Anthropic's vision guide: tokens = width * height / 750, images scaled down to 1,568 pixels on the long side."""
+ANTHROPIC_LONG_SIDE_PIXELS = 1568
+OPENAI_BASE_TOKENS = 85
+OPENAI_TILE_TOKENS = 170
+OPENAI_TILE_PIXELS = 512
+"""OpenAI's vision guide: 85 + 170 per 512-pixel tile, after fitting into 2,048 and scaling the short side to 768."""
+OPENAI_LONG_SIDE_PIXELS = 2048
+OPENAI_SHORT_SIDE_PIXELS = 768
+AUDIO_BYTES_PER_TOKEN = 1_600
+"""Ten tokens a second of 16 kB/s speech."""
+FILE_BYTES_PER_TOKEN = 16
+"""A PDF page of about 50 kB reads as about 3,000 tokens."""
+BASE64_CHARS_PER_BYTE = 4 / 3
+HEADER_CHARS = 65_536
+"""A JPEG's size stands behind its metadata, in practice within the first 48 kB."""
+
+
+def media_tokens(media: Media, fmt: Format) -> int:
+    """Return an estimate of what `media` costs at the provider that speaks `fmt`."""
+    payload = _payload(media.raw)
+    size_bytes = int(len(payload) / BASE64_CHARS_PER_BYTE)
+    if media.kind == "audio":
+        return max(1, size_bytes // AUDIO_BYTES_PER_TOKEN)
+    if media.kind == "file":
+        return max(UNKNOWN_IMAGE_TOKENS, size_bytes // FILE_BYTES_PER_TOKEN)
+    size = _pixels(payload)
+    if size is None:
+        return UNKNOWN_IMAGE_TOKENS
+    if fmt == "anthropic":
+        return _anthropic_image(*size)
+    return OPENAI_BASE_TOKENS if _detail(media.raw) == "low" else _openai_image(*size)
+
+
+def _anthropic_image(width: int, height: int) -> int:
+    scale = min(1.0, ANTHROPIC_LONG_SIDE_PIXELS / max(width, height))
+    return max(1, math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN))
+
+
+def _openai_image(width: int, height: int) -> int:
+    scale = min(1.0, OPENAI_LONG_SIDE_PIXELS / max(width, height))
+    scale *= min(1.0, OPENAI_SHORT_SIDE_PIXELS / (min(width, height) * scale))
+    tiles = math.ceil(width * scale / OPENAI_TILE_PIXELS) * math.ceil(height * scale / OPENAI_TILE_PIXELS)
+    return OPENAI_BASE_TOKENS + OPENAI_TILE_TOKENS * tiles
+
+
+def _payload(block: Any) -> str:
+    """Return the base64 text of a media block, or "" when it is a URL or an id."""
+    for value in _strings(block, depth=3):
+        if value.startswith("data:"):
+            return value.partition(",")[2]
+        if len(value) > 200 and not value.startswith(("http://", "https://")):  # noqa: PLR2004 - ids and URLs are shorter
+            return value
+    return ""
+
+
+def _strings(value: Any, depth: int) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Mapping) or not depth:
+        return []
+    return [s for v in value.values() for s in _strings(v, depth - 1)]
+
+
+def _detail(block: Any) -> str | None:
+    inner = block.get("image_url") if isinstance(block, Mapping) else None
+    found = (
+        (inner if isinstance(inner, Mapping) else block).get("detail") if isinstance(block, Mapping) else None
+    )
+    return found if isinstance(found, str) else None
+
+
+def _pixels(payload: str) -> tuple[int, int] | None:
+    """Return width and height from a PNG, GIF, WebP (VP8X) or JPEG header, None for anything else."""
+    head = payload[:HEADER_CHARS]
+    try:
+        data = base64.b64decode(head[: len(head) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return None
+    size: tuple[int, int] | None = None
+    if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:  # noqa: PLR2004 - offsets of the format
+        size = struct.unpack(">II", data[16:24])
+    elif data[:4] == b"GIF8" and len(data) >= 10:  # noqa: PLR2004
+        size = struct.unpack("<HH", data[6:10])
+    elif data[:4] == b"RIFF" and data[12:16] == b"VP8X" and len(data) >= 30:  # noqa: PLR2004
+        size = (int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1)
+    elif data[:2] == b"\xff\xd8":
+        size = _jpeg_size(data)
+    return size if size and min(size) > 0 else None
+
+
+def _jpeg_size(data: bytes) -> tuple[int, int] | None:
+    """Walk the segments up to the frame header (SOF0 to SOF15 without the tables' markers)."""
+    i = 2
+    while i + 9 < len(data) and data[i] == 0xFF:  # noqa: PLR2004
+        marker = data[i + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:  # noqa: PLR2004
+            height, width = struct.unpack(">HH", data[i + 5 : i + 9])
+            return width, height
+        i += 2 + int.from_bytes(data[i + 2 : i + 4], "big")
+    return None

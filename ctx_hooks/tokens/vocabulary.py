@@ -1,0 +1,47 @@
+"""The two vocabularies that LiteLLM ships, loaded without a network."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+import tiktoken
+
+VocabularyName = Literal["cl100k_base", "o200k_base"]
+DEFAULT: VocabularyName = "o200k_base"
+
+
+def vocabulary_of(model: str | None) -> VocabularyName:
+    """Return the vocabulary that counts for `model` (a LiteLLM model name, with or without provider prefix).
+
+    OpenAI's models have theirs. Of the others none has its vocabulary here; they count in cl100k_base, over which the
+    known ratios of other families are stated (Claude about 1.3). No model at all counts in o200k_base.
+    """
+    if not model:
+        return DEFAULT
+    name = model.rsplit("/", 1)[-1]
+    try:
+        found = tiktoken.encoding_name_for_model(name)
+    except KeyError:
+        return "o200k_base" if name.startswith(("gpt-", "o1", "o3", "o4", "chatgpt")) else "cl100k_base"
+    return "o200k_base" if found.startswith("o200k") else "cl100k_base"
+
+
+@lru_cache(maxsize=2)
+def encoding(name: VocabularyName) -> tiktoken.Encoding:
+    """Return the vocabulary `name` from LiteLLM's own files; raises OSError when they are not there and cannot be had."""
+    _use_bundled_files()
+    return tiktoken.get_encoding(name)
+
+
+def _use_bundled_files() -> None:
+    """Point tiktoken at the files inside LiteLLM, as LiteLLM does on import; an operator's own setting stands."""
+    spec = find_spec("litellm")
+    roots = spec.submodule_search_locations if spec else None
+    for root in roots or ():
+        folder = Path(root, "litellm_core_utils", "tokenizers")
+        if folder.is_dir():
+            os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(folder))

@@ -1,0 +1,114 @@
+"""Reading of JSON values that may be anything, shared by the three formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from ctx_hooks.conversation import Media, MediaKind, Opaque, Text
+from ctx_hooks.errors import MalformedConversationError
+
+MAX_DEPTH = 100
+"""Deepest nesting that is read; real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
+
+MEDIA_KINDS: Mapping[str, MediaKind] = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "input_audio": "audio",
+    "audio": "audio",
+    "audio_url": "audio",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "video_url": "file",
+}
+
+
+def items_of(messages: Any) -> Sequence[Mapping[str, Any]]:
+    """Return `messages` when it is a list of mappings of bearable depth, else raise MalformedConversationError."""
+    if not isinstance(messages, (list, tuple)):
+        raise MalformedConversationError(f"messages must be a list, not {type(messages).__name__}")
+    for i, item in enumerate(messages):
+        if not isinstance(item, Mapping):
+            raise MalformedConversationError(f"messages[{i}] must be a mapping, not {type(item).__name__}")
+        check_depth(item, f"messages[{i}]")
+    return cast("Sequence[Mapping[str, Any]]", messages)
+
+
+def check_depth(value: Any, path: str) -> None:
+    """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [v for x in level if isinstance(x, (Mapping, list, tuple)) for v in _children(x)]
+        if not level:
+            return
+    raise MalformedConversationError(f"{path} is nested deeper than {MAX_DEPTH} levels")
+
+
+def _children(value: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
+    return [
+        v
+        for v in (value.values() if isinstance(value, Mapping) else value)
+        if isinstance(v, (Mapping, list, tuple))
+    ]
+
+
+def compact_json(value: Any) -> str:
+    """Return `value` as compact JSON text; what JSON cannot hold becomes its `str`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def text_or_empty(value: Any) -> str:
+    """Return `value` when it is a string, else the empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def flag(value: Any, name: str) -> bool:
+    """Whether the caller marked `value` with `{"context": {name: true}}`."""
+    context = value.get("context") if isinstance(value, Mapping) else None
+    return isinstance(context, Mapping) and context.get(name) is True
+
+
+def media_of(block: Mapping[str, Any]) -> Media | None:
+    """Return the block as Media when its type says it is an image, a sound or a file."""
+    kind = MEDIA_KINDS.get(text_or_empty(block.get("type")))
+    return Media(kind, len(compact_json(block)), raw=block) if kind else None
+
+
+def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
+    """Read string or block content: texts, media, and everything else as it is."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    if not isinstance(content, (list, tuple)):
+        return (Opaque(compact_json(content), raw=content),)
+    return tuple(_text_part(block, text_types) for block in content)
+
+
+def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
+    if isinstance(block, str):
+        return Text(block, raw=block)
+    if not isinstance(block, Mapping):
+        return Opaque(compact_json(block), raw=block)
+    if block.get("type") in text_types and isinstance(block.get("text"), str):
+        return Text(block["text"], raw=block)
+    return media_of(block) or Opaque(compact_json(block), raw=block)
+
+
+def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_type: str) -> Any:
+    """Write string or block content in the manner of `original`."""
+    if not isinstance(original, (list, tuple)) and all(isinstance(p, Text) for p in parts):
+        return "\n".join(p.text for p in parts if isinstance(p, Text))
+    return [write_block(p, text_type) for p in parts]
+
+
+def write_block(part: Text | Media | Opaque, text_type: str) -> Any:
+    """Write one block, with every field it came with."""
+    if not isinstance(part, Text):
+        return part.raw
+    if isinstance(part.raw, Mapping):
+        return part.raw if part.raw.get("text") == part.text else {**part.raw, "text": part.text}
+    return {"type": text_type, "text": part.text}
