@@ -1,0 +1,28 @@
+"""For tests of and around the plugin: a strict fake provider, a real proxy process, and conversations to send.
+
+    with FakeProvider(ProviderSettings(window_tokens=8_000)) as provider, ProxyProcess(config) as proxy: ...
+
+It stands apart from the rest of the package on purpose: its rules and its token count are its own, so that a mistake in
+the plugin's cannot hide behind the same mistake here.
+"""
+
+from ctx_hooks.testing.conversations import agent_session
+from ctx_hooks.testing.processes import MASTER_KEY, FakeProvider, ProxyProcess, free_port
+from ctx_hooks.testing.provider import ProviderSettings, Reply, create_app
+from ctx_hooks.testing.rules import sign, violations
+from ctx_hooks.testing.wordings import WORDINGS, Wording
+
+__all__ = [
+    "MASTER_KEY",
+    "WORDINGS",
+    "FakeProvider",
+    "ProviderSettings",
+    "ProxyProcess",
+    "Reply",
+    "Wording",
+    "agent_session",
+    "create_app",
+    "free_port",
+    "sign",
+    "violations",
+]

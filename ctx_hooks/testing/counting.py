@@ -1,0 +1,66 @@
+"""The provider's own token count, made apart from the plugin's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tiktoken
+
+if TYPE_CHECKING:
+    from ctx_hooks.testing.provider import ProviderSettings
+    from ctx_hooks.testing.rules import WireFormat
+
+IMAGE_TOKENS = 300
+UNCOUNTED_KEYS = frozenset({"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"})
+PIECE_CHARS = 20_000
+"""Long texts are encoded in pieces: the encoder's time grows faster than a text without breaks."""
+
+
+def count_payload(wire_format: WireFormat, payload: Mapping[str, Any], settings: ProviderSettings) -> int:
+    """Return what the provider bills for the payload's input."""
+    items = payload.get("input") if wire_format == "openai-responses" else payload.get("messages")
+    listed = items if isinstance(items, list) else [items]
+    tools = payload.get("tools") or []
+    tokens = sum(_tokens(_text(i)) + settings.message_overhead_tokens + IMAGE_TOKENS * _images(i) for i in listed)
+    tokens += sum(_tokens(_text(payload.get(k))) for k in ("system", "instructions"))
+    tokens += sum(_tokens(json.dumps(t)) + settings.tool_overhead_tokens for t in tools)
+    noise = (int(hashlib.sha256(_text(listed).encode("utf-8", "replace")).hexdigest()[:8], 16) / 0xFFFFFFFF * 2 - 1)
+    return int(tokens * settings.tokens_factor * (1 + noise * settings.noise_fraction))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return "" if value.startswith("data:") else value
+    if isinstance(value, Mapping):
+        if value.get("type") in {"image", "image_url", "input_image"}:
+            return ""
+        return "\n".join(_text(v) for k, v in value.items() if k not in UNCOUNTED_KEYS)
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
+    return "" if value is None else str(value)
+
+
+def _images(value: Any) -> int:
+    if isinstance(value, Mapping):
+        return 1 if value.get("type") in {"image", "image_url", "input_image"} else sum(map(_images, value.values()))
+    return sum(map(_images, value)) if isinstance(value, list) else 0
+
+
+def _tokens(text: str) -> int:
+    encode = _encoding().encode_ordinary
+    return sum(len(encode(text[i : i + PIECE_CHARS])) for i in range(0, len(text), PIECE_CHARS))
+
+
+@lru_cache(maxsize=1)
+def _encoding() -> tiktoken.Encoding:
+    spec = find_spec("litellm")
+    for root in (spec.submodule_search_locations if spec else None) or ():
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(Path(root, "litellm_core_utils", "tokenizers")))
+    return tiktoken.get_encoding("cl100k_base")

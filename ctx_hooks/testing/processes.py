@@ -1,0 +1,156 @@
+"""The fake provider in a thread, and a real LiteLLM proxy as a process, each on a free loopback port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import uvicorn
+import yaml
+
+from ctx_hooks.testing.provider import ProviderSettings, Script, create_app
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+START_SECONDS = 120
+"""A proxy's first start on a busy machine, compiling its modules, takes up to a minute."""
+POLL_SECONDS = 0.1
+STOP_SECONDS = 10
+MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
+"""The proxy refuses to start with a weak one."""
+
+
+def free_port() -> int:
+    """Return a port that is free on loopback now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class FakeProvider:
+    """The strict provider under uvicorn; a context manager. Raises RuntimeError when it does not start."""
+
+    def __init__(self, settings: ProviderSettings | None = None, script: Script | None = None) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        config = uvicorn.Config(create_app(settings, script), host="127.0.0.1", port=self.port, log_level="error")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        _wait(lambda: self._server.started, self._thread.is_alive, "the fake provider")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._server.should_exit = True
+        self._thread.join(STOP_SECONDS)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the record of every request since the last reset."""
+        found: list[dict[str, Any]] = httpx.get(f"{self.url}/_requests", timeout=30).json()
+        return found
+
+    def reset(self, **settings: Any) -> None:
+        """Forget all requests, and change settings."""
+        httpx.post(f"{self.url}/_reset", timeout=30)
+        if settings:
+            httpx.post(f"{self.url}/_settings", json=settings, timeout=30)
+
+
+class ProxyProcess:
+    """A real `litellm` proxy with `config` as its YAML; a context manager.
+
+    Raises RuntimeError with the end of the log when the proxy does not come up.
+    """
+
+    def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.headers = {"Authorization": f"Bearer {MASTER_KEY}"}
+        self._config = config
+        self._env = dict(env or {})
+        self._folder = tempfile.TemporaryDirectory(prefix="ctx_hooks_")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        folder = Path(self._folder.name)
+        (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
+        program = Path(sys.executable).with_name("litellm")
+        arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
+        with (folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter's proxy
+                [str(program), *arguments],
+                cwd=folder,
+                env=self._environment(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            _wait(self._answers, self._runs, "the proxy")
+        except BaseException as error:
+            self.__exit__(None, None, None)
+            if isinstance(error, RuntimeError):
+                raise RuntimeError(f"{error}\n{self.last_log}") from None
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._process is not None and self._runs():
+            os.killpg(self._process.pid, signal.SIGTERM)
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait(STOP_SECONDS)
+        self.last_log = self.log()[-4000:]
+        self._folder.cleanup()
+
+    def log(self) -> str:
+        """Return what the proxy has printed."""
+        path = Path(self._folder.name, "log")
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def _environment(self) -> dict[str, str]:
+        root = str(Path(__file__).resolve().parents[2])
+        paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "LITELLM_MASTER_KEY": MASTER_KEY,
+            "LITELLM_LOG": "WARNING",
+            **self._env,
+        }
+
+    def _runs(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/health/liveliness", timeout=5).status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False  # not listening yet
+
+
+def _wait(ready: Any, alive: Any, what: str) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not ready():
+        if not alive():
+            raise RuntimeError(f"{what} stopped while it was starting")
+        if time.monotonic() > end:
+            raise RuntimeError(f"{what} did not start within {START_SECONDS} seconds")
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,182 @@
+"""A strict model provider: three routes, its own token count, a window, and the refusals of the real ones."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from ctx_hooks.testing import streams
+from ctx_hooks.testing.counting import count_payload
+from ctx_hooks.testing.rules import WireFormat, violations
+from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
+
+Script = Callable[[WireFormat, Mapping[str, Any], int], "Reply"]
+"""Called with the format, the payload and how many requests of the same conversation were answered before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: a text, or a call of a tool with its arguments."""
+
+    text: str = ""
+    tool: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """How the provider counts and refuses.
+
+    `tokens_factor` is what it bills per cl100k_base token; `noise_fraction` varies that by content, the same for the
+    same content. `counts_output` adds the requested output to the input before comparing with the window.
+    """
+
+    window_tokens: int = 8_000
+    windows: Mapping[str, int] = field(default_factory=dict)
+    tokens_factor: float = 1.0
+    noise_fraction: float = 0.0
+    message_overhead_tokens: int = 4
+    tool_overhead_tokens: int = 8
+    counts_output: bool = False
+    max_output_tokens: int | None = None
+    wording: str = "openai"
+    silent_truncation: bool = False
+    strict: bool = True
+
+
+@dataclass(slots=True)
+class _State:
+    settings: ProviderSettings
+    records: list[dict[str, Any]] = field(default_factory=list)
+    answered: dict[str, int] = field(default_factory=dict)
+    prefixes: set[bytes] = field(default_factory=set)
+
+
+def create_app(settings: ProviderSettings | None = None, script: Script | None = None) -> FastAPI:
+    """Return the provider as an ASGI application, with `/_requests`, `/_reset` and `/_settings` for its test."""
+    app = FastAPI()
+    state = _State(settings or ProviderSettings())
+
+    async def answer(wire_format: WireFormat, request: Request) -> Response:
+        payload = await request.json()
+        used = state.settings
+        counted = await asyncio.to_thread(count_payload, wire_format, payload, used)
+        record = {
+            "format": wire_format,
+            "model": payload.get("model"),
+            "input_tokens": counted,
+            "max_tokens": _max_tokens(payload),
+            "payload": payload,
+            "status": 200,
+            "error": None,
+        }
+        state.records.append(record)
+        refusal = _refusal(wire_format, payload, counted, used)
+        if refusal is not None:
+            status, message, body, in_stream = refusal
+            record.update(status=status, error=message)
+            if in_stream and payload.get("stream"):
+                return StreamingResponse(streams.error_stream(wire_format, body), media_type="text/event-stream")
+            return JSONResponse(body, status)
+        key = _conversation_key(wire_format, payload)
+        before = state.answered.get(key, 0)
+        state.answered[key] = before + 1
+        reply = script(wire_format, payload, before) if script else Reply(f"Answer to {counted} tokens.")
+        window = used.windows.get(str(payload.get("model")), used.window_tokens)
+        billed = min(counted, window) if used.silent_truncation else counted
+        cached = _cached_tokens(state, wire_format, payload, billed)
+        record["cached_tokens"] = cached
+        if payload.get("stream"):
+            events = streams.stream(wire_format, payload, reply, billed, cached)
+            return StreamingResponse(events, media_type="text/event-stream")
+        return JSONResponse(streams.whole(wire_format, payload, reply, billed, cached))
+
+    @app.post("/v1/chat/completions")
+    @app.post("/chat/completions")
+    async def chat(request: Request) -> Response:
+        return await answer("openai-chat", request)
+
+    @app.post("/v1/messages")
+    async def messages(request: Request) -> Response:
+        return await answer("anthropic", request)
+
+    @app.post("/v1/responses")
+    @app.post("/responses")
+    async def responses(request: Request) -> Response:
+        return await answer("openai-responses", request)
+
+    @app.get("/_requests")
+    async def requests() -> list[dict[str, Any]]:
+        return state.records
+
+    @app.post("/_reset")
+    async def reset() -> None:
+        state.records.clear()
+        state.answered.clear()
+        state.prefixes.clear()
+
+    @app.post("/_settings")
+    async def configure(request: Request) -> None:
+        state.settings = replace(state.settings, **await request.json())
+
+    return app
+
+
+def _refusal(
+    wire_format: WireFormat, payload: Mapping[str, Any], counted: int, settings: ProviderSettings
+) -> tuple[int, str, Any, bool] | None:
+    broken = violations(wire_format, payload) if settings.strict else []
+    if broken:
+        wording = Wording("provider", broken[0].replace("{", "{{").replace("}", "}}"), code="invalid_value")
+        return 400, *error_body(wording, wire_format), False
+    output = _max_tokens(payload) or 0
+    cap = settings.max_output_tokens
+    if cap is not None and output > cap:
+        text = f"max_tokens is too large: {output}. This model supports at most {cap} completion tokens, whereas you provided {output}."
+        return 400, *error_body(Wording("openai", text, code="invalid_value"), wire_format), False
+    window = settings.windows.get(str(payload.get("model")), settings.window_tokens)
+    total = counted + (output if settings.counts_output else 0)
+    if total <= window or settings.silent_truncation:
+        return None
+    found = WORDINGS[settings.wording]
+    figures = {"limit": window, "input": counted, "output": output, "total": counted + output, "excess": total - window}
+    return found.status, *error_body(found, wire_format, **figures), found.in_stream
+
+
+def _max_tokens(payload: Mapping[str, Any]) -> int | None:
+    for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
+        if isinstance(payload.get(name), int):
+            return int(payload[name])
+    return None
+
+
+def _conversation_key(wire_format: WireFormat, payload: Mapping[str, Any]) -> str:
+    """Tell conversations apart by their tools and session field, which no compression changes."""
+    session = payload.get("user") or payload.get("metadata") or payload.get("prompt_cache_key")
+    names = [t.get("name") or (t.get("function") or {}).get("name") for t in payload.get("tools") or []]
+    return hashlib.sha256(json.dumps([wire_format, payload.get("model"), session, names]).encode()).hexdigest()
+
+
+def _cached_tokens(state: _State, wire_format: WireFormat, payload: Mapping[str, Any], billed: int) -> int:
+    """Return how many tokens a prefix cache would serve: the longest run of leading messages seen before."""
+    items = payload.get("input") if wire_format == "openai-responses" else payload.get("messages")
+    texts = [json.dumps(i, sort_keys=True) for i in items] if isinstance(items, list) else [str(items)]
+    running = hashlib.sha256(json.dumps([payload.get("system"), payload.get("tools")], sort_keys=True).encode())
+    served = total = 0
+    matching = True
+    for text in texts:
+        running.update(text.encode("utf-8", "surrogatepass"))
+        total += len(text)
+        matching = matching and running.digest() in state.prefixes
+        served = total if matching else served
+        state.prefixes.add(running.digest())
+    return int(billed * served / max(1, total))
+
+

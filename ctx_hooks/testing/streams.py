@@ -1,0 +1,184 @@
+"""Answers of the three routes, whole and as server-sent events, in the shapes of the real APIs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ctx_hooks.testing.provider import Reply
+    from ctx_hooks.testing.rules import WireFormat
+
+OUTPUT_TOKENS = 12
+
+
+def whole(wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+    """Return the answer to a request that is not streamed."""
+    model = payload.get("model")
+    if wire_format == "openai-chat":
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
+        if reply.tool:
+            message["tool_calls"] = [_chat_call(reply, tokens)]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.tool else "stop"}
+        head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model}
+        return {**head, "choices": [choice], "usage": _chat_usage(tokens, cached)}
+    if wire_format == "anthropic":
+        block = _anthropic_call(reply, tokens) if reply.tool else {"type": "text", "text": reply.text}
+        return {
+            **_anthropic_message(model, tokens, cached),
+            "content": [block],
+            "stop_reason": "tool_use" if reply.tool else "end_turn",
+        }
+    return {**_response(model, "completed"), "output": [_item(reply, tokens)], "usage": _responses_usage(tokens, cached)}
+
+
+async def stream(
+    wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int
+) -> AsyncIterator[str]:
+    """Yield the events of a streamed answer."""
+    make = {"openai-chat": _chat_events, "anthropic": _anthropic_events, "openai-responses": _responses_events}[wire_format]
+    for event in make(payload, reply, tokens, cached):
+        yield _sse(event, named=wire_format != "openai-chat")
+    if wire_format == "openai-chat":
+        yield "data: [DONE]\n\n"
+
+
+async def error_stream(wire_format: WireFormat, body: Any) -> AsyncIterator[str]:
+    """Yield an error event as the only one of a 200 answer."""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if wire_format == "openai-responses":
+        yield _sse({"type": "error", "sequence_number": 0, "error": error}, named=True)
+    elif wire_format == "anthropic":
+        yield _sse({"type": "error", "error": error}, named=True)
+    else:
+        yield _sse({"error": error}, named=False)
+
+
+def _sse(event: Mapping[str, Any], *, named: bool) -> str:
+    head = f"event: {event['type']}\n" if named else ""
+    return f"{head}data: {json.dumps(event)}\n\n"
+
+
+def _chat_usage(tokens: int, cached: int) -> dict[str, Any]:
+    details = {"cached_tokens": cached}
+    total = tokens + OUTPUT_TOKENS
+    return {
+        "prompt_tokens": tokens,
+        "completion_tokens": OUTPUT_TOKENS,
+        "total_tokens": total,
+        "prompt_tokens_details": details,
+    }
+
+
+def _chat_call(reply: Reply, tokens: int) -> dict[str, Any]:
+    function = {"name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
+    return {"id": f"call_{tokens}", "type": "function", "function": function}
+
+
+def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": payload.get("model")}
+    deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
+    if reply.tool:
+        deltas.append(({"tool_calls": [{"index": 0, **_chat_call(reply, tokens)}]}, None))
+    else:
+        deltas += [({"content": word + " "}, None) for word in reply.text.split(" ")]
+    deltas.append(({}, "tool_calls" if reply.tool else "stop"))
+    events = [{**head, "choices": [{"index": 0, "delta": d, "finish_reason": f}]} for d, f in deltas]
+    if (payload.get("stream_options") or {}).get("include_usage"):
+        events.append({**head, "choices": [], "usage": _chat_usage(tokens, cached)})
+    return events
+
+
+def _anthropic_message(model: Any, tokens: int, cached: int) -> dict[str, Any]:
+    usage = {
+        "input_tokens": tokens - cached,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": OUTPUT_TOKENS,
+    }
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
+    return {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}
+
+
+def _anthropic_call(reply: Reply, tokens: int) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{tokens}", "name": reply.tool, "input": dict(reply.arguments)}
+
+
+def _anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
+    start: dict[str, Any] = {"type": "text", "text": ""}
+    deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": word + " "} for word in reply.text.split(" ")]
+    if reply.tool:
+        start = {**_anthropic_call(reply, tokens), "input": {}}
+        deltas = [{"type": "input_json_delta", "partial_json": json.dumps(dict(reply.arguments))}]
+    stop = {"stop_reason": "tool_use" if reply.tool else "end_turn", "stop_sequence": None}
+    return [
+        {"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)},
+        {"type": "content_block_start", "index": 0, "content_block": start},
+        *({"type": "content_block_delta", "index": 0, "delta": d} for d in deltas),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT_TOKENS}},
+        {"type": "message_stop"},
+    ]
+
+
+def _response(model: Any, status: str) -> dict[str, Any]:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": status,
+        "model": model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "temperature": 1.0,
+        "top_p": 1.0,
+    }
+
+
+def _responses_usage(tokens: int, cached: int) -> dict[str, Any]:
+    return {
+        "input_tokens": tokens,
+        "input_tokens_details": {"cached_tokens": cached},
+        "output_tokens": OUTPUT_TOKENS,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": tokens + OUTPUT_TOKENS,
+    }
+
+
+def _item(reply: Reply, tokens: int) -> dict[str, Any]:
+    if reply.tool:
+        head = {"type": "function_call", "id": f"fc_{tokens}", "call_id": f"call_{tokens}", "status": "completed"}
+        return {**head, "name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
+    text = {"type": "output_text", "text": reply.text, "annotations": []}
+    return {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [text]}
+
+
+def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
+    model, item = payload.get("model"), _item(reply, tokens)
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": _response(model, "in_progress")},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+    ]
+    where = {"item_id": item["id"], "output_index": 0}
+    if reply.tool:
+        events.append({"type": "response.function_call_arguments.done", **where, "arguments": item["arguments"]})
+    else:
+        part = item["content"][0]
+        events.append({"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}})
+        events += [
+            {"type": "response.output_text.delta", **where, "content_index": 0, "delta": word + " "}
+            for word in reply.text.split(" ")
+        ]
+        events.append({"type": "response.output_text.done", **where, "content_index": 0, "text": reply.text})
+        events.append({"type": "response.content_part.done", **where, "content_index": 0, "part": part})
+    events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
+    done = {**_response(model, "completed"), "output": [item], "usage": _responses_usage(tokens, cached)}
+    events.append({"type": "response.completed", "response": done})
+    return [{**event, "sequence_number": n} for n, event in enumerate(events)]
