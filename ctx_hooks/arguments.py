@@ -60,9 +60,7 @@ def commands(arguments: str) -> tuple[str, ...]:
     if not isinstance(value, Mapping):
         return ()
     return tuple(
-        v.strip().split("\n", 1)[0][: 2 * DIGEST_CHARS]
-        for v in _values(value, ("command", "cmd"))
-        if v.strip()
+        v.strip().split("\n", 1)[0][: 2 * DIGEST_CHARS] for v in _values(value, ("command", "cmd")) if v.strip()
     )
 
 

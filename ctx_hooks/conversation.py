@@ -124,9 +124,7 @@ class Conversation:
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
         """Return this conversation with other messages; itself when nothing differs."""
-        if len(messages) == len(self.messages) and all(
-            a is b for a, b in zip(messages, self.messages, strict=True)
-        ):
+        if len(messages) == len(self.messages) and all(a is b for a, b in zip(messages, self.messages, strict=True)):
             return self
         return replace(self, messages=messages)
 

@@ -41,9 +41,7 @@ def of_group(data: Mapping[str, Any], settings: Settings) -> Destination:
     return max((_of_deployment(d, data, settings, 0) for d in deployments), key=lambda d: d.window_tokens)
 
 
-def _of_deployment(
-    deployment: Deployment, fields: Mapping[str, Any], settings: Settings, rung: int
-) -> Destination:
+def _of_deployment(deployment: Deployment, fields: Mapping[str, Any], settings: Settings, rung: int) -> Destination:
     overrides = deployment.model_info.get("ctx_hooks")
     policy = with_overrides(settings.defaults, overrides, f"model_info.ctx_hooks of {deployment.model}")
     window = window_tokens_of(

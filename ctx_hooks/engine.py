@@ -62,8 +62,8 @@ class Engine:
         budget = Budget(goal, to.window_tokens, counter, to.policy, cut_newest=cut_newest)
         outcome = pipeline.compress(repaired, budget)
         self.attempts.sent(to.call_id, Attempt(received, outcome.tokens_after, to.window_tokens))
-        billed = (int(tokens * to.tokens_factor) for tokens in (received, outcome.tokens_after, goal))
-        figures = Figures(*billed, to.window_tokens)
+        before, after, allowed = (int(tokens * to.tokens_factor) for tokens in (received, outcome.tokens_after, goal))
+        figures = Figures(before, after, allowed, to.window_tokens)
         if outcome.conversation is conversation:
             return Untouched("fits" if outcome.fits else "nothing may be taken away", figures)
         changes = request.changes(outcome.conversation)

@@ -53,9 +53,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         request = request_of(call_type, sent)
         if request is None:
             return sent
-        return _changed(
-            sent, await self.engine.decide(request, destination.of_attempt(sent, self.settings, rung))
-        )
+        return _changed(sent, await self.engine.decide(request, destination.of_attempt(sent, self.settings, rung)))
 
     async def async_post_call_failure_deployment_hook(
         self,

@@ -153,9 +153,7 @@ def _is_plain_list(fallbacks: Any) -> bool:
     """Whether fallbacks have the caller's form: a list of names, or of entries with parameters of a call."""
     if not isinstance(fallbacks, list) or not fallbacks:
         return False
-    return all(
-        isinstance(e, str) or (isinstance(e, Mapping) and isinstance(e.get("model"), str)) for e in fallbacks
-    )
+    return all(isinstance(e, str) or (isinstance(e, Mapping) and isinstance(e.get("model"), str)) for e in fallbacks)
 
 
 def _chain(fallbacks: list[Any], group: str) -> list[Any]:

@@ -59,14 +59,14 @@ class Outcome:
     reason: str | None = None
 
 
-def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] = STEPS) -> Outcome:
-    """Run `steps` in order, stopping as soon as the goal is met.
+def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:
+    """Run `steps` (by default all) in order, stopping as soon as the goal is met.
 
     A step that would make the conversation larger is passed over.
     """
     before = tokens = budget.counter.conversation(conversation)
     reports: list[StepReport] = []
-    for step in steps:
+    for step in STEPS if steps is None else steps:
         if tokens <= budget.goal_tokens:
             break
         candidate = step.apply(conversation, budget)
@@ -78,11 +78,7 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
         reports.append(StepReport(step.name, tokens - smaller, _touched(conversation, candidate), step.why))
         conversation, tokens = candidate, smaller
     fits = tokens <= budget.goal_tokens
-    reason = (
-        None
-        if fits
-        else f"{tokens} tokens are protected or cannot be cut, the budget is {budget.goal_tokens}"
-    )
+    reason = None if fits else f"{tokens} tokens are protected or cannot be cut, the budget is {budget.goal_tokens}"
     return Outcome(conversation, before, tokens, fits, tuple(reports), reason)
 
 

@@ -13,9 +13,7 @@ def protected(conversation: Conversation) -> frozenset[int]:
 
     So do items of no known role: a provider's own compaction or reference is not ours to judge.
     """
-    stay = {
-        i for i, m in enumerate(conversation.messages) if m.role == "system" or m.pinned or m.role == "other"
-    }
+    stay = {i for i, m in enumerate(conversation.messages) if m.role == "system" or m.pinned or m.role == "other"}
     if conversation.newest_request is not None:
         stay.add(conversation.newest_request)
     return frozenset(stay.union(conversation.newest_loop))

@@ -25,9 +25,7 @@ NEIGHBOUR_WEIGHT = 0.35
 """An answer often stands beside the turn that shares the request's words: neighbours lend this much of their score."""
 CACHED_CHARS = 32_000_000
 
-_WORD = re.compile(
-    r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
-)
+_WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 _terms: ContentCache[Counter[str]] = ContentCache(CACHED_CHARS)

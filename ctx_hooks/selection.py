@@ -66,9 +66,7 @@ class Selector:
         for candidate in reversed(self.candidates):
             if choice.room - choice.price_of_whole(candidate) < down_to:
                 return
-            choice.take_whole(
-                candidate, identifiers_of(self._conversation.messages[i] for i in candidate.messages)
-            )
+            choice.take_whole(candidate, identifiers_of(self._conversation.messages[i] for i in candidate.messages))
 
     def _keep_relevant_dialogue(self, choice: _Choice) -> None:
         """Keep the turns of plain dialogue that fit the newest request best, in a share of the room that fits their share."""
@@ -183,9 +181,7 @@ class _Choice:
         worth = REQUEST_WORTH * line.relevance
         if opened:
             return worth + self._worth(line.identifiers), line.cost_tokens
-        return worth + self._worth(
-            line.identifiers | candidate.identifiers
-        ), line.cost_tokens + candidate.frame_tokens
+        return worth + self._worth(line.identifiers | candidate.identifiers), line.cost_tokens + candidate.frame_tokens
 
     def _worth(self, named: frozenset[str]) -> float:
         new = named - self._covered

@@ -36,9 +36,7 @@ turn, as many results as calls, and a user message first follow from these rules
 
 def violations(conversation: Conversation, *, continues: bool = False) -> tuple[Violation, ...]:
     """Return every broken rule. `continues`: earlier messages lie with the provider and may hold the calls."""
-    return tuple(
-        v for rule in RULES[conversation.format] for v in rule.violations(conversation, continues=continues)
-    )
+    return tuple(v for rule in RULES[conversation.format] for v in rule.violations(conversation, continues=continues))
 
 
 def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:

@@ -16,9 +16,9 @@ FIELD = "cache_control"
 
 
 class CacheMarkers:
-    """Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5."
+    """No more than four blocks carry a cache marker.
 
-    System and tools count too; they are the caller's to mark, so the messages' earliest markers give way.
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." System and tools count too; they are the caller's to mark, so the messages' earliest markers give way.
     """
 
     name = "cache_markers"
@@ -26,13 +26,9 @@ class CacheMarkers:
     def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
         """Return the messages whose markers are too many."""
         del continues
-        return tuple(
-            Violation(self.name, i, "more than four cache markers") for i, _ in _surplus(conversation)
-        )
+        return tuple(Violation(self.name, i, "more than four cache markers") for i, _ in _surplus(conversation))
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Take the earliest markers off; the blocks stay."""
         del continues
         surplus = _surplus(conversation)

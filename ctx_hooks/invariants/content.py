@@ -28,9 +28,7 @@ class ChatContent:
         del continues
         return tuple(Violation(self.name, i, what) for i, what, _ in self._found(conversation))
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Write null as "", leave an empty list of calls out, and write arguments as JSON text."""
         del continues
         found = list(self._found(conversation))
@@ -85,13 +83,10 @@ class AnthropicContent:
     def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
         """Return blank blocks, empty messages and a last assistant text that ends in blanks."""
         return tuple(
-            Violation(self.name, r.message_index, r.what)
-            for r in self.repair(conversation, continues=continues)[1]
+            Violation(self.name, r.message_index, r.what) for r in self.repair(conversation, continues=continues)[1]
         )
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Drop blank blocks and empty messages, and the blanks at the end."""
         del continues
         messages: list[Message] = []

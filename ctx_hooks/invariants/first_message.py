@@ -21,22 +21,16 @@ class FirstMessageIsUsers:
         """Return the first message when it is the assistant's."""
         del continues
         first = next((m.role for m in conversation.messages if m.role != "system"), "user")
-        return (
-            (Violation(self.name, 0, "the first message is the assistant's"),) if first == "assistant" else ()
-        )
+        return (Violation(self.name, 0, "the first message is the assistant's"),) if first == "assistant" else ()
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Put a user message in front that says that the beginning is missing."""
         if not self.violations(conversation, continues=continues):
             return conversation, ()
         opening = CODECS[conversation.format].user_message(f"{notices.MARK} {notices.GAP}")
         place = next(i for i, m in enumerate(conversation.messages) if m.role != "system")
         messages = (*conversation.messages[:place], opening, *conversation.messages[place:])
-        return conversation.with_messages(messages), (
-            Repair(self.name, place, "added", "no user message came first"),
-        )
+        return conversation.with_messages(messages), (Repair(self.name, place, "added", "no user message came first"),)
 
     def may_cut(self, conversation: Conversation, index: int) -> bool:
         """Return whether the message at `index` is not the assistant's."""

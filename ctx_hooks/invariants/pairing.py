@@ -42,21 +42,15 @@ class CallsAnswered:
 
     def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
         """Return calls without result, results without call, second results, and results in the wrong place."""
-        return tuple(
-            Violation(self.name, r.message_index, r.what) for r in self._repairs(conversation, continues)
-        )
+        return tuple(Violation(self.name, r.message_index, r.what) for r in self._repairs(conversation, continues))
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one."""
         repairs = tuple(self._repairs(conversation, continues))
         if not repairs:
             return conversation, ()
         pairs = _pair(conversation.messages)
-        layout = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[
-            conversation.format
-        ]
+        layout = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[conversation.format]
         return conversation.with_messages(tuple(layout(conversation, pairs, continues))), repairs
 
     def may_cut(self, conversation: Conversation, index: int) -> bool:
@@ -72,14 +66,10 @@ class CallsAnswered:
         for i, k in () if continues else pairs.orphans:
             yield Repair(self.name, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
         for i, k in pairs.doubles:
-            yield Repair(
-                self.name, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}"
-            )
+            yield Repair(self.name, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}")
         for call_at, (i, k) in pairs.answer.items():
             if not _in_place(conversation, call_at, (i, k)):
-                yield Repair(
-                    self.name, i, "moved", f"result {_call_id(messages[i].parts[k])!r} is not behind its call"
-                )
+                yield Repair(self.name, i, "moved", f"result {_call_id(messages[i].parts[k])!r} is not behind its call")
 
 
 def _call_id(part: Part) -> str:
@@ -130,9 +120,7 @@ def _in_place(conversation: Conversation, call: tuple[int, int], result: tuple[i
         return all(m.results for m in between)
     # The server merges neighbours of one role, and Claude Code puts system messages in between.
     behind = messages[result[0]].parts[: result[1]]
-    return all(m.role in {"assistant", "system"} for m in between) and all(
-        isinstance(p, ToolResult) for p in behind
-    )
+    return all(m.role in {"assistant", "system"} for m in between) and all(isinstance(p, ToolResult) for p in behind)
 
 
 def _added(conversation: Conversation, call: Part) -> Message:
@@ -189,9 +177,7 @@ def _anthropic(conversation: Conversation, pairs: _Pairs, continues: bool) -> It
             if isinstance(part, ToolCall):
                 answer = pairs.answer.get((i, k))
                 found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
-                waiting.append(
-                    found if isinstance(found, ToolResult) else _added(conversation, part).results[0]
-                )
+                waiting.append(found if isinstance(found, ToolResult) else _added(conversation, part).results[0])
     if waiting:
         yield _carrier(waiting)
 

@@ -19,13 +19,9 @@ class ReasoningHasItem:
     def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
         """Return reasoning items that no item of the same answer follows."""
         del continues
-        return tuple(
-            Violation(self.name, i, "reasoning without its following item") for i in _alone(conversation)
-        )
+        return tuple(Violation(self.name, i, "reasoning without its following item") for i in _alone(conversation))
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Drop such reasoning: what it led to is not there."""
         del continues
         alone = frozenset(_alone(conversation))
@@ -62,9 +58,7 @@ class CurrentLoopThinks:
             if any(isinstance(p, Reasoning) for p in m.parts) and not isinstance(m.parts[0], Reasoning)
         )
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Return the conversation as it is."""
         del continues
         return conversation, ()

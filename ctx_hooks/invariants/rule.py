@@ -38,9 +38,7 @@ class Rule(Protocol):
     def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
         """Return what breaks the rule. `continues`: earlier messages lie with the provider and may hold the calls."""
 
-    def repair(
-        self, conversation: Conversation, *, continues: bool
-    ) -> tuple[Conversation, tuple[Repair, ...]]:
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Return a conversation that keeps the rule, the same object when it does already."""
 
     def may_cut(self, conversation: Conversation, index: int) -> bool:

@@ -24,9 +24,7 @@ class Rung:
     cut_newest: bool
 
 
-def rung_of(
-    number: int, rungs: int, budget_tokens: int, attempt: Attempt | None, reserve_tokens: int
-) -> Rung:
+def rung_of(number: int, rungs: int, budget_tokens: int, attempt: Attempt | None, reserve_tokens: int) -> Rung:
     """Return the rung `number` (from 1) of `rungs`.
 
     `budget_tokens` is what the window was believed to leave, `attempt` what was refused. With the provider's limit and

@@ -92,9 +92,7 @@ def _read(kind: Kind, name: str, groups: Mapping[str, str | None]) -> Overflow |
     if given is None and total is not None and output is not None:
         given = total - output
     if total is not None and limit is not None and total <= limit:
-        return (
-            None  # a request below the limit was refused for something else, such as what others used of it
-        )
+        return None  # a request below the limit was refused for something else, such as what others used of it
     if kind == "input_plus_output" and limit and given and given > limit:
         kind = "input"
     if kind == "input_plus_output" and given is not None and total is None and not output:
@@ -145,9 +143,7 @@ def _embedded(text: str) -> Any:
     return value if isinstance(value, dict) and any(k in value for k in MESSAGE_KEYS) else None
 
 
-_ECHO = re.compile(
-    r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s*[=:]"
-)
+_ECHO = re.compile(r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s*[=:]")
 
 
 def _without_echo(text: str) -> str:

@@ -44,12 +44,8 @@ class Policy(BaseModel):
         le=1,
         description="Largest tool result as a share of the window, at 4 characters a token (OpenClaw).",
     )
-    tool_result_max_chars: int = Field(
-        400_000, ge=2_000, description="Largest tool result in characters (OpenClaw)."
-    )
-    tool_result_direction: Direction = Field(
-        "head_tail", description="Which end of an oversized tool result is kept."
-    )
+    tool_result_max_chars: int = Field(400_000, ge=2_000, description="Largest tool result in characters (OpenClaw).")
+    tool_result_direction: Direction = Field("head_tail", description="Which end of an oversized tool result is kept.")
     text_max_chars: int = Field(
         30_000, ge=1_000, description="Longest older text that is kept whole, in characters (nanobot)."
     )
@@ -67,9 +63,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    defaults: Policy = Field(
-        Policy(), description="The policy of every request, where nothing more specific is said."
-    )
+    defaults: Policy = Field(Policy(), description="The policy of every request, where nothing more specific is said.")
 
 
 DEFAULT_POLICY = Policy()

@@ -17,7 +17,7 @@ LARGEST_CHARS = 2_000_000
 
 def compact(text: str) -> str:
     """Return JSON `text` without layout, one top-level member or item a line so that lines stay units; else `text`."""
-    if not text.lstrip()[:1] in ("{", "[") or "\n" not in text or len(text) > LARGEST_CHARS:
+    if text.lstrip()[:1] not in ("{", "[") or "\n" not in text or len(text) > LARGEST_CHARS:
         return text
     try:
         value = json.loads(text, parse_float=_Literal, parse_constant=_refuse)

@@ -41,11 +41,7 @@ def _shorten(message: Message, policy: Policy) -> Message:
 def _shorten_part(part: Part, message: Message, policy: Policy) -> Part:
     if isinstance(part, Media):
         # Only a user's or a tool's media are text to the provider elsewhere; an assistant's belong to its answer.
-        return (
-            part
-            if message.role == "assistant"
-            else Text(notices.media(part.kind, part.size_chars, policy.language))
-        )
+        return part if message.role == "assistant" else Text(notices.media(part.kind, part.size_chars, policy.language))
     if isinstance(part, ToolResult):
         parts = tuple(_media_line(p, policy) if isinstance(p, Media) else p for p in part.parts)
         return part if parts == part.parts else ToolResult(part.call_id, parts, part.is_error, part.raw)

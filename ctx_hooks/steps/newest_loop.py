@@ -41,8 +41,7 @@ def _capped(conversation: Conversation, chars: int, budget: Budget) -> Conversat
         if messages[i].pinned:
             continue
         parts = tuple(
-            _cut(p, chars, budget) if isinstance(p, ToolResult) and may_be_cut(p) else p
-            for p in messages[i].parts
+            _cut(p, chars, budget) if isinstance(p, ToolResult) and may_be_cut(p) else p for p in messages[i].parts
         )
         messages[i] = messages[i].with_parts(parts)
     return conversation.with_messages(tuple(messages))

@@ -24,9 +24,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         stay = selection.whole | selection.thinned
         forms = thinned(conversation, selection, budget.policy.language)
         gone = [m for i, m in enumerate(conversation.messages) if i in older and older[i] not in stay]
-        kept = [
-            forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay
-        ]
+        kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
         if gone:
             text = record_of(gone, budget)
             kept.insert(_record_place(kept), CODECS[conversation.format].user_message(text))

@@ -83,12 +83,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     most = largest_chars(budget.window_tokens, policy)
 
     def edit(index: int, part: Part) -> Part:
-        if (
-            index not in older
-            or not isinstance(part, ToolResult)
-            or len(part.text) <= most
-            or not may_be_cut(part)
-        ):
+        if index not in older or not isinstance(part, ToolResult) or len(part.text) <= most or not may_be_cut(part):
             return part
         text = cut(part.text, most, policy.tool_result_direction, policy.language)
         return part if text == part.text else with_text(part, text)

@@ -47,9 +47,7 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     """Return the result with `text` in the place of its first text, its other texts gone and everything else kept."""
     first = next((p for p in result.parts if isinstance(p, Text)), None)
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
-    return ToolResult(
-        result.call_id, (_replaced(first or Text(""), text), *kept), result.is_error, result.raw
-    )
+    return ToolResult(result.call_id, (_replaced(first or Text(""), text), *kept), result.is_error, result.raw)
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ctx_hooks.testing.rules import WireFormat
 
 IMAGE_TOKENS = 300
-UNCOUNTED_KEYS = frozenset({"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"})
+UNCOUNTED_KEYS = frozenset(
+    {"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"}
+)
 PIECE_CHARS = 20_000
 """Long texts are encoded in pieces: the encoder's time grows faster than a text without breaks."""
 
@@ -31,7 +33,7 @@ def count_payload(wire_format: WireFormat, payload: Mapping[str, Any], settings:
     tokens = sum(_tokens(_text(i)) + settings.message_overhead_tokens + IMAGE_TOKENS * _images(i) for i in listed)
     tokens += sum(_tokens(_text(payload.get(k))) for k in ("system", "instructions"))
     tokens += sum(_tokens(json.dumps(t)) + settings.tool_overhead_tokens for t in tools)
-    noise = (int(hashlib.sha256(_text(listed).encode("utf-8", "replace")).hexdigest()[:8], 16) / 0xFFFFFFFF * 2 - 1)
+    noise = int(hashlib.sha256(_text(listed).encode("utf-8", "replace")).hexdigest()[:8], 16) / 0xFFFFFFFF * 2 - 1
     return int(tokens * settings.tokens_factor * (1 + noise * settings.noise_fraction))
 
 

@@ -178,5 +178,3 @@ def _cached_tokens(state: _State, wire_format: WireFormat, payload: Mapping[str,
         served = total if matching else served
         state.prefixes.add(running.digest())
     return int(billed * served / max(1, total))
-
-

@@ -77,7 +77,10 @@ def _anthropic(payload: Mapping[str, Any]) -> Iterator[str]:
         yield 'messages: first message must use the "user" role'
     yield from _anthropic_content(spoken)
     yield from _anthropic_pairs(_merged(spoken))
-    if json.dumps([payload.get("system"), payload.get("tools"), messages]).count('"cache_control": {') > MOST_CACHE_MARKERS:
+    if (
+        json.dumps([payload.get("system"), payload.get("tools"), messages]).count('"cache_control": {')
+        > MOST_CACHE_MARKERS
+    ):
         yield "A maximum of 4 blocks with cache_control may be provided."
     if not payload.get("tools") and any(b.get("type") == "tool_use" for _, m in spoken for b in _blocks(m)):
         yield "Requests which include `tool_use` or `tool_result` blocks must define tools"
@@ -139,7 +142,11 @@ def _thinking(messages: list[Mapping[str, Any]]) -> Iterator[str]:
     asked = max((i for i, m in enumerate(messages) if m["role"] == "user" and not _has(m, "tool_result")), default=-1)
     for m in messages[asked + 1 :]:
         blocks = _blocks(m)
-        if m["role"] == "assistant" and _has(m, "tool_use") and blocks[0].get("type") not in {"thinking", "redacted_thinking"}:
+        if (
+            m["role"] == "assistant"
+            and _has(m, "tool_use")
+            and blocks[0].get("type") not in {"thinking", "redacted_thinking"}
+        ):
             yield "Expected `thinking` or `redacted_thinking`, but found `tool_use`."
 
 
@@ -160,7 +167,10 @@ def _responses(payload: Mapping[str, Any]) -> Iterator[str]:
         if call_id not in outputs:
             yield f"No tool output found for function call {call_id}."
     for here, after in zip(items, [*items[1:], {}], strict=True):
-        if here.get("type") == "reasoning" and (after.get("type") not in {"message", "function_call", "reasoning", "custom_tool_call"} and after.get("role") != "assistant"):
+        if here.get("type") == "reasoning" and (
+            after.get("type") not in {"message", "function_call", "reasoning", "custom_tool_call"}
+            and after.get("role") != "assistant"
+        ):
             yield f"Item '{here.get('id')}' of type 'reasoning' was provided without its required following item."
 
 

@@ -83,7 +83,8 @@ WORDINGS: dict[str, Wording] = {
         "gemini", "The input token count exceeds the maximum number of tokens allowed ({limit}).", figures=False
     ),
     "mistral": Wording(
-        "mistral", "Prompt contains {input} tokens and 0 draft tokens, too large for model with {limit} maximum context length"
+        "mistral",
+        "Prompt contains {input} tokens and 0 draft tokens, too large for model with {limit} maximum context length",
     ),
     "cohere": Wording(
         "cohere",
@@ -91,7 +92,9 @@ WORDINGS: dict[str, Wording] = {
         "using a shorter prompt or a smaller max_tokens value.",
     ),
     "xai": Wording("xai", "This model's maximum prompt length is {limit} but the request contains {input} tokens."),
-    "together": Wording("together_ai", "The input ({input} tokens) is longer than the model's context length ({limit} tokens)."),
+    "together": Wording(
+        "together_ai", "The input ({input} tokens) is longer than the model's context length ({limit} tokens)."
+    ),
     "fireworks": Wording("fireworks_ai", "The prompt is too long: {input}, model maximum context length: {limit}"),
     "openrouter": Wording(
         "openrouter",
@@ -100,7 +103,8 @@ WORDINGS: dict[str, Wording] = {
         "plugin to compress your prompt automatically.",
     ),
     "cerebras": Wording(
-        "cerebras", "Please reduce the length of the messages or completion. Current length is {input} while limit is {limit}"
+        "cerebras",
+        "Please reduce the length of the messages or completion. Current length is {input} while limit is {limit}",
     ),
     "moonshot": Wording(
         "moonshot", "Invalid request: Your request exceeded model token limit: {limit} (requested: {input})"

@@ -8,7 +8,6 @@ from ctx_hooks.content_cache import ContentCache, digest
 from ctx_hooks.conversation import (
     Conversation,
     Format,
-    Media,
     Message,
     Opaque,
     Part,

@@ -79,9 +79,7 @@ def _strings(value: Any, depth: int) -> list[str]:
 
 def _detail(block: Any) -> str | None:
     inner = block.get("image_url") if isinstance(block, Mapping) else None
-    found = (
-        (inner if isinstance(inner, Mapping) else block).get("detail") if isinstance(block, Mapping) else None
-    )
+    found = (inner if isinstance(inner, Mapping) else block).get("detail") if isinstance(block, Mapping) else None
     return found if isinstance(found, str) else None
 
 

@@ -66,11 +66,7 @@ def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
 def _read(raw: Mapping[str, Any]) -> Message:
     content = raw.get("content")
     parts: tuple[Part, ...]
-    parts = (
-        tuple(_part(b) for b in content)
-        if isinstance(content, (list, tuple))
-        else text_parts(content, TEXT_TYPES)
-    )
+    parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)
     pinned = flag(raw, "pin") or any(flag(p.raw, "pin") for p in parts)
     return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw, pinned=pinned)
 
@@ -90,9 +86,7 @@ def _part(block: Any) -> Part:
         )
     if kind in RESULT_TYPES:
         parts = text_parts(block.get("content"), TEXT_TYPES)
-        return ToolResult(
-            text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block
-        )
+        return ToolResult(text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block)
     if kind in REASONING_TYPES:
         return Reasoning(text_or_empty(block.get("thinking")) or text_or_empty(block.get("data")), raw=block)
     return media_of(block) or Opaque(compact_json(block), raw=block)

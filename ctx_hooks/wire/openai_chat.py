@@ -128,9 +128,7 @@ def _write(message: Message) -> dict[str, Any]:
         for p in message.parts
         if isinstance(p, ToolCall) or (isinstance(p, Opaque) and any(p.raw is c for c in listed))
     ]
-    content = [
-        p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and not any(p is c for c in calls)
-    ]
+    content = [p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and not any(p is c for c in calls)]
     if content or raw.get("content") is not None:
         raw["content"] = write_content(content, raw.get("content"), "text")
     legacy = [c for c in calls if c.raw is raw.get("function_call")]

@@ -78,9 +78,7 @@ def _read(raw: Mapping[str, Any]) -> Message:
         part = ToolCall(text_or_empty(raw.get("call_id")), text_or_empty(raw.get("name")) or kind, text, raw)
         return Message("assistant", (part,), raw, pinned=pinned)
     if kind in RESULT_TYPES:
-        part = ToolResult(
-            text_or_empty(raw.get("call_id")), text_parts(raw.get("output"), TEXT_TYPES), raw=raw
-        )
+        part = ToolResult(text_or_empty(raw.get("call_id")), text_parts(raw.get("output"), TEXT_TYPES), raw=raw)
         return Message("tool", (part,), raw, pinned=pinned)
     if kind == "reasoning":
         return Message("assistant", (Reasoning(compact_json(raw), raw=raw),), raw, pinned=pinned)
@@ -97,11 +95,7 @@ def _write(message: Message) -> Any:
     if isinstance(part, ToolResult):
         output = write_content(part.parts, message.raw.get("output"), "input_text")
         return {**message.raw, "call_id": part.call_id, "output": output}
-    if (
-        isinstance(part, (Reasoning, Opaque))
-        and message.role in {"assistant", "other"}
-        and "role" not in message.raw
-    ):
+    if isinstance(part, (Reasoning, Opaque)) and message.role in {"assistant", "other"} and "role" not in message.raw:
         return part.raw
     text_type = "output_text" if message.role == "assistant" else "input_text"
     content = message.raw.get("content")

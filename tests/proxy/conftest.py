@@ -1,0 +1,101 @@
+"""One strict provider and one real proxy for every test of this folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+WINDOW = 8_000
+BELIEVED = 200_000
+"""What the proxy thinks the window is: too much, so that the provider has to refuse."""
+
+
+def deployment(provider_url: str, group: str, model: str, **model_info: Any) -> dict[str, Any]:
+    base = f"{provider_url}/v1" if model.startswith("openai/") else provider_url
+    params = {"model": model, "api_base": base, "api_key": "not-a-key"}
+    return {"model_name": group, "litellm_params": params, "model_info": {"max_input_tokens": BELIEVED, **model_info}}
+
+
+def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -> dict[str, Any]:
+    listed = models or (
+        deployment(provider_url, "chat", "openai/served"),
+        deployment(provider_url, "claude", "anthropic/claude-served"),
+        deployment(provider_url, "fitted", "openai/served", max_input_tokens=WINDOW),
+        deployment(provider_url, "fitted-claude", "anthropic/served", max_input_tokens=WINDOW),
+        deployment(provider_url, "hopeless", "openai/tiny"),
+        deployment(provider_url, "hopeless-claude", "anthropic/tiny"),
+        deployment(provider_url, "cornered", "openai/tiny"),
+        deployment(provider_url, "large", "openai/large"),
+    )
+    return {
+        "model_list": list(listed),
+        "litellm_settings": {
+            "callbacks": ["ctx_hooks.proxy_handler_instance"],
+            "context_window_fallbacks": [{"cornered": ["large"]}],
+        },
+        "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
+        **sections,
+    }
+
+
+@pytest.fixture(scope="session")
+def provider():
+    settings = ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60, "large": 1_000_000})
+    with FakeProvider(settings) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _fresh_provider(provider):
+    provider.reset(wording="openai", tokens_factor=1.0, counts_output=False)
+
+
+@pytest.fixture(scope="session")
+def proxy(provider):
+    with ProxyProcess(configuration(provider.url)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def plain_proxy(provider):
+    """The same configuration without the plugin."""
+    with ProxyProcess(configuration(provider.url, litellm_settings={})) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def checking_proxy(provider):
+    """A proxy whose Router compares each request with the window itself."""
+    models = (deployment(provider.url, "checked", "openai/served", max_input_tokens=WINDOW),)
+    with ProxyProcess(configuration(provider.url, *models, router_settings={"enable_pre_call_checks": True})) as running:
+        yield running
+
+
+BROKEN = '''
+import ctx_hooks.pipeline
+from ctx_hooks.steps import Step
+
+def fail(conversation, budget):
+    raise RuntimeError("a step that fails")
+
+ctx_hooks.pipeline.STEPS = (Step("broken", "for this test", fail),)
+handler = ctx_hooks.proxy_handler_instance
+'''
+
+
+@pytest.fixture(scope="session")
+def broken_proxy(provider, tmp_path_factory):
+    """A proxy with a plugin whose only step raises."""
+    folder = tmp_path_factory.mktemp("broken")
+    (folder / "broken_plugin.py").write_text(BROKEN)
+    models = (deployment(provider.url, "broken", "openai/large", max_input_tokens=WINDOW),)
+    settings = {"callbacks": ["broken_plugin.handler"]}
+    config = configuration(provider.url, *models, litellm_settings=settings)
+    with ProxyProcess(config, {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}) as running:
+        yield running

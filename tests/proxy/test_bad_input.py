@@ -1,0 +1,66 @@
+"""Odd and broken requests are forwarded or repaired; none becomes a 500 of ours."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from routes import CHAT
+
+from ctx_hooks.testing import agent_session
+
+
+def post(proxy, body):
+    return httpx.post(proxy.url + CHAT.path, json=body, headers=proxy.headers, timeout=60)
+
+
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "hi"}],
+        [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": PIXEL}}]}],
+        [{"role": "system", "content": "only a system text"}],
+    ],
+    ids=["small", "image-only", "system-only"],
+)
+def test_what_needs_no_help_is_answered_as_it_came(messages, proxy, provider):
+    assert post(proxy, {"model": "fitted", "messages": messages}).status_code == 200
+    (only,) = provider.requests()
+    assert only["payload"]["messages"] == messages
+
+
+@pytest.mark.parametrize(
+    "messages",
+    ["not a list", [], None, ["a string"], [{"role": "oracle", "content": "?"}], [{"content": "no role"}]],
+    ids=["text", "empty", "null", "no mappings", "unknown role", "no role"],
+)
+def test_what_is_no_conversation_gets_the_same_answer_as_without_the_plugin(messages, proxy, plain_proxy):
+    body = {"model": "fitted", "messages": messages}
+    assert post(proxy, body).status_code == post(plain_proxy, body).status_code
+
+
+def test_broken_pairing_in_an_overflowing_request_is_repaired(proxy, provider):
+    payload = agent_session("openai-chat", model="fitted")
+    messages = payload["messages"]
+    del messages[3]  # the first call loses its result
+    messages.insert(8, {"role": "tool", "tool_call_id": "call_of_nobody", "content": "orphan"})
+    messages.append({"role": "user", "content": None})
+    messages.append({"role": "user", "content": "Go on."})
+    assert post(proxy, payload).status_code == 200
+    assert provider.requests()[-1]["status"] == 200
+
+
+def test_a_failure_inside_the_plugin_forwards_the_request_as_it_came(provider, broken_proxy):
+    payload = agent_session("openai-chat", model="broken")
+    assert post(broken_proxy, payload).status_code == 200
+    (only,) = provider.requests()
+    assert only["payload"]["messages"] == payload["messages"]
+    assert broken_proxy.log().count("forwards the request unchanged") == 1
+
+
+def test_the_routers_own_check_before_the_call_does_not_refuse_what_can_be_fitted(checking_proxy, provider):
+    answer = post(checking_proxy, agent_session("openai-chat", model="checked"))
+    assert answer.status_code == 200, answer.text
+    assert [r["status"] for r in provider.requests()] == [200]

@@ -1,0 +1,116 @@
+"""An overflowing request is answered by the same model, on every route, and the client notices nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx
+import pytest
+from routes import CHAT, MESSAGES, NAMES, ROUTES
+
+from ctx_hooks.testing import agent_session, violations
+
+over_every_route = pytest.mark.parametrize("route", ROUTES, ids=NAMES)
+streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@over_every_route
+@streamed_or_not
+def test_a_request_that_the_plugin_sees_coming_is_fitted_before_the_call(route, stream, proxy, provider):
+    answer = route.ask(proxy, group=route.fitted, stream=stream)
+    assert answer.status_code == 200, answer.text
+    (only,) = provider.requests()
+    assert only["status"] == 200
+    assert answer.headers["x-litellm-attempted-fallbacks"] == "0"
+
+
+@over_every_route
+@streamed_or_not
+def test_a_refused_request_is_compressed_and_answered_by_the_same_model(route, stream, proxy, provider):
+    answer = route.ask(proxy, stream=stream)
+    assert answer.status_code == 200, answer.text
+    refused, accepted = provider.requests()
+    assert (refused["status"], accepted["status"]) == (400, 200)
+    assert refused["model"] == accepted["model"]
+    assert answer.headers["x-litellm-attempted-fallbacks"] == "1"
+    assert violations(accepted["format"], accepted["payload"]) == []
+    assert "Answer to" in answer.text.replace('"delta": "', "").replace("\\", "") or "Answer" in answer.text
+
+
+@over_every_route
+def test_the_newest_request_and_the_system_text_reach_the_provider_whole(route, proxy, provider):
+    route.ask(proxy)
+    sent = json.dumps(provider.requests()[-1]["payload"])
+    assert "Now summarise what you found." in sent
+    assert "You are a careful reviewer." in sent
+
+
+@over_every_route
+@streamed_or_not
+def test_what_nothing_can_cure_ends_in_one_readable_error(route, stream, proxy, provider):
+    answer = route.ask(proxy, group=route.hopeless, stream=stream)
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert "60" in message or "prompt is too long" in message
+    assert "new conversation" in message
+    assert "Traceback" not in answer.text
+    assert 2 <= len(provider.requests()) <= 4, "at most three retries"
+    sizes = [r["input_tokens"] for r in provider.requests()]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_the_error_keeps_the_shape_and_the_words_by_which_clients_know_it(proxy):
+    chat = CHAT.ask(proxy, group="hopeless").json()["error"]
+    assert chat["code"] == "context_length_exceeded"
+    assert chat["message"].startswith("This model's maximum context length is 60 tokens.")
+    messages = MESSAGES.ask(proxy, group="hopeless-claude").json()
+    assert messages["type"] == "error"
+    assert messages["error"]["message"].startswith("prompt is too long: ")
+
+
+@over_every_route
+def test_the_operators_own_fallback_runs_after_the_retries(route, proxy, provider):
+    answer = route.ask(proxy, group="cornered")
+    assert answer.status_code == 200, answer.text
+    models = [r["model"] for r in provider.requests()]
+    assert models[-1] == "large"
+    assert 2 <= models.count("tiny") <= 4
+    assert provider.requests()[-1]["input_tokens"] > 20_000, "the larger model gets the whole conversation"
+
+
+@over_every_route
+def test_a_caller_that_disables_fallbacks_is_rescued_on_the_same_model_and_on_no_other(route, proxy, provider):
+    assert route.ask(proxy, disable_fallbacks=True).status_code == 200
+    provider.reset()
+    assert route.ask(proxy, group="cornered", disable_fallbacks=True).status_code == 400
+    assert {r["model"] for r in provider.requests()} == {"tiny"}
+
+
+def test_a_callers_own_list_of_fallbacks_runs_after_the_retries(proxy, provider):
+    answer = CHAT.ask(proxy, group="hopeless", fallbacks=["large"])
+    assert answer.status_code == 200, answer.text
+    models = [r["model"] for r in provider.requests()]
+    assert models[0] == "tiny"
+    assert models[-1] == "large"
+
+
+def test_nothing_of_ours_reaches_the_provider(proxy, provider):
+    CHAT.ask(proxy)
+    assert all("ctx_hooks_rung" not in json.dumps(r["payload"]) for r in provider.requests())
+
+
+async def test_fifty_overflowing_requests_at_once_are_all_answered_and_keep_to_themselves(proxy, provider):
+    async with httpx.AsyncClient(timeout=300) as client:
+
+        async def ask(seed: int) -> int:
+            payload = agent_session("openai-chat", model="chat", seed=seed)
+            return (await client.post(proxy.url + CHAT.path, json=payload, headers=proxy.headers)).status_code
+
+        assert await asyncio.gather(*(ask(seed) for seed in range(1, 51))) == [200] * 50
+    accepted = [r for r in provider.requests() if r["status"] == 200]
+    assert len(accepted) == 50
+    for record in accepted:
+        sent = json.dumps(record["payload"])
+        seeds = {seed for seed in range(1, 51) if f"call_{seed}_" in sent or f"project {seed} " in sent}
+        assert len(seeds) == 1
