@@ -59,9 +59,7 @@ def commands(arguments: str) -> tuple[str, ...]:
     value = parsed(arguments)
     if not isinstance(value, Mapping):
         return ()
-    return tuple(
-        v.strip().split("\n", 1)[0][: 2 * DIGEST_CHARS] for v in _values(value, ("command", "cmd")) if v.strip()
-    )
+    return tuple(v.strip().split("\n", 1)[0][: 2 * DIGEST_CHARS] for v in _values(value, ("command", "cmd")) if v.strip())
 
 
 def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:

@@ -74,15 +74,15 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         original_exception: Exception,
         user_api_key_dict: Any,
         traceback_str: str | None = None,
-    ) -> None:
+    ) -> Exception | None:
         """Word the final error of an overflow that nothing could cure."""
         del user_api_key_dict, traceback_str
         if not isinstance(original_exception, litellm.ContextWindowExceededError):
-            return
+            return None
         attempt = self.engine.attempts.last(litellm_compat.call_id_of(request_data))
         policy = destination.of_group(request_data, self.settings).policy
         text = readable_error(format_of(request_data), attempt, policy.language)
-        litellm_compat.set_error(original_exception, text, CODE)
+        return litellm_compat.worded_error(original_exception, text, CODE)
 
 
 def _changed(fields: dict[str, Any], decision: Decision) -> dict[str, Any]:

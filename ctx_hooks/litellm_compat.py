@@ -36,8 +36,7 @@ def deployments(group: str) -> tuple[Deployment, ...]:
     router = proxy_router()
     listed = router.get_model_list(model_name=group) if router is not None else None
     return tuple(
-        Deployment(str((d.get("litellm_params") or {}).get("model") or ""), d.get("model_info") or {})
-        for d in listed or ()
+        Deployment(str((d.get("litellm_params") or {}).get("model") or ""), d.get("model_info") or {}) for d in listed or ()
     )
 
 
@@ -131,12 +130,24 @@ def take_rung(kwargs: dict[str, Any]) -> int:
     return number if isinstance(number, int) else 0
 
 
-def set_error(error: Exception, message: str, code: str) -> None:
-    """Give the error that the proxy is about to answer another text: every route reads it off the exception itself."""
+def worded_error(error: Exception, message: str, code: str) -> Exception:
+    """Give the error that the proxy is about to answer another text, and return the one for the OpenAI-shaped routes.
+
+    /v1/messages reads the text off the exception itself and ignores what a failure hook returns. The other routes take
+    the returned exception; of their own they would answer the status in the place of the code.
+    """
+    from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
+    from litellm.proxy._types import ProxyException  # noqa: PLC0415
+
+    class ReadableError(ProxyException, HTTPException):  # type: ignore[misc]  # untyped here
+        """Both: a failure hook may return the one, and the proxy answers the other in OpenAI's shape."""
+
+        def to_dict(self) -> dict[str, Any]:
+            return {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+
     error.message = message  # type: ignore[attr-defined]
-    error.code = code  # type: ignore[attr-defined]
     error.status_code = 400  # type: ignore[attr-defined]
-    error.args = (message,)
+    return ReadableError(message=message, type="invalid_request_error", param=None, code=400)
 
 
 def _tries_in_order(group: str) -> bool:

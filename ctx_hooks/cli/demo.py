@@ -47,27 +47,19 @@ def run() -> int:
         FakeProvider(provider_settings) as provider,
         ProxyProcess(_config(provider.url), _environment(provider.url)) as proxy,
     ):
-        print(
-            f"{'route':22}{'deployment':27}{'stream':8}{'sent':>8}{'window':>9}{'attempts':>10}{'accepted':>10}  answer"
-        )
+        print(f"{'route':22}{'deployment':27}{'stream':8}{'sent':>8}{'window':>9}{'attempts':>10}{'accepted':>10}  answer")
         answered = [
-            _ask(provider, proxy, provider_settings, route, stream=stream)
-            for route in ROUTES
-            for stream in (False, True)
+            _ask(provider, proxy, provider_settings, route, stream=stream) for route in ROUTES for stream in (False, True)
         ]
     print("Every route was answered." if all(answered) else "A route was not answered.")
     return 0 if all(answered) else 1
 
 
-def _ask(
-    provider: FakeProvider, proxy: ProxyProcess, settings: ProviderSettings, route: Route, *, stream: bool
-) -> bool:
+def _ask(provider: FakeProvider, proxy: ProxyProcess, settings: ProviderSettings, route: Route, *, stream: bool) -> bool:
     payload = agent_session(route.wire_format, turns=TURNS, result_chars=RESULT_CHARS, model=route.model)
     sent = count_payload(route.wire_format, payload, settings)
     provider.reset()
-    answer = httpx.post(
-        f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=120
-    )
+    answer = httpx.post(f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=120)
     attempts = provider.requests()
     accepted = [a["input_tokens"] for a in attempts if a["status"] == httpx.codes.OK]
     row = f"{route.path:22}{route.note:27}{'yes' if stream else 'no':8}{sent:8,}{WINDOW_TOKENS:9,}{len(attempts):10}"

@@ -51,9 +51,7 @@ def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conv
 def safe_cuts(conversation: Conversation) -> frozenset[int]:
     """Return the indices at which everything before may go without breaking a rule for what stays."""
     rules = RULES[conversation.format]
-    return frozenset(
-        i for i in range(len(conversation.messages)) if all(rule.may_cut(conversation, i) for rule in rules)
-    )
+    return frozenset(i for i in range(len(conversation.messages)) if all(rule.may_cut(conversation, i) for rule in rules))
 
 
 __all__ = ["RULES", "Repair", "Rule", "Violation", "repair", "safe_cuts", "violations"]

@@ -35,9 +35,7 @@ class ChatContent:
         messages = list(conversation.messages)
         for i, _, repaired in found:
             messages[i] = repaired
-        return conversation.with_messages(tuple(messages)), tuple(
-            Repair(self.name, i, "edited", w) for i, w, _ in found
-        )
+        return conversation.with_messages(tuple(messages)), tuple(Repair(self.name, i, "edited", w) for i, w, _ in found)
 
     def may_cut(self, conversation: Conversation, index: int) -> bool:
         """Return True: each message keeps the rule alone."""
@@ -98,11 +96,7 @@ class AnthropicContent:
                 kept = message.with_parts(tuple(p for p in message.parts if not _blank(p)))
             if i == last and message.role == "assistant":
                 kept = _without_trailing_blanks(kept)
-            if (
-                not kept.parts
-                and message.role in {"user", "assistant"}
-                and not (i == last and message.role == "assistant")
-            ):
+            if not kept.parts and message.role in {"user", "assistant"} and not (i == last and message.role == "assistant"):
                 repairs.append(Repair(self.name, i, "dropped", "message has no content"))
                 continue
             if kept is not message:

@@ -72,9 +72,7 @@ class CurrentLoopThinks:
 def _alone(conversation: Conversation) -> Iterator[int]:
     messages = conversation.messages
     for i in range(len(messages)):
-        if _is_reasoning(conversation, i) and (
-            i + 1 == len(messages) or messages[i + 1].role not in {"assistant", "other"}
-        ):
+        if _is_reasoning(conversation, i) and (i + 1 == len(messages) or messages[i + 1].role not in {"assistant", "other"}):
             yield i
 
 

@@ -19,9 +19,7 @@ def readable_error(fmt: Format, attempt: Attempt | None, language: Language) -> 
         attempt.window_tokens if attempt else None
     )
     opening = _opening(fmt, attempt.received_tokens if attempt else None, limit)
-    return opening + (_CHINESE if language == "zh" else _ENGLISH).format(
-        smallest=attempt.sent_tokens if attempt else "?"
-    )
+    return opening + (_CHINESE if language == "zh" else _ENGLISH).format(smallest=attempt.sent_tokens if attempt else "?")
 
 
 def _opening(fmt: Format, sent: int | None, limit: int | None) -> str:
@@ -32,11 +30,7 @@ def _opening(fmt: Format, sent: int | None, limit: int | None) -> str:
     if fmt == "anthropic":
         figures = f": {sent} tokens > {limit} maximum" if sent and limit and sent > limit else ""
         return f"prompt is too long{figures}. "
-    what = (
-        f"This model's maximum context length is {limit} tokens."
-        if limit
-        else "The model's context length is exceeded."
-    )
+    what = f"This model's maximum context length is {limit} tokens." if limit else "The model's context length is exceeded."
     return what + (f" However, your messages resulted in about {sent} tokens. " if sent else " ")
 
 

@@ -40,6 +40,4 @@ def with_overrides(policy: Policy, overrides: Mapping[str, Any] | None, where: s
 
 def mistakes(error: ValidationError) -> list[str]:
     """Return each mistake with its path, the value and what is allowed."""
-    return [
-        f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors(include_url=False)
-    ]
+    return [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors(include_url=False)]

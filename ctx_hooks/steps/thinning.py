@@ -26,8 +26,7 @@ def thinned(conversation: Conversation, selection: Selection, language: Language
             parts = tuple(
                 form
                 for k, part in enumerate(message.parts)
-                if (form := _thin(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), language))
-                is not None
+                if (form := _thin(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), language)) is not None
             )
             forms[i] = message.with_parts(parts or message.parts)
     return forms

@@ -8,7 +8,41 @@ from typing import Any
 
 from ctx_hooks.testing.rules import WireFormat, sign
 
-_WORDS = ["parse", "index", "cache", "token", "buffer", "router", "schema", "commit", "branch", "handler", "policy", "window", "stream", "record", "merge", "signal", "worker", "queue", "shard", "replica", "latency", "budget", "header", "payload", "retry", "client", "server", "module", "config", "adapter", "session", "cursor", "digest"]
+_WORDS = [
+    "parse",
+    "index",
+    "cache",
+    "token",
+    "buffer",
+    "router",
+    "schema",
+    "commit",
+    "branch",
+    "handler",
+    "policy",
+    "window",
+    "stream",
+    "record",
+    "merge",
+    "signal",
+    "worker",
+    "queue",
+    "shard",
+    "replica",
+    "latency",
+    "budget",
+    "header",
+    "payload",
+    "retry",
+    "client",
+    "server",
+    "module",
+    "config",
+    "adapter",
+    "session",
+    "cursor",
+    "digest",
+]
 TOOL = "read_file"
 
 
@@ -19,9 +53,7 @@ def read_tool(wire_format: WireFormat) -> dict[str, Any]:
     if wire_format == "anthropic":
         return {"name": TOOL, "description": description, "input_schema": schema}
     function = {"name": TOOL, "description": description, "parameters": schema}
-    return (
-        {"type": "function", "function": function} if wire_format == "openai-chat" else {"type": "function", **function}
-    )
+    return {"type": "function", "function": function} if wire_format == "openai-chat" else {"type": "function", **function}
 
 
 def source_text(rng: random.Random, chars: int) -> str:
@@ -29,9 +61,7 @@ def source_text(rng: random.Random, chars: int) -> str:
     lines, size = [], 0
     while size < chars:
         a, b, c = (rng.choice(_WORDS) for _ in range(3))
-        line = (
-            f"    def {a}_{b}_{rng.randrange(1000)}(self, {c}: int) -> str:  # see {a}/{b}_{c}.py:{rng.randrange(400)}"
-        )
+        line = f"    def {a}_{b}_{rng.randrange(1000)}(self, {c}: int) -> str:  # see {a}/{b}_{c}.py:{rng.randrange(400)}"
         lines.append(line)
         size += len(line) + 1
     return "\n".join(lines)

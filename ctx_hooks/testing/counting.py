@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from ctx_hooks.testing.rules import WireFormat
 
 IMAGE_TOKENS = 300
-UNCOUNTED_KEYS = frozenset(
-    {"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"}
-)
+UNCOUNTED_KEYS = frozenset({"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"})
 PIECE_CHARS = 20_000
 """Long texts are encoded in pieces: the encoder's time grows faster than a text without breaks."""
 

@@ -54,9 +54,7 @@ class FakeProvider:
         _wait(lambda: self._server.started, self._thread.is_alive, "the fake provider")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._server.should_exit = True
         self._thread.join(STOP_SECONDS)
 
@@ -110,9 +108,7 @@ class ProxyProcess:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._process is not None and self._runs():
             os.killpg(self._process.pid, signal.SIGTERM)
             try:

@@ -77,10 +77,7 @@ def _anthropic(payload: Mapping[str, Any]) -> Iterator[str]:
         yield 'messages: first message must use the "user" role'
     yield from _anthropic_content(spoken)
     yield from _anthropic_pairs(_merged(spoken))
-    if (
-        json.dumps([payload.get("system"), payload.get("tools"), messages]).count('"cache_control": {')
-        > MOST_CACHE_MARKERS
-    ):
+    if json.dumps([payload.get("system"), payload.get("tools"), messages]).count('"cache_control": {') > MOST_CACHE_MARKERS:
         yield "A maximum of 4 blocks with cache_control may be provided."
     if not payload.get("tools") and any(b.get("type") == "tool_use" for _, m in spoken for b in _blocks(m)):
         yield "Requests which include `tool_use` or `tool_result` blocks must define tools"

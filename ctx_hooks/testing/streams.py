@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 OUTPUT_TOKENS = 12
 
 
-def whole(
-    wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int
-) -> dict[str, Any]:
+def whole(wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     """Return the answer to a request that is not streamed."""
     model = payload.get("model")
     if wire_format == "openai-chat":
@@ -43,9 +41,7 @@ async def stream(
     wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int
 ) -> AsyncIterator[str]:
     """Yield the events of a streamed answer."""
-    make = {"openai-chat": _chat_events, "anthropic": _anthropic_events, "openai-responses": _responses_events}[
-        wire_format
-    ]
+    make = {"openai-chat": _chat_events, "anthropic": _anthropic_events, "openai-responses": _responses_events}[wire_format]
     for event in make(payload, reply, tokens, cached):
         yield _sse(event, named=wire_format != "openai-chat")
     if wire_format == "openai-chat":
@@ -179,9 +175,7 @@ def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cac
         events.append({"type": "response.function_call_arguments.done", **where, "arguments": item["arguments"]})
     else:
         part = item["content"][0]
-        events.append(
-            {"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}}
-        )
+        events.append({"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}})
         events += [
             {"type": "response.output_text.delta", **where, "content_index": 0, "delta": word + " "}
             for word in reply.text.split(" ")

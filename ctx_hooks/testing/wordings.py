@@ -76,9 +76,7 @@ WORDINGS: dict[str, Wording] = {
     "bedrock_nova": Wording(
         "bedrock", "Too many input tokens. Max input tokens: {limit}, request input token count: {input}"
     ),
-    "gemini": Wording(
-        "gemini", "The input token count ({input}) exceeds the maximum number of tokens allowed ({limit})."
-    ),
+    "gemini": Wording("gemini", "The input token count ({input}) exceeds the maximum number of tokens allowed ({limit})."),
     "gemini_bare": Wording(
         "gemini", "The input token count exceeds the maximum number of tokens allowed ({limit}).", figures=False
     ),

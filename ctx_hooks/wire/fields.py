@@ -48,9 +48,7 @@ def check_depth(value: Any, path: str) -> None:
 
 
 def _children(value: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
-    return [
-        v for v in (value.values() if isinstance(value, Mapping) else value) if isinstance(v, (Mapping, list, tuple))
-    ]
+    return [v for v in (value.values() if isinstance(value, Mapping) else value) if isinstance(v, (Mapping, list, tuple))]
 
 
 def compact_json(value: Any) -> str:

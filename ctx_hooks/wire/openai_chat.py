@@ -124,9 +124,7 @@ def _write(message: Message) -> dict[str, Any]:
     known = raw.get("tool_calls")
     listed = known if isinstance(known, (list, tuple)) else ()
     calls = [
-        p
-        for p in message.parts
-        if isinstance(p, ToolCall) or (isinstance(p, Opaque) and any(p.raw is c for c in listed))
+        p for p in message.parts if isinstance(p, ToolCall) or (isinstance(p, Opaque) and any(p.raw is c for c in listed))
     ]
     content = [p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and not any(p is c for c in calls)]
     if content or raw.get("content") is not None:

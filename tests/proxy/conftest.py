@@ -77,7 +77,7 @@ def checking_proxy(provider):
         yield running
 
 
-BROKEN = '''
+BROKEN = """
 import ctx_hooks.pipeline
 from ctx_hooks.steps import Step
 
@@ -86,7 +86,7 @@ def fail(conversation, budget):
 
 ctx_hooks.pipeline.STEPS = (Step("broken", "for this test", fail),)
 handler = ctx_hooks.proxy_handler_instance
-'''
+"""
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,9 @@ class Route:
     def ask(self, proxy: ProxyProcess, *, group: str | None = None, stream: bool = False, **fields: Any) -> httpx.Response:
         """Send an agent session of about 25,000 tokens."""
         seed = fields.pop("seed", 0)
-        payload = agent_session(self.wire_format, model=group or self.group, seed=seed, thinking=self.wire_format == "anthropic")
+        payload = agent_session(
+            self.wire_format, model=group or self.group, seed=seed, thinking=self.wire_format == "anthropic"
+        )
         body = {**payload, "stream": stream, **fields}
         return httpx.post(proxy.url + self.path, json=body, headers=proxy.headers, timeout=120)
 
