@@ -10,6 +10,8 @@ from ctx_hooks import notices
 from ctx_hooks.policy.settings import Language
 
 DIGEST_CHARS = 80
+HEAD_FRACTION = 0.8
+"""What a call was about stands at the start of its arguments."""
 PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern")
 
@@ -73,8 +75,9 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
 
 def _cut(value: Any, longest_chars: int, language: Language) -> Any:
     if isinstance(value, str) and len(value) > longest_chars and notices.MARK not in value:
-        half = longest_chars // 2
-        return f"{value[:half]}\n{notices.shortened(len(value), language)}\n{value[-half // 2 :]}"
+        head = int(longest_chars * HEAD_FRACTION)
+        tail = longest_chars - head
+        return f"{value[:head]}\n{notices.shortened(len(value), language)}\n{value[-tail:]}"
     if isinstance(value, Mapping):
         return {k: _cut(v, longest_chars, language) for k, v in value.items()}
     if isinstance(value, list):

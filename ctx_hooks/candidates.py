@@ -57,6 +57,8 @@ class Candidate:
     whole_tokens: float
     identifiers: frozenset[str]
     lines: tuple[Line, ...]
+    recency: float
+    """1 for what was said just now, halving with every goal's worth of tokens said since."""
     spoken: bool
     """Whether it is plain dialogue, without calls or results."""
 
@@ -72,7 +74,13 @@ def candidates(conversation: Conversation, budget: Budget) -> tuple[Candidate, .
     """Return the older exchanges as candidates, oldest first."""
     older = older_exchanges(conversation)
     hits = _request_hits(conversation, older)
-    return tuple(_candidate(conversation, exchange, budget, hits) for exchange in older)
+    found: list[Candidate] = []
+    since = 0.0
+    for exchange in reversed(older):
+        recency = 0.5 ** (since / budget.goal_tokens)
+        found.append(_candidate(conversation, exchange, budget, hits, recency))
+        since += found[-1].whole_tokens
+    return tuple(reversed(found))
 
 
 def identifiers_of(messages: Iterable[Message], *, spoken_by_assistant: bool = False) -> set[str]:
@@ -90,7 +98,7 @@ def identifiers_of(messages: Iterable[Message], *, spoken_by_assistant: bool = F
 
 
 def _candidate(
-    conversation: Conversation, exchange: range, budget: Budget, hits: Mapping[Position, Mapping[int, float]]
+    conversation: Conversation, exchange: range, budget: Budget, hits: Mapping[Position, Mapping[int, float]], recency: float
 ) -> Candidate:
     fmt, counter = conversation.format, budget.counter
     frame = 0.0
@@ -120,7 +128,7 @@ def _candidate(
             elif not isinstance(part, Opaque) and isinstance(part, (Text, ToolResult)):
                 named |= identifiers(part.text)
     whole = counter.messages((conversation.messages[i] for i in exchange), fmt)
-    return Candidate(exchange, max(1.0, frame), whole, frozenset(named), tuple(lines), spoken)
+    return Candidate(exchange, max(1.0, frame), whole, frozenset(named), tuple(lines), recency, spoken)
 
 
 def _lines(position: Position, text: str, tokens: int, hits: Mapping[int, float]) -> list[Line]:
@@ -129,7 +137,6 @@ def _lines(position: Position, text: str, tokens: int, hits: Mapping[int, float]
     return [
         Line(position, n, (end - start) * a_char + GAP_TOKENS, names, hits.get(n, 0.0))
         for n, ((start, end), names) in enumerate(zip(found.spans, found.identifiers, strict=True))
-        if names or n in hits
     ]
 
 

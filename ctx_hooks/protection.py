@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation
 
 
@@ -28,6 +29,18 @@ def older_exchanges(conversation: Conversation) -> tuple[range, ...]:
 def older_messages(conversation: Conversation) -> frozenset[int]:
     """Return the indices of every message of the older exchanges."""
     return frozenset(i for exchange in older_exchanges(conversation) for i in exchange)
+
+
+def recent_messages(conversation: Conversation, budget: Budget) -> frozenset[int]:
+    """Return the newest messages that together stay within the share of the goal that is kept whole."""
+    room = budget.goal_tokens * budget.policy.keep_recent_fraction
+    recent = set()
+    for i in range(len(conversation.messages) - 1, -1, -1):
+        room -= budget.counter.message(conversation.messages[i], conversation.format)
+        if room < 0:
+            break
+        recent.add(i)
+    return frozenset(recent)
 
 
 def reasoning_may_go(conversation: Conversation, index: int) -> bool:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation
 
-USED_WORTH = 4.0
+USED_WORTH = 3.0
 """What an identifier that the assistant has used is worth over one that only appeared."""
-REQUEST_WORTH = 4.0
+REQUEST_WORTH = 2.0
 """What the line that fits the newest request best is worth in identifiers."""
+RECENCY_WORTH = 1.0
+"""How much more a line of just now is worth than the same line of long ago."""
 LEAST_DIALOGUE_FRACTION = 0.1
 MOST_DIALOGUE_FRACTION = 0.9
 
@@ -59,6 +61,8 @@ class Selector:
             self._keep_relevant_dialogue(choice)
         choice.take_lines(self.candidates)
         self._keep_newest(choice, down_to=0)
+        for candidate in reversed(self.candidates):
+            choice.fill(candidate, may_open=may_remove)
         return choice.selection()
 
     def _keep_newest(self, choice: _Choice, down_to: float) -> None:
@@ -155,6 +159,23 @@ class _Choice:
                 for entry in self._offers(n, candidate):
                     heapq.heappush(heap, entry)
 
+    def fill(self, candidate: Candidate, *, may_open: bool) -> None:
+        """Take what still fits of an exchange's lines, first to last, whatever they are worth."""
+        opened = candidate.messages in self._opened
+        if candidate.messages in self.whole or not (opened or may_open):
+            return
+        if not opened:
+            if candidate.frame_tokens > self.room or not candidate.lines:
+                return
+            self.open(candidate)
+        for line in candidate.lines:
+            if line.cost_tokens > self.room:
+                return
+            taken = self._lines.setdefault(line.position, set())
+            if line.index not in taken:
+                taken.add(line.index)
+                self._pay(candidate.messages, line.cost_tokens)
+
     def selection(self) -> Selection:
         """Return the finished choice."""
         return Selection(
@@ -174,14 +195,17 @@ class _Choice:
     def _value(self, candidate: Candidate, line: Line | None) -> tuple[float, float]:
         """Return worth and cost of a line, with its frame if that is not paid yet; of the frame alone without a line."""
         opened = candidate.messages in self._opened
+        recency = 1.0 + RECENCY_WORTH * candidate.recency
         if line is None:
-            return (0.0, 1.0) if opened else (self._worth(candidate.identifiers), candidate.frame_tokens)
+            return (0.0, 1.0) if opened else (recency * self._worth(candidate.identifiers), candidate.frame_tokens)
         if line.index in self._lines.get(line.position, ()):
             return 0.0, 1.0
-        worth = REQUEST_WORTH * line.relevance
         if opened:
-            return worth + self._worth(line.identifiers), line.cost_tokens
-        return worth + self._worth(line.identifiers | candidate.identifiers), line.cost_tokens + candidate.frame_tokens
+            worth, cost = self._worth(line.identifiers), line.cost_tokens
+        else:
+            worth = self._worth(line.identifiers | candidate.identifiers)
+            cost = line.cost_tokens + candidate.frame_tokens
+        return recency * (worth + REQUEST_WORTH * line.relevance), cost
 
     def _worth(self, named: frozenset[str]) -> float:
         new = named - self._covered

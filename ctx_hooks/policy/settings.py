@@ -32,7 +32,7 @@ class Policy(BaseModel):
         description="The reserve of a window too small for `reserve_tokens` (pi, scaled form).",
     )
     keep_recent_fraction: float = Field(
-        0.45,
+        0.5,
         ge=0,
         le=1,
         description="Share of the budget that the newest exchanges keep whole while older ones shrink.",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ctx_hooks.selection import Selection, Selector
 
 ATTEMPTS = 6
-CLOSE_FRACTION = 0.03
+CLOSE_FRACTION = 0.02
 """A fit that leaves less than this of the goal unused is good enough."""
 
 

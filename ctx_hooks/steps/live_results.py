@@ -13,10 +13,16 @@ if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation
 
+MOST_FRAME_FRACTION = 0.3
+"""Where calls and notices alone would take more of the goal, whole exchanges have to go: that is a later step's work."""
+
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     """Thin as much as the goal asks for, or nothing if thinning alone cannot reach it: a later step does it better."""
     selector = Selector(conversation, budget)
+    frames = sum(c.frame_tokens for c in selector.candidates)
+    if frames > MOST_FRAME_FRACTION * budget.goal_tokens:
+        return conversation
 
     def build(selection: Selection) -> Conversation:
         forms = thinned(conversation, selection, budget.policy.language)

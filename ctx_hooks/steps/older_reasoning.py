@@ -1,11 +1,11 @@
-"""Reasoning of older turns goes, in whole blocks; the current tool loop's stays."""
+"""Reasoning of older turns goes, in whole blocks; the current tool loop's stays, and that of the newest exchanges."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation import Conversation, Part, Reasoning
-from ctx_hooks.protection import protected, reasoning_may_go
+from ctx_hooks.protection import protected, reasoning_may_go, recent_messages
 from ctx_hooks.steps import Step
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     if budget.policy.reasoning == "keep":
         return conversation
-    stay = protected(conversation)
+    stay = protected(conversation) | recent_messages(conversation, budget)
 
     def edit(index: int, part: Part) -> Part | None:
         if not isinstance(part, Reasoning) or index in stay or not reasoning_may_go(conversation, index):
