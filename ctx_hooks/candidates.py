@@ -9,54 +9,58 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks import arguments
-from ctx_hooks.conversation import Conversation, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.conversation import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.salience import Units, identifiers, units
 from ctx_hooks.steps.results import may_be_cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ctx_hooks.budget import Budget
 
 NOTICE_TOKENS = 24
 """What the notice above the kept lines of a part costs."""
-GAP_TOKENS = 1.5
-"""What the mark between two kept lines costs."""
 ARGUMENT_CHARS = 400
 """Longest string that the arguments of an older call keep whole."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is kept or cut whole; a longer one by its lines."""
-DENSE_LINE_FACTOR = 1.15
-"""Lines full of identifiers have more tokens a character than their text on average."""
-REQUEST_WORDS = 24
-"""The request's rarest words are looked for; the common ones say nothing about a line."""
-_WORD = re.compile(r"[A-Za-z0-9_]{4,}|[^\W\d_A-Za-z]{2,}")
+REQUEST_WORDS = 16
+"""The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""
+_WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
 
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One unit of a part. `cost_tokens` is an estimate; `relevance` is between 0 and 1."""
+class Source:
+    """A part that may keep some of its lines. `relevance` is that of its lines to the newest request, 0 to 1."""
 
     position: Position
-    index: int
-    cost_tokens: float
-    identifiers: frozenset[str]
-    relevance: float
+    text: str
+    units: Units
+    tokens_per_char: float
+    relevance: Mapping[int, float]
+
+    @property
+    def entries(self) -> tuple[tuple[int, frozenset[str]], ...]:
+        """The units worth looking at, each with what identifiers it adds: the cover, and what is only relevant."""
+        if not self.relevance:
+            return self.units.cover
+        covering = {n for n, _ in self.units.cover}
+        return (*self.units.cover, *((n, frozenset()) for n in self.relevance if n not in covering))
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An older exchange: its frame (what stays of it without any line) and its lines."""
+    """An older exchange: its frame (what stays of it without any line) and what its lines come from."""
 
     messages: range
     frame_tokens: float
     whole_tokens: float
     identifiers: frozenset[str]
-    lines: tuple[Line, ...]
+    sources: tuple[Source, ...]
     recency: float
     """1 for what was said just now, halving with every goal's worth of tokens said since."""
     spoken: bool
@@ -73,106 +77,116 @@ def thinnable(part: Part) -> bool:
 def candidates(conversation: Conversation, budget: Budget) -> tuple[Candidate, ...]:
     """Return the older exchanges as candidates, oldest first."""
     older = older_exchanges(conversation)
-    hits = _request_hits(conversation, older)
+    texts = {
+        (i, k): part.text
+        for exchange in older
+        for i in exchange
+        for k, part in enumerate(conversation.messages[i].parts)
+        if isinstance(part, (Text, ToolResult)) and thinnable(part)
+    }
+    relevance = _relevance(conversation, texts)
     found: list[Candidate] = []
     since = 0.0
     for exchange in reversed(older):
-        recency = 0.5 ** (since / budget.goal_tokens)
-        found.append(_candidate(conversation, exchange, budget, hits, recency))
+        recency = 0.5 ** (since / max(1, budget.goal_tokens))
+        found.append(_candidate(conversation, exchange, budget, texts, relevance, recency))
         since += found[-1].whole_tokens
     return tuple(reversed(found))
 
 
-def identifiers_of(messages: Iterable[Message], *, spoken_by_assistant: bool = False) -> set[str]:
-    """Return the identifiers in the messages; with `spoken_by_assistant` those of the assistant's texts and calls only."""
+def frame_tokens(conversation: Conversation, budget: Budget) -> float:
+    """Return about what the older exchanges cost without any of their lines."""
+    counter = budget.counter
+    frames = 0.0
+    for exchange in older_exchanges(conversation):
+        for i in exchange:
+            frames += counter.message(conversation.messages[i], conversation.format)
+            for part in conversation.messages[i].parts:
+                if isinstance(part, (Text, ToolResult)) and thinnable(part):
+                    frames += NOTICE_TOKENS - counter.text(part.text)
+    return frames
+
+
+def identifiers_of(messages: Iterable[Message]) -> set[str]:
+    """Return the identifiers in the messages' texts, calls and results."""
     found: set[str] = set()
     for message in messages:
-        if spoken_by_assistant and message.role != "assistant":
-            continue
         for part in message.parts:
             if isinstance(part, ToolCall):
                 found |= identifiers(part.arguments)
-            elif isinstance(part, (Text, ToolResult)):
+            elif isinstance(part, ToolResult):
+                found |= units(part.text).identifiers
+            elif isinstance(part, Text):
                 found |= identifiers(part.text)
     return found
 
 
 def _candidate(
-    conversation: Conversation, exchange: range, budget: Budget, hits: Mapping[Position, Mapping[int, float]], recency: float
+    conversation: Conversation,
+    exchange: range,
+    budget: Budget,
+    texts: Mapping[Position, str],
+    relevance: Mapping[Position, Mapping[int, float]],
+    recency: float,
 ) -> Candidate:
-    fmt, counter = conversation.format, budget.counter
-    frame = 0.0
-    named: set[str] = set()
-    lines: list[Line] = []
-    spoken = True
-    for i in exchange:
-        message = conversation.messages[i]
-        frame += counter.message(message, fmt)
+    counter = budget.counter
+    messages = [conversation.messages[i] for i in exchange]
+    whole = frame = float(counter.messages(messages, conversation.format))
+    named: frozenset[str] = frozenset()
+    sources = []
+    for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
-            spoken = spoken and not isinstance(part, (ToolCall, ToolResult))
-            if thinnable(part) and isinstance(part, (Text, ToolResult)):
-                tokens = (
-                    counter.text(part.text)
-                    if isinstance(part, Text)
-                    else sum(counter.text(p.text) for p in part.parts if isinstance(p, Text))
-                )
+            text = texts.get((i, k))
+            if text is not None:
+                tokens = counter.text(text)
                 frame += NOTICE_TOKENS - tokens
-                lines += _lines((i, k), part.text, tokens, hits.get((i, k), {}))
+                sources.append(Source((i, k), text, units(text), tokens / len(text), relevance.get((i, k), {})))
             elif isinstance(part, ToolCall):
                 short = arguments.shortened(part.arguments, ARGUMENT_CHARS, budget.policy.language)
                 if short is not part.arguments:
                     frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
                 named |= identifiers(short)
             elif isinstance(part, Reasoning):
-                frame -= counter.text(part.text) * reasoning_may_go(conversation, i)
-            elif not isinstance(part, Opaque) and isinstance(part, (Text, ToolResult)):
+                frame -= counter.text(part.text) if reasoning_may_go(conversation, i) else 0
+            elif isinstance(part, (Text, ToolResult)):
                 named |= identifiers(part.text)
-    whole = counter.messages((conversation.messages[i] for i in exchange), fmt)
-    return Candidate(exchange, max(1.0, frame), whole, frozenset(named), tuple(lines), recency, spoken)
+    spoken = not any(m.calls or m.results for m in messages)
+    return Candidate(exchange, max(1.0, frame), whole, named, tuple(sources), recency, spoken)
 
 
-def _lines(position: Position, text: str, tokens: int, hits: Mapping[int, float]) -> list[Line]:
-    found: Units = units(text)
-    a_char = tokens / len(text) * DENSE_LINE_FACTOR
-    return [
-        Line(position, n, (end - start) * a_char + GAP_TOKENS, names, hits.get(n, 0.0))
-        for n, ((start, end), names) in enumerate(zip(found.spans, found.identifiers, strict=True))
-    ]
-
-
-def _request_hits(conversation: Conversation, older: tuple[range, ...]) -> dict[Position, dict[int, float]]:
+def _relevance(conversation: Conversation, texts: Mapping[Position, str]) -> dict[Position, dict[int, float]]:
     """Return for each part the lines that hold words of the newest request, weighed by how rare each word is.
 
-    The weight of a word is its inverse document frequency over lines, as in BM25; lengths are short enough to go without
-    the rest of that formula.
+    The weight of a word is its inverse document frequency over lines, as in BM25; lines are alike enough in length to do
+    without the rest of that formula.
     """
     if conversation.newest_request is None:
         return {}
     words = set(_WORD.findall(conversation.messages[conversation.newest_request].text.lower()))
-    where: dict[str, list[tuple[Position, int]]] = {w: [] for w in words}
-    total = 1
-    for exchange in older:
-        for i in exchange:
-            for k, part in enumerate(conversation.messages[i].parts):
-                if not thinnable(part) or not isinstance(part, (Text, ToolResult)):
-                    continue
-                lowered = part.text.lower()
-                starts = [start for start, _ in units(part.text).spans]
-                total += len(starts)
-                for word in words:
-                    at = lowered.find(word)
-                    while at >= 0:
-                        n = bisect_right(starts, at) - 1
-                        where[word].append(((i, k), n))
-                        at = lowered.find(word, starts[n + 1]) if n + 1 < len(starts) else -1
-    rarest = sorted((len(v), w) for w, v in where.items() if v)[:REQUEST_WORDS]
+    places = _places(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS], texts)
+    total = 1 + sum(len(units(text).spans) for text in texts.values())
     scores: dict[tuple[Position, int], float] = {}
-    for frequency, word in rarest:
-        weight = math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-        for place in where[word]:
+    for found in places:
+        weight = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
+        for place in found:
             scores[place] = scores.get(place, 0.0) + weight
     best = max(scores.values(), default=1.0)
-    hits: dict[Position, dict[int, float]] = {}
+    relevance: dict[Position, dict[int, float]] = {}
     for (position, n), score in scores.items():
-        hits.setdefault(position, {})[n] = score / best
-    return hits
+        relevance.setdefault(position, {})[n] = score / best
+    return relevance
+
+
+def _places(words: Sequence[str], texts: Mapping[Position, str]) -> list[list[tuple[Position, int]]]:
+    """Return for each word the units that hold it."""
+    places: list[list[tuple[Position, int]]] = [[] for _ in words]
+    for position, text in texts.items():
+        lowered = text.lower()
+        spans = units(text).spans
+        for found, word in zip(places, words, strict=True):
+            at = lowered.find(word)
+            while at >= 0:
+                n = bisect_right(spans, (at, len(text))) - 1
+                found.append((position, n))
+                at = lowered.find(word, spans[n][1])
+    return places

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
     from ctx_hooks.budget import Budget
 
-RECORD_FRACTION = 0.06
+RECORD_FRACTION = 0.05
 MOST_RECORD_TOKENS = 2_000
 SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
 LONGEST_ENTRY_CHARS = 300
 """A longer request is no short one: its beginning is recorded."""
 CHARS_PER_TOKEN = 4
+
+
+def record_tokens(budget: Budget) -> float:
+    """Return about how many tokens a record may have."""
+    return min(MOST_RECORD_TOKENS, budget.goal_tokens * RECORD_FRACTION)
 
 
 def record_of(removed: Sequence[Message], budget: Budget) -> str:
@@ -28,13 +33,14 @@ def record_of(removed: Sequence[Message], budget: Budget) -> str:
     """
     language = budget.policy.language
     titles = notices.RECORD_SECTIONS[language]
-    chars = min(MOST_RECORD_TOKENS, budget.goal_tokens * RECORD_FRACTION) * CHARS_PER_TOKEN
+    chars = record_tokens(budget) * CHARS_PER_TOKEN
+    newest_first = removed[::-1]
     entries = {
-        "requests": _requests(removed),
-        "files": (p for m in removed for c in m.calls for p in arguments.paths(c.arguments)),
-        "commands": (p for m in removed for c in m.calls for p in arguments.commands(c.arguments)),
-        "decisions": _decisions(removed),
-        "errors": _errors(removed),
+        "requests": _requests(newest_first),
+        "files": (p for m in newest_first for c in m.calls for p in arguments.paths(c.arguments)),
+        "commands": (p for m in newest_first for c in m.calls for p in arguments.commands(c.arguments)),
+        "decisions": _decisions(newest_first),
+        "errors": _errors(newest_first),
     }
     lines = [notices.record_heading(len(removed), language)]
     for section, found in entries.items():
@@ -45,14 +51,16 @@ def record_of(removed: Sequence[Message], budget: Budget) -> str:
 
 
 def _newest(entries: Iterable[str], chars: int) -> list[str]:
-    """Return the newest distinct entries that fit into `chars`, in their order."""
-    kept: list[str] = []
-    for entry in dict.fromkeys(reversed(list(entries))):
+    """Return the distinct entries that fit into `chars`, of entries given newest first; oldest first."""
+    kept: dict[str, None] = {}
+    for entry in entries:
+        if entry in kept:
+            continue
         chars -= len(entry) + 3
         if chars < 0:
             break
-        kept.append(entry)
-    return kept[::-1]
+        kept[entry] = None
+    return list(kept)[::-1]
 
 
 def _requests(messages: Sequence[Message]) -> Iterator[str]:

@@ -16,12 +16,12 @@ from ctx_hooks.content_cache import ContentCache, digest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-STEM_CHARS = 5
+STEM_CHARS = 4
 """Words are compared by their first letters; five are what inflected forms share in most European languages."""
 K1 = 1.2
 B = 0.75
 """Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3)."""
-NEIGHBOUR_WEIGHT = 0.35
+NEIGHBOUR_WEIGHT = 0.4
 """An answer often stands beside the turn that shares the request's words: neighbours lend this much of their score."""
 CACHED_CHARS = 32_000_000
 

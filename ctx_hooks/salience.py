@@ -21,38 +21,53 @@ _PIECE_END = re.compile(r"[\s,;}\]]")
 class Units:
     """A text in the pieces that are kept or cut whole: lines with their break, and pieces of very long lines.
 
-    `spans` are offsets into the text, side by side and covering it; `identifiers` are those of each piece.
+    `spans` are offsets into the text, side by side and covering it. `cover` lists the units that bring identifiers the
+    text has not shown before, densest first, each with those: together they hold every identifier of the text.
     """
 
     spans: tuple[tuple[int, int], ...]
-    identifiers: tuple[frozenset[str], ...]
+    cover: tuple[tuple[int, frozenset[str]], ...]
+    identifiers: frozenset[str]
 
 
 _analyses: ContentCache[Units] = ContentCache(CACHED_CHARS)
+_names: ContentCache[frozenset[str]] = ContentCache(CACHED_CHARS)
 
 
 def identifiers(text: str) -> frozenset[str]:
     """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
-    return frozenset(w for w in _IDENTIFIER.findall(text) if _TELLING.search(w))
+    return _names.get(digest(text), lambda: _telling(_IDENTIFIER.findall(text)), weight=len(text) + 1)
 
 
 def units(text: str) -> Units:
     """Return the units of `text`; remembered by content."""
-    return _analyses.get(digest(text), lambda: _analyse(text), weight=len(text))
+    return _analyses.get(digest(text), lambda: _analyse(text), weight=len(text) + 1)
+
+
+def _telling(words: list[str]) -> frozenset[str]:
+    """Return the words that name something: a figure, a path, a dotted, underscored or camel-cased name."""
+    search = _TELLING.search
+    return frozenset(w for w in set(words) if search(w))
 
 
 def _analyse(text: str) -> Units:
-    spans = tuple(_spans(text))
-    find, telling = _IDENTIFIER.findall, _TELLING.search
-    known: dict[str, bool] = {}
-    found = []
-    for start, end in spans:
-        words = find(text, start, end)
-        for w in words:
-            if w not in known:
-                known[w] = telling(w) is not None
-        found.append(frozenset(w for w in words if known[w]))
-    return Units(spans, tuple(found))
+    spans = _spans(text)
+    everything = _telling(_IDENTIFIER.findall(text))
+    find = _IDENTIFIER.findall
+    dense = []
+    for n, (start, end) in enumerate(spans):
+        found = everything.intersection(find(text, start, end))
+        if found:
+            dense.append((-len(found) / (end - start + 1), n, found))
+    dense.sort()
+    seen: set[str] = set()
+    cover = []
+    for _, n, found in dense:
+        new = found - seen
+        if new:
+            seen |= new
+            cover.append((n, new))
+    return Units(tuple(spans), tuple(cover), everything)
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
@@ -61,8 +76,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
     for line in text.splitlines(keepends=True):
         end = start + len(line)
         while end - start > LONGEST_UNIT_CHARS:
-            half = start + LONGEST_UNIT_CHARS // 2
-            stop = _last_break(text, start, half)
+            stop = _last_break(text, start, start + LONGEST_UNIT_CHARS // 2)
             spans.append((start, stop))
             start = stop
         spans.append((start, end))

@@ -10,15 +10,16 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks import relevance
-from ctx_hooks.candidates import Candidate, Line, Position, candidates, identifiers_of
+from ctx_hooks.candidates import Candidate, Position, Source, candidates, identifiers_of
 from ctx_hooks.protection import protected
 
 if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation
+    from ctx_hooks.tokens.counter import Counter
 
 USED_WORTH = 3.0
 """What an identifier that the assistant has used is worth over one that only appeared."""
@@ -26,8 +27,16 @@ REQUEST_WORTH = 2.0
 """What the line that fits the newest request best is worth in identifiers."""
 RECENCY_WORTH = 1.0
 """How much more a line of just now is worth than the same line of long ago."""
-LEAST_DIALOGUE_FRACTION = 0.1
-MOST_DIALOGUE_FRACTION = 0.9
+DIALOGUE_RECENT_FRACTION = 0.05
+"""Share of the room in which plain dialogue keeps its newest turns: what a question is about may stand anywhere."""
+REFUSALS = 50
+"""After so many offers that the room no longer holds it counts as spent."""
+GAP_TOKENS = 1.5
+"""What the mark between two kept lines costs."""
+
+_Offer: TypeAlias = tuple[float, int, int, int, frozenset[str]]
+"""Worth per token (negative, for the heap), the indices of candidate, source (-1: the frame alone) and line, and the
+identifiers that it brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +56,19 @@ class Selector:
         self._budget = budget
         self._conversation = conversation
         self._stay = identifiers_of(conversation.messages[i] for i in protected(conversation))
-        self._used = identifiers_of(conversation.messages, spoken_by_assistant=True)
+        self._used = identifiers_of(m for m in conversation.messages if m.role == "assistant")
 
     def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
         """Return the choice for about `room_tokens`; without `may_remove` every exchange keeps at least its frame."""
-        choice = _Choice(room_tokens, set(self._stay), self._used)
+        choice = _Choice(self.candidates, room_tokens, set(self._stay), self._used, self._budget.counter)
         if not may_remove:
             for candidate in self.candidates:
                 choice.open(candidate)
-        recent_tokens = room_tokens * self._budget.policy.keep_recent_fraction
-        self._keep_newest(choice, down_to=room_tokens - recent_tokens)
-        if may_remove:
-            self._keep_relevant_dialogue(choice)
-        choice.take_lines(self.candidates)
+        share = self._dialogue_share() if may_remove else 0.0
+        recent = self._budget.policy.keep_recent_fraction * (1 - share) + DIALOGUE_RECENT_FRACTION * share
+        self._keep_newest(choice, down_to=room_tokens * (1 - recent))
+        self._keep_relevant_dialogue(choice, share)
+        choice.take_lines()
         self._keep_newest(choice, down_to=0)
         for candidate in reversed(self.candidates):
             choice.fill(candidate, may_open=may_remove)
@@ -72,37 +81,42 @@ class Selector:
                 return
             choice.take_whole(candidate, identifiers_of(self._conversation.messages[i] for i in candidate.messages))
 
-    def _keep_relevant_dialogue(self, choice: _Choice) -> None:
-        """Keep the turns of plain dialogue that fit the newest request best, in a share of the room that fits their share."""
-        spoken = [c for c in self.candidates if c.spoken and c.messages not in choice.whole]
+    def _dialogue_share(self) -> float:
+        """Return how much of the older exchanges is plain dialogue."""
+        spoken = sum(c.whole_tokens for c in self.candidates if c.spoken)
+        return spoken / max(1.0, sum(c.whole_tokens for c in self.candidates))
+
+    def _keep_relevant_dialogue(self, choice: _Choice, share: float) -> None:
+        """Keep the turns of plain dialogue that fit the newest request best, in a `share` of the room."""
+        spoken = [c for c in self.candidates if c.spoken]
         request = self._conversation.newest_request
-        if request is None or not spoken:
+        if request is None or not spoken or not share:
             return
-        everything = sum(c.whole_tokens for c in self.candidates if c.messages not in choice.whole)
-        share = sum(c.whole_tokens for c in spoken) / everything
-        share = min(MOST_DIALOGUE_FRACTION, max(LEAST_DIALOGUE_FRACTION, share))
         down_to = choice.room * (1 - share)
         texts = [" ".join(self._conversation.messages[i].text for i in c.messages) for c in spoken]
-        scores = relevance.rank(
-            relevance.terms(self._conversation.messages[request].text), [relevance.terms(t) for t in texts]
-        )
-        for score, _, candidate in sorted(
-            zip(scores, range(len(spoken)), spoken, strict=True), key=lambda s: (-s[0], -s[1])
-        ):
-            if score <= 0:
+        query = relevance.terms(self._conversation.messages[request].text)
+        scores = relevance.rank(query, [relevance.terms(t) for t in texts])
+        for n in sorted(range(len(spoken)), key=lambda n: (-scores[n], -n)):
+            if scores[n] <= 0:
                 return
-            if not candidate.lines and choice.room - choice.price_of_whole(candidate) >= down_to:
-                choice.take_whole(candidate, candidate.identifiers)
+            if spoken[n].messages in choice.whole or spoken[n].sources:
+                continue
+            if choice.room - choice.price_of_whole(spoken[n]) >= down_to:
+                choice.take_whole(spoken[n], spoken[n].identifiers)
 
 
 class _Choice:
-    """A choice in the making."""
+    """A choice in the making. `room` is what is left, in tokens."""
 
-    def __init__(self, room_tokens: float, covered: set[str], used: set[str]) -> None:
+    def __init__(
+        self, found: tuple[Candidate, ...], room_tokens: float, covered: set[str], used: set[str], counter: Counter
+    ) -> None:
         self.room = room_tokens
         self.whole: set[range] = set()
+        self._candidates = found
         self._covered = covered
         self._used = used
+        self._count = counter.text
         self._opened: set[range] = set()
         self._lines: dict[Position, set[int]] = {}
         self._spent: dict[range, float] = {}
@@ -111,70 +125,56 @@ class _Choice:
         """Pay for the frame of an exchange."""
         if candidate.messages not in self._opened:
             self._opened.add(candidate.messages)
-            self._pay(candidate.messages, candidate.frame_tokens)
+            self._pay(candidate, candidate.frame_tokens)
             self._covered |= candidate.identifiers
 
     def price_of_whole(self, candidate: Candidate) -> float:
         """Return what is still to pay for the whole exchange."""
-        return (
-            candidate.whole_tokens - self._spent.get(candidate.messages, 0.0)
-            if candidate.messages not in self.whole
-            else 0.0
-        )
+        if candidate.messages in self.whole:
+            return 0.0
+        return candidate.whole_tokens - self._spent.get(candidate.messages, 0.0)
 
     def take_whole(self, candidate: Candidate, named: frozenset[str] | set[str]) -> None:
         """Keep an exchange as it is."""
-        self._pay(candidate.messages, self.price_of_whole(candidate))
+        self._pay(candidate, self.price_of_whole(candidate))
         self.whole.add(candidate.messages)
         self._covered |= named
 
-    def take_lines(self, candidates: tuple[Candidate, ...]) -> None:
+    def take_lines(self) -> None:
         """Take lines by worth per token until the room is spent or nothing new is left.
 
-        Worth only falls while others are taken, so a line is priced again when it comes to the top of the heap.
+        Worth only falls while others are taken, so an offer is weighed again when it comes to the top of the heap. An
+        exchange that was just opened offers its lines anew: they no longer carry its frame.
         """
-        rest = [c for c in candidates if c.messages not in self.whole]
-        heap = [entry for n, c in enumerate(rest) for entry in self._offers(n, c)]
+        heap = [offer for n, c in enumerate(self._candidates) if c.messages not in self.whole for offer in self._offers(n, c)]
         heapq.heapify(heap)
-        while heap and self.room > 0:
-            offered, n, k = heapq.heappop(heap)
-            candidate = rest[n]
-            line = candidate.lines[k] if k >= 0 else None
-            worth, cost = self._value(candidate, line)
-            if worth <= 0:
+        refused = 0
+        while heap and refused < REFUSALS:
+            offered, n, s, line, names = heapq.heappop(heap)
+            candidate = self._candidates[n]
+            source = candidate.sources[s] if s >= 0 else None
+            value = self._value(candidate, source, line, names)
+            if value <= 0:
                 continue
-            if -worth / cost > offered + 1e-9:
-                heapq.heappush(heap, (-worth / cost, n, k))
+            if value < -offered * (1 - 1e-9):
+                heapq.heappush(heap, (-value, n, s, line, names))
                 continue
-            if cost > self.room:
-                continue
-            unopened = candidate.messages not in self._opened
-            self.open(candidate)
-            if line is not None:
-                self._pay(candidate.messages, line.cost_tokens)
-                self._covered |= line.identifiers
-                self._lines.setdefault(line.position, set()).add(line.index)
-            if unopened:
-                # Its other lines got cheaper: they no longer carry the frame.
-                for entry in self._offers(n, candidate):
-                    heapq.heappush(heap, entry)
+            opened_before = candidate.messages in self._opened
+            if not self._take(candidate, source, line, names):
+                refused += 1
+            elif not opened_before:
+                for offer in self._offers(n, candidate):
+                    heapq.heappush(heap, offer)
 
     def fill(self, candidate: Candidate, *, may_open: bool) -> None:
         """Take what still fits of an exchange's lines, first to last, whatever they are worth."""
-        opened = candidate.messages in self._opened
-        if candidate.messages in self.whole or not (opened or may_open):
+        unopened = candidate.messages not in self._opened
+        if candidate.messages in self.whole or (unopened and (not may_open or not candidate.sources)):
             return
-        if not opened:
-            if candidate.frame_tokens > self.room or not candidate.lines:
-                return
-            self.open(candidate)
-        for line in candidate.lines:
-            if line.cost_tokens > self.room:
-                return
-            taken = self._lines.setdefault(line.position, set())
-            if line.index not in taken:
-                taken.add(line.index)
-                self._pay(candidate.messages, line.cost_tokens)
+        for source in candidate.sources if self.room > 0 else ():
+            for line in range(len(source.units.spans)):
+                if line not in self._lines.get(source.position, ()) and not self._take(candidate, source, line, frozenset()):
+                    return
 
     def selection(self) -> Selection:
         """Return the finished choice."""
@@ -184,33 +184,58 @@ class _Choice:
             {position: frozenset(lines) for position, lines in self._lines.items()},
         )
 
-    def _offers(self, n: int, candidate: Candidate) -> list[tuple[float, int, int]]:
-        offers = []
-        for k in range(-1, len(candidate.lines)):
-            worth, cost = self._value(candidate, candidate.lines[k] if k >= 0 else None)
-            if worth > 0:
-                offers.append((-worth / cost, n, k))
+    def _offers(self, n: int, candidate: Candidate) -> list[_Offer]:
+        """Return what the exchange has to offer now: its frame alone, and each line that brings something."""
+        offers: list[_Offer] = []
+        factor = 1.0 + RECENCY_WORTH * candidate.recency
+        carried_worth = carried_tokens = 0.0
+        if candidate.messages not in self._opened:
+            carried_worth, carried_tokens = self._worth(candidate.identifiers), candidate.frame_tokens
+            if carried_worth > 0:
+                offers.append((-factor * carried_worth / carried_tokens, n, -1, 0, candidate.identifiers))
+        for s, source in enumerate(candidate.sources):
+            spans, per_char, relevant = source.units.spans, source.tokens_per_char, source.relevance
+            for line, names in source.entries:
+                worth = self._worth(names) + REQUEST_WORTH * relevant.get(line, 0.0)
+                if worth > 0:
+                    tokens = (spans[line][1] - spans[line][0]) * per_char + GAP_TOKENS
+                    offers.append((-factor * (worth + carried_worth) / (tokens + carried_tokens), n, s, line, names))
         return offers
 
-    def _value(self, candidate: Candidate, line: Line | None) -> tuple[float, float]:
-        """Return worth and cost of a line, with its frame if that is not paid yet; of the frame alone without a line."""
-        opened = candidate.messages in self._opened
-        recency = 1.0 + RECENCY_WORTH * candidate.recency
-        if line is None:
-            return (0.0, 1.0) if opened else (recency * self._worth(candidate.identifiers), candidate.frame_tokens)
-        if line.index in self._lines.get(line.position, ()):
-            return 0.0, 1.0
-        if opened:
-            worth, cost = self._worth(line.identifiers), line.cost_tokens
-        else:
-            worth = self._worth(line.identifiers | candidate.identifiers)
-            cost = line.cost_tokens + candidate.frame_tokens
-        return recency * (worth + REQUEST_WORTH * line.relevance), cost
+    def _value(self, candidate: Candidate, source: Source | None, line: int, names: frozenset[str]) -> float:
+        """Return what an offer is worth per token now, 0 when it is taken already."""
+        unopened = candidate.messages not in self._opened
+        factor = 1.0 + RECENCY_WORTH * candidate.recency
+        carried = self._worth(candidate.identifiers) if unopened else 0.0
+        if source is None:
+            return factor * carried / candidate.frame_tokens
+        if line in self._lines.get(source.position, ()):
+            return 0.0
+        start, end = source.units.spans[line]
+        worth = self._worth(names) + REQUEST_WORTH * source.relevance.get(line, 0.0)
+        tokens = (end - start) * source.tokens_per_char + GAP_TOKENS + (candidate.frame_tokens if unopened else 0.0)
+        return factor * (worth + carried) / tokens if worth > 0 else 0.0
 
-    def _worth(self, named: frozenset[str]) -> float:
-        new = named - self._covered
+    def _take(self, candidate: Candidate, source: Source | None, line: int, names: frozenset[str]) -> bool:
+        """Pay for a line, and for the frame if that is still to pay; False when the room does not hold it."""
+        price = candidate.frame_tokens if candidate.messages not in self._opened else 0.0
+        tokens = 0.0
+        if source is not None:
+            start, end = source.units.spans[line]
+            tokens = self._count(source.text[start:end]) + GAP_TOKENS
+        if price + tokens > self.room:
+            return False
+        self.open(candidate)
+        if source is not None:
+            self._pay(candidate, tokens)
+            self._lines.setdefault(source.position, set()).add(line)
+            self._covered |= names
+        return True
+
+    def _worth(self, names: frozenset[str]) -> float:
+        new = names - self._covered
         return len(new) + USED_WORTH * len(new & self._used) if new else 0.0
 
-    def _pay(self, messages: range, tokens: float) -> None:
+    def _pay(self, candidate: Candidate, tokens: float) -> None:
         self.room -= tokens
-        self._spent[messages] = self._spent.get(messages, 0.0) + tokens
+        self._spent[candidate.messages] = self._spent.get(candidate.messages, 0.0) + tokens

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_hooks.record import record_tokens
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -11,8 +13,10 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation import Conversation
     from ctx_hooks.selection import Selection, Selector
 
-ATTEMPTS = 6
-CLOSE_FRACTION = 0.02
+ATTEMPTS = 4
+USUAL_RECORD_FRACTION = 0.4
+"""How much of its allowance a record usually takes."""
+CLOSE_FRACTION = 0.04
 """A fit that leaves less than this of the goal unused is good enough."""
 
 
@@ -27,6 +31,8 @@ def fit(
     """Return the fullest built conversation within the goal; the smallest one when none fits."""
     older_tokens = sum(c.whole_tokens for c in selector.candidates)
     room = budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
+    if may_remove:
+        room -= record_tokens(budget) * USUAL_RECORD_FRACTION
     best: Conversation | None = None
     for _ in range(ATTEMPTS):
         built = build(selector.select(max(room, 0), may_remove=may_remove))

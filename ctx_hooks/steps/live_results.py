@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_hooks.candidates import frame_tokens
 from ctx_hooks.selection import Selection, Selector
 from ctx_hooks.steps import Step
 from ctx_hooks.steps.fitting import fit
@@ -19,10 +20,9 @@ MOST_FRAME_FRACTION = 0.3
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     """Thin as much as the goal asks for, or nothing if thinning alone cannot reach it: a later step does it better."""
-    selector = Selector(conversation, budget)
-    frames = sum(c.frame_tokens for c in selector.candidates)
-    if frames > MOST_FRAME_FRACTION * budget.goal_tokens:
+    if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
         return conversation
+    selector = Selector(conversation, budget)
 
     def build(selection: Selection) -> Conversation:
         forms = thinned(conversation, selection, budget.policy.language)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks import notices
+from ctx_hooks.content_cache import ContentCache, digest
 from ctx_hooks.conversation import Conversation, Message, Part, Text, ToolResult
 from ctx_hooks.protection import older_messages
 from ctx_hooks.wire.fields import flag
@@ -13,8 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 SKIP = "truncation_skip"
+REMEMBERED_REWRITES = 20_000
 WORTHWHILE_FRACTION = 0.05
 """A rewrite that saves less of a text is not made: it would cost a recount and the cached prefix for little."""
+
+_rewrites: ContentCache[str | None] = ContentCache(REMEMBERED_REWRITES)
 
 
 def may_be_cut(result: ToolResult) -> bool:
@@ -26,13 +30,16 @@ def may_be_cut(result: ToolResult) -> bool:
 
 
 def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], str]) -> Conversation:
-    """Return the conversation with each text of its older tool results rewritten, where that saves a worthwhile share."""
+    """Return the conversation with each text of its older tool results rewritten, where that saves a worthwhile share.
+
+    Which texts a rewrite would not change is remembered by content; of the others there are few.
+    """
     older = older_messages(conversation)
 
     def edit(index: int, part: Part) -> Part:
         if index not in older or not isinstance(part, ToolResult) or not may_be_cut(part):
             return part
-        return with_texts(part, lambda t: _worthwhile(t, rewrite(t)))
+        return with_texts(part, lambda t: _rewritten(rewrite, t))
 
     return conversation.map_parts(edit)
 
@@ -66,8 +73,12 @@ def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str
     return found
 
 
-def _worthwhile(old: str, new: str) -> str:
-    return new if len(new) <= len(old) * (1 - WORTHWHILE_FRACTION) else old
+def _rewritten(rewrite: Callable[[str], str], text: str) -> str:
+    return _rewrites.get((rewrite, digest(text)), lambda: _worthwhile(text, rewrite(text))) or text
+
+
+def _worthwhile(old: str, new: str) -> str | None:
+    return new if len(new) <= len(old) * (1 - WORTHWHILE_FRACTION) else None
 
 
 def _replaced(part: Text, text: str) -> Text:
