@@ -147,7 +147,7 @@ def worded_error(error: Exception, message: str, code: str) -> Exception:
 
     error.message = message  # type: ignore[attr-defined]
     error.status_code = 400  # type: ignore[attr-defined]
-    return ReadableError(message=message, type="invalid_request_error", param=None, code=400)
+    return ReadableError(message, "invalid_request_error", None, 400)  # type: ignore[arg-type, call-arg]  # ProxyException's order
 
 
 def _tries_in_order(group: str) -> bool:

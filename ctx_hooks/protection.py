@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_hooks import notices
+
 if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
-    from ctx_hooks.conversation import Conversation
+    from ctx_hooks.conversation import Conversation, Message
 
 
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request and the newest tool loop.
 
-    So do items of no known role: a provider's own compaction or reference is not ours to judge.
+    So does a record of ours that stands for what was removed, and so do items of no known role: a provider's own
+    compaction or reference is not ours to judge.
     """
-    stay = {i for i, m in enumerate(conversation.messages) if m.role == "system" or m.pinned or m.role == "other"}
+    stay = {
+        i
+        for i, m in enumerate(conversation.messages)
+        if m.role == "system" or m.pinned or m.role == "other" or _is_record(m)
+    }
     if conversation.newest_request is not None:
         stay.add(conversation.newest_request)
     return frozenset(stay.union(conversation.newest_loop))
+
+
+def _is_record(message: Message) -> bool:
+    return message.role == "user" and message.text.startswith(notices.MARK)
 
 
 def older_exchanges(conversation: Conversation) -> tuple[range, ...]:

@@ -15,21 +15,27 @@ if TYPE_CHECKING:
 
 RECORD_FRACTION = 0.05
 MOST_RECORD_TOKENS = 2_000
+LEAST_RECORD_TOKENS = 250
+MOST_RECORD_FRACTION = 0.15
 SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
 LONGEST_ENTRY_CHARS = 300
 """A longer request is no short one: its beginning is recorded."""
 CHARS_PER_TOKEN = 4
+ENTRY_CHARS = 3
+"""The dash, the blank and the line break of an entry."""
 
 
 def record_tokens(budget: Budget) -> float:
     """Return about how many tokens a record may have."""
-    return min(MOST_RECORD_TOKENS, budget.goal_tokens * RECORD_FRACTION)
+    share = max(LEAST_RECORD_TOKENS, budget.goal_tokens * RECORD_FRACTION)
+    return min(MOST_RECORD_TOKENS, share, budget.goal_tokens * MOST_RECORD_FRACTION)
 
 
 def record_of(removed: Sequence[Message], budget: Budget) -> str:
     """Return the record of the removed messages: a heading, then what was asked, touched, run, decided and broken.
 
-    Within each section the newest entries win the space; they are listed in their order.
+    Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
+    their order.
     """
     language = budget.policy.language
     titles = notices.RECORD_SECTIONS[language]
@@ -43,8 +49,11 @@ def record_of(removed: Sequence[Message], budget: Budget) -> str:
         "errors": _errors(newest_first),
     }
     lines = [notices.record_heading(len(removed), language)]
+    unspent = 0.0
     for section, found in entries.items():
-        kept = _newest(found, int(chars * SHARES[section]))
+        room = chars * SHARES[section] + unspent
+        kept = _newest(found, int(room))
+        unspent = room - sum(len(entry) + ENTRY_CHARS for entry in kept)
         if kept:
             lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
     return "\n".join(lines)
@@ -56,7 +65,7 @@ def _newest(entries: Iterable[str], chars: int) -> list[str]:
     for entry in entries:
         if entry in kept:
             continue
-        chars -= len(entry) + 3
+        chars -= len(entry) + ENTRY_CHARS
         if chars < 0:
             break
         kept[entry] = None

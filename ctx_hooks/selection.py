@@ -146,7 +146,9 @@ class _Choice:
         Worth only falls while others are taken, so an offer is weighed again when it comes to the top of the heap. An
         exchange that was just opened offers its lines anew: they no longer carry its frame.
         """
-        heap = [offer for n, c in enumerate(self._candidates) if c.messages not in self.whole for offer in self._offers(n, c)]
+        heap = [
+            offer for n, c in enumerate(self._candidates) if c.messages not in self.whole for offer in self._offers(n, c)
+        ]
         heapq.heapify(heap)
         refused = 0
         while heap and refused < REFUSALS:

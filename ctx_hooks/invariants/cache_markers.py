@@ -18,7 +18,8 @@ FIELD = "cache_control"
 class CacheMarkers:
     """No more than four blocks carry a cache marker.
 
-    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." System and tools count too; they are the caller's to mark, so the messages' earliest markers give way.
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." System and tools count too; they are
+    the caller's to mark, so the messages' earliest markers give way.
     """
 
     name = "cache_markers"

@@ -15,7 +15,7 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    enabled: bool = Field(True, description="Off: requests pass exactly as without the plugin.")
+    enabled: bool = Field(default=True, description="Off: requests pass exactly as without the plugin.")
     language: Language = Field("en", description="Language of notices, records and the readable error.")
     repair: Literal["auto", "always", "off"] = Field(
         "auto", description="Repair broken message pairing: when a request is compressed, always, or never."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from ctx_hooks import notices
@@ -38,10 +38,9 @@ def _shape(line: str) -> str:
 
 
 def _likely(text: str) -> bool:
-    """Whether two neighbours anywhere have the same length and ends, as all but few lines of a run have: a cheap look first."""
-    lines = text.split("\n")
+    """Whether some neighbouring lines have the same length and ends, as nearly all lines of a run have: a cheap look."""
     alike = 0
-    for a, b in zip(lines, lines[1:], strict=False):
+    for a, b in pairwise(text.split("\n")):
         alike = alike + 1 if a and abs(len(a) - len(b)) <= 2 and a[-1:] == b[-1:] and a[:1] == b[:1] else 0  # noqa: PLR2004
         if alike >= SHORTEST_RUN_LINES - 1:
             return True

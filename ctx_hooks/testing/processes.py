@@ -101,10 +101,11 @@ class ProxyProcess:
             )
         try:
             _wait(self._answers, self._runs, "the proxy")
-        except BaseException as error:
+        except RuntimeError as error:
             self.__exit__(None, None, None)
-            if isinstance(error, RuntimeError):
-                raise RuntimeError(f"{error}\n{self.last_log}") from None
+            raise RuntimeError(f"{error}\n{self.last_log}") from None
+        except BaseException:
+            self.__exit__(None, None, None)
             raise
         return self
 

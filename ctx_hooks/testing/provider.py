@@ -64,53 +64,16 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
     app = FastAPI()
     state = _State(settings or ProviderSettings())
 
-    async def answer(wire_format: WireFormat, request: Request) -> Response:
-        payload = await request.json()
-        used = state.settings
-        counted = await asyncio.to_thread(count_payload, wire_format, payload, used)
-        record = {
-            "format": wire_format,
-            "model": payload.get("model"),
-            "input_tokens": counted,
-            "max_tokens": _max_tokens(payload),
-            "payload": payload,
-            "status": 200,
-            "error": None,
-        }
-        state.records.append(record)
-        refusal = _refusal(wire_format, payload, counted, used)
-        if refusal is not None:
-            status, message, body, in_stream = refusal
-            record.update(status=status, error=message)
-            if in_stream and payload.get("stream"):
-                return StreamingResponse(streams.error_stream(wire_format, body), media_type="text/event-stream")
-            return JSONResponse(body, status)
-        key = _conversation_key(wire_format, payload)
-        before = state.answered.get(key, 0)
-        state.answered[key] = before + 1
-        reply = script(wire_format, payload, before) if script else Reply(f"Answer to {counted} tokens.")
-        window = used.windows.get(str(payload.get("model")), used.window_tokens)
-        billed = min(counted, window) if used.silent_truncation else counted
-        cached = _cached_tokens(state, wire_format, payload, billed)
-        record["cached_tokens"] = cached
-        if payload.get("stream"):
-            events = streams.stream(wire_format, payload, reply, billed, cached)
-            return StreamingResponse(events, media_type="text/event-stream")
-        return JSONResponse(streams.whole(wire_format, payload, reply, billed, cached))
+    def serve(wire_format: WireFormat, *paths: str) -> None:
+        async def answer(request: Request) -> Response:
+            return await _answer(wire_format, await request.json(), state, script)
 
-    @app.post("/v1/chat/completions")
-    @app.post("/chat/completions")
-    async def chat(request: Request) -> Response:
-        return await answer("openai-chat", request)
+        for path in paths:
+            app.post(path)(answer)
 
-    @app.post("/v1/messages")
-    async def messages(request: Request) -> Response:
-        return await answer("anthropic", request)
-
-    @app.post("/v1/responses")
-    @app.post("/responses")
-    async def responses(request: Request) -> Response:
-        return await answer("openai-responses", request)
+    serve("openai-chat", "/v1/chat/completions", "/chat/completions")
+    serve("anthropic", "/v1/messages")
+    serve("openai-responses", "/v1/responses", "/responses")
 
     @app.get("/_requests")
     async def requests() -> list[dict[str, Any]]:
@@ -127,6 +90,40 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
         state.settings = replace(state.settings, **await request.json())
 
     return app
+
+
+async def _answer(wire_format: WireFormat, payload: Mapping[str, Any], state: _State, script: Script | None) -> Response:
+    used = state.settings
+    counted = await asyncio.to_thread(count_payload, wire_format, payload, used)
+    record = {
+        "format": wire_format,
+        "model": payload.get("model"),
+        "input_tokens": counted,
+        "max_tokens": _max_tokens(payload),
+        "payload": payload,
+        "status": 200,
+        "error": None,
+    }
+    state.records.append(record)
+    refusal = _refusal(wire_format, payload, counted, used)
+    if refusal is not None:
+        status, message, body, in_stream = refusal
+        record.update(status=status, error=message)
+        if in_stream and payload.get("stream"):
+            return StreamingResponse(streams.error_stream(wire_format, body), media_type="text/event-stream")
+        return JSONResponse(body, status)
+    key = _conversation_key(wire_format, payload)
+    before = state.answered.get(key, 0)
+    state.answered[key] = before + 1
+    reply = script(wire_format, payload, before) if script else Reply(f"Answer to {counted} tokens.")
+    window = used.windows.get(str(payload.get("model")), used.window_tokens)
+    billed = min(counted, window) if used.silent_truncation else counted
+    cached = _cached_tokens(state, wire_format, payload, billed)
+    record["cached_tokens"] = cached
+    if payload.get("stream"):
+        events = streams.stream(wire_format, payload, reply, billed, cached)
+        return StreamingResponse(events, media_type="text/event-stream")
+    return JSONResponse(streams.whole(wire_format, payload, reply, billed, cached))
 
 
 def _refusal(

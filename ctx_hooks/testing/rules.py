@@ -1,4 +1,4 @@
-"""The rules of wire formats as a provider enforces them, written apart from the plugin's own so that each checks the other."""
+"""The rules of wire formats as a provider enforces them, written apart from the plugin's own: each checks the other."""
 
 from __future__ import annotations
 

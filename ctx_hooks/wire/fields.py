@@ -96,6 +96,8 @@ def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
 
 def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_type: str) -> Any:
     """Write string or block content in the manner of `original`."""
+    if len(parts) == 1 and isinstance(parts[0], Opaque) and parts[0].raw is original:
+        return original
     if not isinstance(original, (list, tuple)) and all(isinstance(p, Text) for p in parts):
         return "\n".join(p.text for p in parts if isinstance(p, Text))
     return [write_block(p, text_type) for p in parts]

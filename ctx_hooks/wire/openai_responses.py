@@ -1,4 +1,4 @@
-"""OpenAI responses: the `input` items. Provider-owned items (compaction, references, encrypted reasoning) stay as they are."""
+"""OpenAI responses: the `input` items. A provider's own (compaction, references, encrypted reasoning) stay as they are."""
 
 from __future__ import annotations
 

@@ -1,0 +1,151 @@
+"""Conversations of all three formats, made by Hypothesis: valid ones, and ones that were broken afterwards."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ctx_hooks.testing import sign
+
+WORDS = [
+    "alpha",
+    "src/app/main.py",
+    "ERROR",
+    "line_42",
+    "結果",
+    "user_id=7731",
+    "the",
+    "of",
+    "value",
+    "{",
+    "}",
+    "0x1f",
+    "naïve",
+]
+words = st.sampled_from(WORDS)
+lines = st.lists(words, min_size=1, max_size=12).map(" ".join)
+texts = st.one_of(
+    lines,
+    st.lists(lines, min_size=1, max_size=30).map("\n".join),
+    st.integers(5, 60).flatmap(
+        lambda n: words.map(lambda w: "\n".join(f"step {i} of {n}: {w} \x1b[32mok\x1b[0m" for i in range(n)))
+    ),
+    st.dictionaries(words, st.lists(st.integers(), max_size=20), min_size=1, max_size=8).map(
+        lambda d: json.dumps(d, indent=2)
+    ),
+    st.integers(1, 40).map(lambda n: "中文日志记录了这次调用的结果。" * n),
+)
+paths = st.sampled_from(["src/a.py", "src/b.py", "docs/読.md", "lib/c.go"])
+
+
+@st.composite
+def _steps(draw: Any) -> list[tuple[str, Any]]:
+    """Draw what happened: questions, answers, and rounds of tool calls with their results."""
+    happened: list[tuple[str, Any]] = [("user", draw(texts))]
+    for _ in range(draw(st.integers(0, 7))):
+        kind = draw(st.sampled_from(["user", "assistant", "tools", "tools"]))
+        if kind == "tools":
+            calls = draw(st.lists(st.tuples(paths, texts, st.booleans()), min_size=1, max_size=3))
+            happened.append(("tools", (draw(st.one_of(st.just(""), lines)), draw(st.booleans()), calls)))
+        else:
+            happened.append((kind, draw(texts)))
+    if draw(st.booleans()):
+        happened.append(("user", draw(lines)))
+    return happened
+
+
+@st.composite
+def payloads(draw: Any, wire_format: str) -> list[dict[str, Any]]:
+    """Draw the messages of a valid request."""
+    write = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[wire_format]
+    repeat_ids = wire_format == "openai-chat" and draw(st.booleans())
+    return write(draw(_steps()), repeat_ids=repeat_ids)
+
+
+@st.composite
+def broken_payloads(draw: Any, wire_format: str) -> list[dict[str, Any]]:
+    """Draw the messages of a request from which some went missing or changed places."""
+    messages = draw(payloads(wire_format))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(messages) - 1))
+        if draw(st.booleans()) and len(messages) > 1:
+            del messages[at]
+        else:
+            messages.insert(draw(st.integers(0, len(messages))), messages[at])
+    return messages
+
+
+def _call_id(n: int, k: int, *, repeat_ids: bool) -> str:
+    return f"call_{k}" if repeat_ids else f"call_{n}_{k}"
+
+
+def _chat(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are careful."}]
+    for n, (kind, what) in enumerate(happened):
+        if kind != "tools":
+            messages.append({"role": kind, "content": what})
+            continue
+        said, thinks, calls = what
+        ids = [_call_id(n, k, repeat_ids=repeat_ids) for k in range(len(calls))]
+        message: dict[str, Any] = {"role": "assistant", "content": said or None}
+        if thinks:
+            message["reasoning_content"] = "thinking about it"
+        message["tool_calls"] = [
+            {"id": i, "type": "function", "function": {"name": "read_file", "arguments": json.dumps({"path": c[0]})}}
+            for i, c in zip(ids, calls, strict=True)
+        ]
+        messages.append(message)
+        messages += [{"role": "tool", "tool_call_id": i, "content": c[1]} for i, c in zip(ids, calls, strict=True)]
+    return messages
+
+
+def _anthropic(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for n, (kind, what) in enumerate(happened):
+        if kind != "tools":
+            messages.append({"role": kind, "content": what if n % 2 else [{"type": "text", "text": what}]})
+            continue
+        said, thinks, calls = what
+        ids = [_call_id(n, k, repeat_ids=repeat_ids) for k in range(len(calls))]
+        thought = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
+        blocks: list[dict[str, Any]] = [thought] if thinks else []
+        if said:
+            blocks.append({"type": "text", "text": said})
+        blocks += [
+            {"type": "tool_use", "id": i, "name": "read_file", "input": {"path": c[0]}}
+            for i, c in zip(ids, calls, strict=True)
+        ]
+        messages.append({"role": "assistant", "content": blocks})
+        results = [
+            {"type": "tool_result", "tool_use_id": i, "content": c[1], **({"is_error": True} if c[2] else {})}
+            for i, c in zip(ids, calls, strict=True)
+        ]
+        results[-1]["cache_control"] = {"type": "ephemeral"}
+        messages.append({"role": "user", "content": results})
+    for message in messages[:-4]:
+        for block in message["content"] if isinstance(message["content"], list) else []:
+            block.pop("cache_control", None)
+    return messages
+
+
+def _responses(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    for n, (kind, what) in enumerate(happened):
+        if kind != "tools":
+            block = {"type": "output_text" if kind == "assistant" else "input_text", "text": what}
+            items.append({"type": "message", "role": kind, "content": [block]})
+            continue
+        said, thinks, calls = what
+        ids = [_call_id(n, k, repeat_ids=repeat_ids) for k in range(len(calls))]
+        if thinks:
+            items.append({"type": "reasoning", "id": f"rs_{n}", "summary": [], "encrypted_content": "gAAAA"})
+        if said:
+            items.append({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]})
+        items += [
+            {"type": "function_call", "call_id": i, "name": "read_file", "arguments": json.dumps({"path": c[0]})}
+            for i, c in zip(ids, calls, strict=True)
+        ]
+        items += [{"type": "function_call_output", "call_id": i, "output": c[1]} for i, c in zip(ids, calls, strict=True)]
+    return items

@@ -1,0 +1,171 @@
+"""The public functions: a budget is met, what is protected stays, and bad input has one name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+import ctx_hooks
+from ctx_hooks.errors import CtxHooksError
+from ctx_hooks.testing import agent_session, violations
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+
+
+def messages_of(payload):
+    return payload.get("messages") or payload["input"]
+
+
+def call_and_result(text, n=0):
+    call = {"id": f"c{n}", "type": "function", "function": {"name": "run", "arguments": json.dumps({"command": f"job {n}"})}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{n}", "content": text},
+    ]
+
+
+@every_format
+@pytest.mark.parametrize("budget", [2_000, 6_000, 16_000])
+def test_a_budget_is_met_and_every_rule_kept(wire_format, budget):
+    payload = agent_session(wire_format, turns=40, thinking=True)
+    result = ctx_hooks.compress(messages_of(payload), format=wire_format, budget_tokens=budget)
+    assert result.fits
+    assert result.changed
+    assert result.tokens_after <= budget < result.tokens_before
+    field = "input" if wire_format == "openai-responses" else "messages"
+    assert violations(wire_format, {**payload, field: result.messages}) == []
+
+
+@every_format
+def test_what_fits_comes_back_equal_and_as_new_objects(wire_format):
+    messages = messages_of(agent_session(wire_format, turns=2))
+    result = ctx_hooks.compress(messages, format=wire_format, budget_tokens=100_000)
+    assert result.messages == messages
+    assert not result.changed
+    assert result.steps == ()
+    assert all(a is not b for a, b in zip(result.messages, messages, strict=True))
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [
+            {"role": "user", "content": "look"},
+            *call_and_result(json.dumps({"rows": [{"id": i, "v": "x" * 20} for i in range(60_000)]})),
+            {"role": "user", "content": "and now?"},
+        ],
+        [{"role": ("user", "assistant")[i % 2], "content": f"turn {i} says little"} for i in range(1_001)],
+        [
+            {"role": "user", "content": "先看日志"},
+            *call_and_result("数据库连接超时,请检查网络配置。\n" * 4_000),
+            {"role": "user", "content": "总结一下"},
+        ],
+        [
+            {"role": "user", "content": "small"},
+            {"role": "assistant", "content": "a"},
+            {"role": "user", "content": "paste: " + "word soup\n" * 60_000},
+            {"role": "assistant", "content": "b"},
+            {"role": "user", "content": "small again"},
+        ],
+        [{"role": "user", "content": "q"}, *call_and_result("y" * 500_000)],
+    ],
+    ids=["one-line JSON of 2 MB", "a thousand tiny turns", "CJK", "one giant paste", "only the newest loop"],
+)
+def test_extreme_shapes_meet_their_budget(messages):
+    result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=3_000)
+    assert result.fits, result.reason
+    assert result.tokens_after <= 3_000
+    assert violations("openai-chat", {"messages": result.messages}) == []
+
+
+def test_when_only_protected_text_is_left_it_says_so():
+    request = "the user's own words " * 2_000
+    result = ctx_hooks.compress([{"role": "user", "content": request}], format="openai-chat", budget_tokens=1_000)
+    assert not result.fits
+    assert "1000" in result.reason
+    assert result.tokens_after == result.tokens_before
+    assert result.messages[0]["content"] == request
+
+
+def test_pinned_messages_and_results_that_may_not_be_cut_stay_whole():
+    pinned = {"role": "user", "content": "PINNED " + "p" * 2_000, "context": {"pin": True}}
+    kept_result = json.dumps({"data": "k" * 3_000, "context": {"truncation_skip": True}})
+    messages = [
+        pinned,
+        *call_and_result(kept_result, 1),
+        *(m for n in range(2, 30) for m in call_and_result("noise line\n" * 500, n)),
+        {"role": "user", "content": "go"},
+    ]
+    result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=6_000)
+    assert result.fits
+    assert pinned in result.messages
+    texts = [m["content"] for m in result.messages]
+    assert kept_result in texts or not any("k" * 100 in str(t) for t in texts)
+
+
+def test_tools_and_system_are_counted():
+    messages = messages_of(agent_session("anthropic", turns=10))
+    bare = ctx_hooks.compress(messages, format="anthropic", budget_tokens=100_000)
+    full = ctx_hooks.compress(
+        messages,
+        format="anthropic",
+        budget_tokens=100_000,
+        system="s " * 500,
+        tools=[{"name": "t", "description": "d " * 500}],
+    )
+    assert full.tokens_before > bare.tokens_before + 900
+
+
+def test_the_record_names_requests_files_commands_and_errors():
+    messages = [
+        {"role": "user", "content": "Please fix the login form."},
+        *(
+            m
+            for n in range(60)
+            for m in call_and_result(f"compiled unit {n}\nERROR: cannot open file part_{n}.c\n" + "filler text\n" * 40, n)
+        ),
+        {"role": "user", "content": "What is left?"},
+    ]
+    result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=1_500)
+    record = result.messages[0]["content"]
+    assert record.startswith("[ctx_hooks]")
+    for expected in ("Please fix the login form.", "job ", "ERROR: cannot open file part_"):
+        assert expected in record
+
+
+def test_notices_speak_chinese_when_asked():
+    messages = messages_of(agent_session("openai-chat", turns=40))
+    policy = ctx_hooks.Policy(language="zh")
+    text = json.dumps(
+        ctx_hooks.compress(messages, format="openai-chat", budget_tokens=2_000, policy=policy).messages, ensure_ascii=False
+    )
+    assert "已移除" in text
+    assert "were removed" not in text
+
+
+@pytest.mark.parametrize("messages", [None, "text", [1], [["role"]], {"role": "user"}], ids=str)
+@pytest.mark.parametrize(
+    "function", [ctx_hooks.repair, partial(ctx_hooks.compress, budget_tokens=9)], ids=["repair", "compress"]
+)
+def test_bad_input_has_one_name(function, messages):
+    with pytest.raises(CtxHooksError):
+        function(messages, format="anthropic")
+
+
+def test_lone_surrogates_and_ten_megabytes_are_bearable():
+    messages = [
+        {"role": "user", "content": "\ud800 odd"},
+        *call_and_result("z" * 10_000_000),
+        {"role": "user", "content": "so?"},
+    ]
+    assert ctx_hooks.compress(messages, format="openai-chat", budget_tokens=2_000).fits
+
+
+def test_the_library_alone_does_not_load_litellm():
+    program = "import sys, ctx_hooks; sys.exit('litellm' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
