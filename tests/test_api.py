@@ -42,6 +42,14 @@ def test_a_budget_is_met_and_every_rule_kept(wire_format, budget):
 
 
 @every_format
+def test_a_budget_is_used_and_not_only_met(wire_format):
+    payload = agent_session(wire_format, turns=60, result_chars=4_000)
+    for budget in range(6_000, 20_000, 1_000):
+        result = ctx_hooks.compress(messages_of(payload), format=wire_format, budget_tokens=budget)
+        assert 0.85 * budget <= result.tokens_after <= budget
+
+
+@every_format
 def test_what_fits_comes_back_equal_and_as_new_objects(wire_format):
     messages = messages_of(agent_session(wire_format, turns=2))
     result = ctx_hooks.compress(messages, format=wire_format, budget_tokens=100_000)

@@ -18,6 +18,8 @@ USUAL_RECORD_FRACTION = 0.4
 """How much of its allowance a record usually takes."""
 CLOSE_FRACTION = 0.04
 """A fit that leaves less than this of the goal unused is good enough."""
+WIDER_FRACTION = 0.01
+"""Each further attempt that is too large gives up this much more of the goal: what is taken away are whole lines."""
 
 
 def fit(
@@ -34,12 +36,12 @@ def fit(
     if may_remove:
         room -= record_tokens(budget) * USUAL_RECORD_FRACTION
     best: Conversation | None = None
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         built = build(selector.select(max(room, 0), may_remove=may_remove))
         excess = budget.excess(built)
         if excess <= 0 and (best is None or excess > budget.excess(best)):
             best = built
         if -CLOSE_FRACTION * budget.goal_tokens <= excess <= 0:
             break
-        room -= excess * 1.05 if excess > 0 else excess * 0.8
+        room -= excess * 1.05 + attempt * WIDER_FRACTION * budget.goal_tokens if excess > 0 else excess * 0.8
     return best or build(selector.select(0, may_remove=may_remove))
