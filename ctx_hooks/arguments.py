@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,9 @@ HEAD_FRACTION = 0.8
 PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern")
 
+_KEY_AND_BLANK = re.compile(r'\{"[^"]*": ')
+"""Arguments written with blanks are written so again: what stays of them stays to the letter."""
+
 
 def parsed(arguments: str) -> Any:
     """Return the arguments as JSON value, or None when they are not JSON."""
@@ -25,7 +29,7 @@ def parsed(arguments: str) -> Any:
 
 
 def shortened(arguments: str, longest_chars: int, language: Language) -> str:
-    """Return the arguments with every string longer than `longest_chars` cut in its middle, still JSON.
+    """Return the arguments with every string longer than `longest_chars` cut in its middle, still JSON in its own layout.
 
     Arguments that are not JSON, and those that do not get shorter, come back as they are.
     """
@@ -34,7 +38,12 @@ def shortened(arguments: str, longest_chars: int, language: Language) -> str:
     value = parsed(arguments)
     if not isinstance(value, (Mapping, list)):
         return arguments
-    cut = json.dumps(_cut(value, longest_chars, language), ensure_ascii=False, separators=(",", ":"))
+    spaced = _KEY_AND_BLANK.match(arguments) is not None
+    cut = json.dumps(
+        _cut(value, longest_chars, language),
+        ensure_ascii=arguments.isascii(),
+        separators=(", ", ": ") if spaced else (",", ":"),
+    )
     return cut if len(cut) < len(arguments) else arguments
 
 

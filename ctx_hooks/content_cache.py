@@ -1,6 +1,7 @@
 """A bounded memory of what was computed about a text, found again by the text's digest.
 
-Only a text itself leads to its entry, so what one tenant's conversation put in is of no use to another's.
+Only a text itself leads to its entry, so what one tenant's conversation put in is of no use to another's. All caches of
+a process share one limit.
 """
 
 from __future__ import annotations
@@ -8,12 +9,18 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 T = TypeVar("T")
+
+DEFAULT_LIMIT_BYTES = 256_000_000
+ENTRY_BYTES = 250
+"""What an entry costs beside its value: its key, its tuple and its place in the map."""
+
+_caches: list[ContentCache[Any]] = []
 
 
 def digest(text: str) -> bytes:
@@ -21,17 +28,34 @@ def digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class ContentCache(Generic[T]):
-    """A thread-safe map with least-recently-used eviction by total weight (`max_weight`, in the caller's unit)."""
+def set_limit_bytes(limit_bytes: int) -> None:
+    """Bound the memory of all caches together, as estimated from what they hold; 0 keeps nothing."""
+    for cache in _caches:
+        cache.limit(int(limit_bytes * cache.share))
 
-    def __init__(self, max_weight: int) -> None:
-        self._max_weight = max_weight
-        self._weight = 0
+
+def clear_all() -> None:
+    """Forget everything, as a process that has just started."""
+    for cache in _caches:
+        cache.clear()
+
+
+class ContentCache(Generic[T]):
+    """A thread-safe map with least-recently-used eviction. `share` is its part of the common limit."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self._max_bytes = int(DEFAULT_LIMIT_BYTES * share)
+        self._bytes = 0
         self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
         self._lock = threading.Lock()
+        _caches.append(self)
 
-    def get(self, key: Hashable, compute: Callable[[], T], weight: int = 1) -> T:
-        """Return the entry of `key`, computed on first use. Two threads may compute the same entry; both are equal."""
+    def get(self, key: Hashable, compute: Callable[[], T], size_of: Callable[[T], int] | None = None) -> T:
+        """Return the entry of `key`, computed on first use. Two threads may compute the same entry; both are equal.
+
+        `size_of` estimates a value's memory in bytes; without it the entry alone is counted.
+        """
         entries = self._entries
         with self._lock:
             found = entries.get(key)
@@ -39,20 +63,34 @@ class ContentCache(Generic[T]):
                 entries.move_to_end(key)
                 return found[0]
         value = compute()
-        if weight > self._max_weight:
-            return value
+        size = ENTRY_BYTES + (size_of(value) if size_of else 0)
         with self._lock:
-            if key not in entries:
-                entries[key] = (value, weight)
-                self._weight += weight
-            while self._weight > self._max_weight:
-                self._weight -= entries.popitem(last=False)[1][1]
+            if key not in entries and size <= self._max_bytes:
+                entries[key] = (value, size)
+                self._bytes += size
+            self._evict()
         return value
+
+    def limit(self, max_bytes: int) -> None:
+        """Bound this cache to `max_bytes`."""
+        with self._lock:
+            self._max_bytes = max_bytes
+            self._evict()
+
+    def clear(self) -> None:
+        """Forget every entry."""
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
     @property
-    def weight(self) -> int:
-        """The total weight held now."""
-        return self._weight
+    def size_bytes(self) -> int:
+        """The memory held now, as estimated."""
+        return self._bytes
+
+    def _evict(self) -> None:
+        while self._bytes > self._max_bytes:
+            self._bytes -= self._entries.popitem(last=False)[1][1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
-from ctx_hooks import destination, litellm_compat
+from ctx_hooks import content_cache, destination, litellm_compat
 from ctx_hooks.decision import Decision, Untouched
 from ctx_hooks.engine import Engine
 from ctx_hooks.overflow.recognise import recognise_overflow
@@ -28,6 +28,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     def __init__(self) -> None:
         super().__init__()
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
+        content_cache.set_limit_bytes(self.settings.cache_bytes)
         self.engine = Engine()
 
     async def async_pre_call_hook(

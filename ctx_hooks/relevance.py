@@ -23,17 +23,17 @@ B = 0.75
 """Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3)."""
 NEIGHBOUR_WEIGHT = 0.4
 """An answer often stands beside the turn that shares the request's words: neighbours lend this much of their score."""
-CACHED_CHARS = 32_000_000
+BYTES_PER_CHAR = 5
 
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
-_terms: ContentCache[Counter[str]] = ContentCache(CACHED_CHARS)
+_terms: ContentCache[Counter[str]] = ContentCache(share=0.05)
 
 
 def terms(text: str) -> Mapping[str, int]:
     """Return how often each stem stands in `text`; remembered by content."""
-    return _terms.get(digest(text), lambda: _read(text), weight=len(text) + 1)
+    return _terms.get(digest(text), lambda: _read(text), lambda _: BYTES_PER_CHAR * len(text))
 
 
 def rank(query: Mapping[str, int], documents: Sequence[Mapping[str, int]]) -> list[float]:

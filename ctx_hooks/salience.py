@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from ctx_hooks.content_cache import ContentCache, digest
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 LONGEST_UNIT_CHARS = 1_000
 """A longer line (minified code, one-line JSON) is looked at in pieces of at most half this length."""
-CACHED_CHARS = 64_000_000
-"""Characters of text whose analysis is remembered; an analysis takes two to three times the text's memory."""
+BYTES_PER_CHAR = 5
+"""What an analysis takes in memory for each character of its text."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
@@ -30,21 +35,21 @@ class Units:
     identifiers: frozenset[str]
 
 
-_analyses: ContentCache[Units] = ContentCache(CACHED_CHARS)
-_names: ContentCache[frozenset[str]] = ContentCache(CACHED_CHARS)
+_analyses: ContentCache[Units] = ContentCache(share=0.5)
+_names: ContentCache[frozenset[str]] = ContentCache(share=0.1)
 
 
 def identifiers(text: str) -> frozenset[str]:
     """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
-    return _names.get(digest(text), lambda: _telling(_IDENTIFIER.findall(text)), weight=len(text) + 1)
+    return _names.get(digest(text), lambda: _telling(_IDENTIFIER.findall(text)), lambda _: BYTES_PER_CHAR * len(text))
 
 
 def units(text: str) -> Units:
     """Return the units of `text`; remembered by content."""
-    return _analyses.get(digest(text), lambda: _analyse(text), weight=len(text) + 1)
+    return _analyses.get(digest(text), lambda: _analyse(text), lambda _: BYTES_PER_CHAR * len(text))
 
 
-def _telling(words: list[str]) -> frozenset[str]:
+def _telling(words: Iterable[str]) -> frozenset[str]:
     """Return the words that name something: a figure, a path, a dotted, underscored or camel-cased name."""
     search = _TELLING.search
     return frozenset(w for w in set(words) if search(w))
@@ -52,11 +57,12 @@ def _telling(words: list[str]) -> frozenset[str]:
 
 def _analyse(text: str) -> Units:
     spans = _spans(text)
-    everything = _telling(_IDENTIFIER.findall(text))
     find = _IDENTIFIER.findall
+    lines = [find(text, start, end) for start, end in spans]
+    everything = _telling(chain.from_iterable(lines))
     dense = []
-    for n, (start, end) in enumerate(spans):
-        found = everything.intersection(find(text, start, end))
+    for n, (words, (start, end)) in enumerate(zip(lines, spans, strict=True)):
+        found = everything.intersection(words)
         if found:
             dense.append((-len(found) / (end - start + 1), n, found))
     dense.sort()

@@ -17,15 +17,18 @@ from ctx_hooks.candidates import Candidate, Position, Source, candidates, identi
 from ctx_hooks.protection import protected
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
     from ctx_hooks.budget import Budget
-    from ctx_hooks.conversation import Conversation
+    from ctx_hooks.conversation import Conversation, Message
     from ctx_hooks.tokens.counter import Counter
 
-USED_WORTH = 3.0
+USED_WORTH = 8.0
 """What an identifier that the assistant has used is worth over one that only appeared."""
 REQUEST_WORTH = 2.0
 """What the line that fits the newest request best is worth in identifiers."""
-RECENCY_WORTH = 1.0
+RECENCY_WORTH = 0.5
 """How much more a line of just now is worth than the same line of long ago."""
 DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room in which plain dialogue keeps its newest turns: what a question is about may stand anywhere."""
@@ -55,12 +58,13 @@ class Selector:
         self.candidates = candidates(conversation, budget)
         self._budget = budget
         self._conversation = conversation
-        self._stay = identifiers_of(conversation.messages[i] for i in protected(conversation))
+        self._protected = [conversation.messages[i] for i in protected(conversation)]
         self._used = identifiers_of(m for m in conversation.messages if m.role == "assistant")
 
     def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
         """Return the choice for about `room_tokens`; without `may_remove` every exchange keeps at least its frame."""
-        choice = _Choice(self.candidates, room_tokens, set(self._stay), self._used, self._budget.counter)
+        choice = _Choice(self.candidates, room_tokens, self._used, self._budget.counter)
+        choice.cover(self._protected)
         if not may_remove:
             for candidate in self.candidates:
                 choice.open(candidate)
@@ -79,7 +83,7 @@ class Selector:
         for candidate in reversed(self.candidates):
             if choice.room - choice.price_of_whole(candidate) < down_to:
                 return
-            choice.take_whole(candidate, identifiers_of(self._conversation.messages[i] for i in candidate.messages))
+            choice.take_whole(candidate, [self._conversation.messages[i] for i in candidate.messages])
 
     def _dialogue_share(self) -> float:
         """Return how much of the older exchanges is plain dialogue."""
@@ -102,19 +106,18 @@ class Selector:
             if spoken[n].messages in choice.whole or spoken[n].sources:
                 continue
             if choice.room - choice.price_of_whole(spoken[n]) >= down_to:
-                choice.take_whole(spoken[n], spoken[n].identifiers)
+                choice.take_whole(spoken[n], [self._conversation.messages[i] for i in spoken[n].messages])
 
 
 class _Choice:
     """A choice in the making. `room` is what is left, in tokens."""
 
-    def __init__(
-        self, found: tuple[Candidate, ...], room_tokens: float, covered: set[str], used: set[str], counter: Counter
-    ) -> None:
+    def __init__(self, found: tuple[Candidate, ...], room_tokens: float, used: set[str], counter: Counter) -> None:
         self.room = room_tokens
         self.whole: set[range] = set()
         self._candidates = found
-        self._covered = covered
+        self._covered: set[str] = set()
+        self._mentioned: set[str] = set()
         self._used = used
         self._count = counter.text
         self._opened: set[range] = set()
@@ -126,7 +129,7 @@ class _Choice:
         if candidate.messages not in self._opened:
             self._opened.add(candidate.messages)
             self._pay(candidate, candidate.frame_tokens)
-            self._covered |= candidate.identifiers
+            self._mention(candidate.identifiers)
 
     def price_of_whole(self, candidate: Candidate) -> float:
         """Return what is still to pay for the whole exchange."""
@@ -134,11 +137,16 @@ class _Choice:
             return 0.0
         return candidate.whole_tokens - self._spent.get(candidate.messages, 0.0)
 
-    def take_whole(self, candidate: Candidate, named: frozenset[str] | set[str]) -> None:
-        """Keep an exchange as it is."""
+    def take_whole(self, candidate: Candidate, messages: Sequence[Message]) -> None:
+        """Keep an exchange, whose messages are given, as it is."""
         self._pay(candidate, self.price_of_whole(candidate))
         self.whole.add(candidate.messages)
-        self._covered |= named
+        self.cover(messages)
+
+    def cover(self, messages: Sequence[Message]) -> None:
+        """Count the identifiers of messages that stay whole."""
+        self._mention(identifiers_of(m for m in messages if m.role == "assistant"))
+        self._show(identifiers_of(m for m in messages if m.role != "assistant"))
 
     def take_lines(self) -> None:
         """Take lines by worth per token until the room is spent or nothing new is left.
@@ -231,12 +239,22 @@ class _Choice:
         if source is not None:
             self._pay(candidate, tokens)
             self._lines.setdefault(source.position, set()).add(line)
-            self._covered |= names
+            self._show(names)
         return True
 
+    def _mention(self, names: AbstractSet[str]) -> None:
+        self._mentioned |= names - self._covered
+        self._covered |= names
+
+    def _show(self, names: AbstractSet[str]) -> None:
+        self._mentioned -= names
+        self._covered |= names
+
     def _worth(self, names: frozenset[str]) -> float:
+        """Return what identifiers are worth that nothing shows yet; what the assistant mentioned counts as merely seen."""
         new = names - self._covered
-        return len(new) + USED_WORTH * len(new & self._used) if new else 0.0
+        worth = len(new) + USED_WORTH * len(new & self._used) if new else 0.0
+        return worth + len(names & self._mentioned)
 
     def _pay(self, candidate: Candidate, tokens: float) -> None:
         self.room -= tokens

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ctx_hooks.content_cache import DEFAULT_LIMIT_BYTES
+
 Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
 
@@ -32,7 +34,7 @@ class Policy(BaseModel):
         description="The reserve of a window too small for `reserve_tokens` (pi, scaled form).",
     )
     keep_recent_fraction: float = Field(
-        0.5,
+        0.3,
         ge=0,
         le=1,
         description="Share of the budget that the newest exchanges keep whole while older ones shrink.",
@@ -64,6 +66,11 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     defaults: Policy = Field(Policy(), description="The policy of every request, where nothing more specific is said.")
+    cache_bytes: int = Field(
+        DEFAULT_LIMIT_BYTES,
+        ge=0,
+        description="Memory for what is remembered of texts by their digest, in bytes, per process.",
+    )
 
 
 DEFAULT_POLICY = Policy()

@@ -3,57 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from ctx_hooks.steps import Step
 from ctx_hooks.steps.results import rewrite_older_results
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation
 
 LARGEST_CHARS = 2_000_000
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|\s+|[^\s"\[\]{},]+')
 
 
 def compact(text: str) -> str:
-    """Return JSON `text` without layout, one top-level member or item a line so that lines stay units; else `text`."""
+    """Return JSON `text` without layout, one top-level member or item a line so that lines stay units; else `text`.
+
+    Only blanks between values go: figures, escapes and doubled keys stay to the letter.
+    """
     if text.lstrip()[:1] not in ("{", "[") or "\n" not in text or len(text) > LARGEST_CHARS:
         return text
     try:
-        value = json.loads(text, parse_float=_Literal, parse_constant=_refuse)
+        json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return _lines(value)
+    return "".join(_without_layout(text))
 
 
-class _Literal(float):
-    """A number written again exactly as it came: 1.10 stays 1.10."""
-
-    def __new__(cls, literal: str) -> _Literal:
-        self = super().__new__(cls, literal)
-        self.literal = literal
-        return self
-
-    literal: str
-
-    def __repr__(self) -> str:
-        return self.literal
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(name)
-
-
-def _lines(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ",\n".join(f"{_dump(k)}:{_dump(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",\n".join(map(_dump, value)) + "]"
-    return _dump(value)
-
-
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _without_layout(text: str) -> Iterator[str]:
+    depth = 0
+    for piece in _PIECE.findall(text):
+        if piece.isspace():
+            continue
+        depth += (piece in "[{") - (piece in "]}")
+        yield ",\n" if piece == "," and depth == 1 else piece
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 SKIP = "truncation_skip"
-REMEMBERED_REWRITES = 20_000
 WORTHWHILE_FRACTION = 0.05
 """A rewrite that saves less of a text is not made: it would cost a recount and the cached prefix for little."""
 
-_rewrites: ContentCache[str | None] = ContentCache(REMEMBERED_REWRITES)
+_rewrites: ContentCache[str | None] = ContentCache(share=0.1)
 
 
 def may_be_cut(result: ToolResult) -> bool:
@@ -74,7 +73,7 @@ def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str
 
 
 def _rewritten(rewrite: Callable[[str], str], text: str) -> str:
-    return _rewrites.get((rewrite, digest(text)), lambda: _worthwhile(text, rewrite(text))) or text
+    return _rewrites.get((rewrite, digest(text)), lambda: _worthwhile(text, rewrite(text)), lambda t: len(t or "")) or text
 
 
 def _worthwhile(old: str, new: str) -> str | None:

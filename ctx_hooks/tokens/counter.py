@@ -33,10 +33,8 @@ EXACT_CHARS = 1_000_000
 """Longer texts are estimated: their exact count would take longer than the request."""
 CHUNK_CHARS = 50_000
 """Encoding is done in pieces of this length: on long runs without a break its time grows faster than the text."""
-CACHED_TEXTS = 200_000
-"""Entries of the count cache, at about 120 bytes each: 24 MB."""
 
-_counts: ContentCache[int] = ContentCache(CACHED_TEXTS)
+_counts: ContentCache[int] = ContentCache(share=0.15)
 
 
 class Counter:

@@ -1,0 +1,121 @@
+"""What is compared: this package, keeping the newest messages, and the peers that are installed here."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import ctx_hooks
+from ctx_hooks.tokens.vocabulary import encoding
+
+Contestant = Callable[[list[Any], Any, str, int], list[Any]]
+"""Called with messages, tools, format and budget in tokens; returns the messages to send."""
+MODEL = "gpt-4"
+MESSAGE_TOKENS = 4
+
+
+@lru_cache(maxsize=200_000)
+def tokens(text: str) -> int:
+    """Return the cl100k_base tokens of `text`."""
+    return len(encoding("cl100k_base").encode_ordinary(text))
+
+
+def text_of(value: Any) -> str:
+    """Return all text in a JSON value, without ids, roles, types, signatures and cache markers."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, Mapping):
+        silent = {"id", "role", "type", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"}
+        return "\n".join(text_of(v) for k, v in value.items() if k not in silent)
+    return "\n".join(map(text_of, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def size(messages: list[Any]) -> int:
+    """Return the tokens of messages, all formats counted alike."""
+    return sum(tokens(text_of(m)) + MESSAGE_TOKENS for m in messages)
+
+
+def single_fit(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """ctx_hooks.compress to a budget."""
+    return ctx_hooks.compress(
+        messages, format=fmt, budget_tokens=budget, window_tokens=budget * 5 // 4, tools=tools, model=MODEL
+    ).messages
+
+
+def keep_newest(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """System text and the newest messages that fit, then whatever a cut left without its call."""
+    del tools
+    head = [m for m in messages[:1] if m.get("role") == "system"]
+    room = budget - size(head)
+    start = len(messages)
+    while start > len(head) and room >= (price := size(messages[start - 1 : start])):
+        room -= price
+        start -= 1
+    return head + ctx_hooks.repair(messages[start:], format=fmt).messages
+
+
+def litellm_compress(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """litellm.compress with the budget as trigger and target."""
+    import litellm  # noqa: PLC0415 - slow to import and only needed here
+
+    del tools
+    kind = "anthropic_messages" if fmt == "anthropic" else "completion"
+    return litellm.compress(messages, MODEL, call_type=kind, compression_trigger=budget, compression_target=budget)[
+        "messages"
+    ]
+
+
+def litellm_trim(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """litellm.utils.trim_messages, for chat only."""
+    from litellm.utils import trim_messages  # noqa: PLC0415
+
+    del tools
+    if fmt != "openai-chat":
+        raise NotImplementedError(fmt)
+    return trim_messages(copy.deepcopy(messages), MODEL, trim_ratio=1.0, max_tokens=budget)
+
+
+def headroom(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """headroom.compress with the budget as the model's limit; it knows no budget of its own."""
+    from headroom import compress  # noqa: PLC0415
+
+    del tools, fmt
+    return compress(copy.deepcopy(messages), model="gpt-4o", model_limit=budget).messages
+
+
+def langchain_trim(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """langchain_core's trim_messages, strategy last, for chat only."""
+    from langchain_core.messages import convert_to_messages, convert_to_openai_messages, trim_messages  # noqa: PLC0415
+
+    del tools
+    if fmt != "openai-chat":
+        raise NotImplementedError(fmt)
+    kept = trim_messages(
+        convert_to_messages(copy.deepcopy(messages)),
+        max_tokens=budget,
+        strategy="last",
+        include_system=True,
+        token_counter=lambda found: sum(
+            tokens(json.dumps(m.content)) + tokens(json.dumps(m.additional_kwargs)) for m in found
+        ),
+    )
+    return convert_to_openai_messages(kept)
+
+
+def installed() -> dict[str, Contestant]:
+    """Return the contestants whose packages are installed."""
+    found: dict[str, Contestant] = {
+        "ctx_hooks": single_fit,
+        "keep newest": keep_newest,
+        "litellm.compress": litellm_compress,
+    }
+    found["litellm.trim_messages"] = litellm_trim
+    if find_spec("headroom"):
+        found["headroom"] = headroom
+    if find_spec("langchain_core"):
+        found["langchain trim_messages"] = langchain_trim
+    return found

@@ -1,0 +1,36 @@
+"""Real sessions, where they lie beside the project: every budget is met and no rule is broken."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ctx_hooks
+from ctx_hooks import invariants
+from ctx_hooks.wire import CODECS
+
+FOLDER = Path(__file__).resolve().parents[2] / "shared" / "trajectories"
+FILES = sorted(FOLDER.glob("*.jsonl"))
+SESSIONS_OF_A_FILE = 3
+
+pytestmark = pytest.mark.skipif(not FILES, reason="the folder of real sessions is not here")
+
+
+@pytest.mark.parametrize("budget", [8_000, 16_000, 32_000])
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_a_real_session_meets_every_budget_and_keeps_every_rule(file, budget):
+    for line in file.read_text(encoding="utf-8").splitlines()[:SESSIONS_OF_A_FILE]:
+        session = json.loads(line)
+        messages, fmt = session["messages"], session["format"]
+        while messages and messages[-1].get("role") == "assistant":
+            messages = messages[:-1]
+        result = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget, tools=session.get("tools"))
+        codec = CODECS[fmt]
+        assert codec.write(codec.read(messages)) == messages
+        assert result.fits or not result.changed or "protected" in result.reason
+        if result.fits:
+            assert result.tokens_after <= budget
+        broken = {v.rule for v in invariants.violations(codec.read(messages))}
+        assert {v.rule for v in invariants.violations(codec.read(result.messages))} <= broken

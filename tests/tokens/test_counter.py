@@ -1,0 +1,96 @@
+"""Counts are those of the vocabulary; estimates are of the right size; media cost what providers document."""
+
+from __future__ import annotations
+
+import base64
+import struct
+
+import pytest
+import tiktoken
+
+from ctx_hooks.conversation import Media
+from ctx_hooks.tokens.counter import MESSAGE_TOKENS, Counter
+from ctx_hooks.tokens.heuristic import heuristic_tokens
+from ctx_hooks.tokens.media import UNKNOWN_IMAGE_TOKENS, media_tokens
+from ctx_hooks.tokens.vocabulary import encoding, vocabulary_of
+from ctx_hooks.wire import CODECS
+
+PROSE = "The quick brown fox jumps over the lazy dog, and nobody knows why it should. " * 40
+CHINESE = "今天的日志显示数据库连接在凌晨三点超时。" * 40
+CODE = "def f(x):\n    return {k: v for k, v in x.items() if v is not None}\n" * 40
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+@pytest.mark.parametrize("text", [PROSE, CHINESE, CODE, "", "a"], ids=["prose", "chinese", "code", "empty", "letter"])
+def test_a_text_counts_as_its_vocabulary_says(name, text):
+    assert Counter(name).text(text) == len(encoding(name).encode_ordinary(text))
+
+
+def test_special_tokens_in_a_text_are_text():
+    assert Counter("cl100k_base").text("<|endoftext|>") > 1
+
+
+def test_a_conversation_counts_its_texts_names_arguments_and_a_cost_per_message():
+    call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"key": "value"}'}}
+    messages = [{"role": "user", "content": PROSE}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    counter = Counter("cl100k_base")
+    expected = counter.text(PROSE) + counter.text("look_up") + counter.text('{"key": "value"}') + 2 * MESSAGE_TOKENS
+    assert expected <= counter.conversation(CODECS["openai-chat"].read(messages)) <= expected + 8
+
+
+def test_tools_and_system_text_are_counted():
+    codec, counter = CODECS["anthropic"], Counter("cl100k_base")
+    messages = [{"role": "user", "content": "hi"}]
+    bare = counter.conversation(codec.read(messages))
+    full = counter.conversation(codec.read(messages, system=PROSE, tools=[{"name": "t", "description": CODE}]))
+    assert full - bare >= counter.text(PROSE) + counter.text(CODE)
+
+
+@pytest.mark.parametrize("text", [PROSE, CHINESE, CODE], ids=["prose", "chinese", "code"])
+def test_the_estimate_is_of_the_right_size(text):
+    exact = Counter("cl100k_base").text(text)
+    assert 0.5 * exact <= heuristic_tokens(text) <= 1.7 * exact
+
+
+def test_a_long_run_without_a_break_is_counted_in_linear_time():
+    assert Counter("o200k_base").text("x" * 900_000) > 50_000
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("gpt-4.1-mini", "o200k_base"),
+        ("openai/gpt-4o", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("anthropic/claude-sonnet-4-5", "cl100k_base"),
+        ("gpt-9-of-the-future", "o200k_base"),
+        (None, "o200k_base"),
+    ],
+)
+def test_every_model_has_a_vocabulary(model, expected):
+    assert vocabulary_of(model) == expected
+
+
+def png(width, height):
+    data = (
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height) + b"\x08\x02\0\0\0" * 40
+    )
+    return {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(data).decode()}}
+
+
+@pytest.mark.parametrize(
+    ("block", "fmt", "expected"),
+    [
+        (png(1024, 1024), "openai-chat", 85 + 4 * 170),
+        (png(512, 512), "openai-chat", 85 + 170),
+        (png(750, 1000), "anthropic", 1_000),
+        ({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}, "openai-chat", UNKNOWN_IMAGE_TOKENS),
+    ],
+    ids=["four tiles", "one tile", "pixels by 750", "unknown size"],
+)
+def test_an_image_costs_what_the_provider_documents(block, fmt, expected):
+    assert media_tokens(Media("image", 1, raw=block), fmt) == expected
+
+
+def test_the_vocabularies_are_those_of_tiktoken():
+    assert encoding("cl100k_base").name == tiktoken.get_encoding("cl100k_base").name
