@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks import invariants, pipeline
 from ctx_hooks.budget import Budget
+from ctx_hooks.ledger import digest_of, entries
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
+from ctx_hooks.replay import History, Marks, replay
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, budget_tokens_of
+from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, Window, budget_tokens_of, target_tokens_of
 from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def compress(
     *,
     format: Format,  # noqa: A002 - the field's own word for it
     budget_tokens: int | None = None,
+    target_tokens: int | Literal["auto"] | None = None,
     window_tokens: int | None = None,
     model: str | None = None,
     tools: Any = None,
@@ -64,8 +67,11 @@ def compress(
 
     `messages` is the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items. `system`
     and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
-    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. `model` chooses the vocabulary that
-    counts; None counts in o200k_base.
+    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With `target_tokens` the conversation
+    is compacted as if it had been along the way, down to that many tokens whenever the budget was exceeded ("auto": the
+    policy's `target_fraction` of it): this is what the proxy's hooks do, and consecutive requests of one conversation
+    share their prefix. Without it the newest request is fitted on its own, to keep the most. `model` chooses the
+    vocabulary that counts; None counts in o200k_base.
 
     Raises MalformedConversationError when `messages` is not a list of mappings or is nested deeper than 100 levels.
     """
@@ -73,9 +79,17 @@ def compress(
     codec = CODECS[format]
     conversation = codec.read(messages, system=system, tools=tools)
     window = window_tokens or policy.window_tokens or DEFAULT_WINDOW_TOKENS
-    goal = budget_tokens if budget_tokens is not None else budget_tokens_of(window, policy)
-    budget = Budget(goal, max(window, goal), Counter(vocabulary_of(model)), policy)
-    outcome = pipeline.compress(conversation, budget)
+    goal = budget_tokens if budget_tokens is not None else budget_tokens_of(Window(window, "policy"), policy)
+    counter = Counter(vocabulary_of(model))
+    budget = Budget(goal, max(window, goal), counter, policy)
+    if target_tokens is None:
+        outcome = pipeline.compress(conversation, budget)
+    else:
+        preamble_tokens = sum(counter.text(t) for t in conversation.preamble)
+        found = entries(format, messages, counter)
+        history = History(lambda: conversation, found, preamble_tokens, digest_of(conversation.preamble))
+        low = target_tokens_of(goal, policy) if target_tokens == "auto" else min(target_tokens, goal)
+        outcome, _ = replay(history, Marks(budget, low))
     written = deepcopy(codec.write(outcome.conversation))
     return CompressionResult(
         messages=written,

@@ -7,26 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.policy.resolve import with_overrides
-from ctx_hooks.tokens.calibration import family_factor
-from ctx_hooks.tokens.window import window_tokens_of
+from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ctx_hooks.cost import Prices
     from ctx_hooks.litellm_compat import Deployment
     from ctx_hooks.policy.settings import Policy, Settings
+    from ctx_hooks.tokens.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The provider's model, its window, what the provider bills per token of our count, the policy, and the retry."""
+    """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none)."""
 
     model: str
-    window_tokens: int
-    tokens_factor: float
+    deployment_id: str
+    window: Window
     policy: Policy
     call_id: str
+    prices: Prices | None = None
     rung: int = 0
+
+    def window_with(self, learned_limit_tokens: int | None) -> Window:
+        """Return the window, or the learned limit where that is smaller."""
+        if learned_limit_tokens is None or learned_limit_tokens >= self.window.tokens:
+            return self.window
+        return Window(learned_limit_tokens, "learned", self.window.holds_output)
+
+    def factor_with(self, calibration: Calibration) -> float:
+        """Return what the provider bills per token of our count."""
+        return (calibration if self.policy.calibrate else type(calibration)()).factor(self.model)
 
 
 def of_attempt(kwargs: Mapping[str, Any], settings: Settings, rung: int) -> Destination:
@@ -38,16 +50,24 @@ def of_group(data: Mapping[str, Any], settings: Settings) -> Destination:
     """Return the destination with the largest window among the deployments of the request's model group."""
     group = str(data.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max((_of_deployment(d, data, settings, 0) for d in deployments), key=lambda d: d.window_tokens)
+    return max((_of_deployment(d, data, settings, 0) for d in deployments), key=lambda d: d.window.tokens)
 
 
 def _of_deployment(deployment: Deployment, fields: Mapping[str, Any], settings: Settings, rung: int) -> Destination:
     overrides = deployment.model_info.get("ctx_hooks")
     policy = with_overrides(settings.defaults, overrides, f"model_info.ctx_hooks of {deployment.model}")
-    window = window_tokens_of(
+    window = window_of(
         policy.window_tokens,
         deployment.model_info.get("max_input_tokens"),
         litellm_compat.known_window_tokens(deployment),
+        holds_output=holds_output(deployment.model, policy),
     )
-    factor = family_factor(deployment.model)
-    return Destination(deployment.model, window, factor, policy, litellm_compat.call_id_of(fields), rung)
+    return Destination(
+        deployment.model,
+        litellm_compat.deployment_id_of(deployment),
+        window,
+        policy,
+        litellm_compat.call_id_of(fields),
+        litellm_compat.prices_of(deployment) if policy.cost_aware else None,
+        rung,
+    )

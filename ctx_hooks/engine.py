@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
-from ctx_hooks import invariants, pipeline
+from ctx_hooks import cost
 from ctx_hooks.budget import Budget
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.overflow.ladder import rung_of
+from ctx_hooks.ledger import digest_of, entries
+from ctx_hooks.overflow.ladder import Rung, limit_shown, rung_of
+from ctx_hooks.replay import History, Marks, replay
 from ctx_hooks.store.attempts import Attempt, Attempts
+from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import budget_tokens_of, reserve_tokens_of
+from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ctx_hooks.destination import Destination
+    from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request import Request
 
+T = TypeVar("T")
 logger = logging.getLogger("ctx_hooks")
 
-THREAD_CHARS = 20_000
+LOOP_BYTES = 16_000
 """A larger request is worked on in a thread, so that the proxy's event loop goes on."""
+WORKERS = 1
+"""Python runs one of them at a time anyway; more would only take turns away from the event loop."""
 
 
 class Engine:
-    """Decides what to send. `attempts` is what it remembers of running requests."""
+    """Decides what to send. It remembers attempts of running requests, and what it learned of each deployment."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
         self.attempts = Attempts()
+        self.learned = Learned(shared)
+        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="ctx_hooks")
 
     async def decide(self, request: Request, destination: Destination) -> Decision:
         """Return the request fitted before the call, compressed harder on a retry, or untouched.
@@ -40,9 +54,16 @@ class Engine:
         if not destination.policy.enabled:
             return Untouched("switched off")
         try:
-            if request.is_longer_than(THREAD_CHARS):
-                return await asyncio.to_thread(self._decide, request, destination)
-            return self._decide(request, destination)
+            if self._was_fitted(request, destination):
+                return Untouched("fitted before it was translated")
+            if destination.rung:
+                await self._count_refused(request, destination)
+            figures = await self.learned.of(destination.deployment_id)
+            most = self._budget_tokens(request, destination, figures)
+            if not destination.rung and destination.policy.repair != "always" and not request.exceeds(most):
+                self.attempts.sent(destination.call_id, _attempt(request, destination, figures, None, None))
+                return Untouched("fits by its size alone")
+            return await self._away(request, lambda: self._decide(request, destination, figures))
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
@@ -50,34 +71,125 @@ class Engine:
             logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
             return Untouched(f"failed: {type(error).__name__}")
 
-    def _decide(self, request: Request, to: Destination) -> Decision:
-        conversation = request.conversation()
+    async def failed(self, call_id: str, overflow: Overflow | None) -> None:
+        """Note that an attempt failed; learn from an overflow what the next attempt, and the next request, must keep to."""
+        attempt = self.attempts.failed(call_id, overflow)
+        if attempt is not None and overflow is not None:
+            await self._learn_limit(attempt, overflow)
+
+    async def answered(self, call_id: str, billed_tokens: int | None) -> None:
+        """Learn from an answer what the provider bills for what was sent."""
+        attempt = self.attempts.done(call_id)
+        if attempt is None or attempt.sent_tokens is None or billed_tokens is None:
+            return
+        counted = attempt.sent_tokens
+        await self.learned.learn(attempt.deployment_id, lambda figures: figures.billed(counted, billed_tokens, time.time()))
+
+    async def _learn_limit(self, attempt: Attempt, overflow: Overflow) -> None:
+        counted = attempt.sent_tokens
+        if counted is None:
+            return
+        sent, first = (int(tokens * attempt.factor) for tokens in (counted, attempt.first_tokens or counted))
+
+        def learn(figures: LearnedFigures) -> LearnedFigures:
+            if overflow.input_tokens:
+                figures = figures.billed(counted, overflow.input_tokens, 0.0)
+            if overflow.kind == "output_limit":
+                return replace(figures, output_limit_tokens=overflow.limit_tokens)
+            if overflow.kind == "input_plus_output":
+                figures = replace(figures, holds_output=True)
+            return figures.limited(limit_shown(overflow, sent, first, attempt.number + 1), time.time())
+
+        await self.learned.learn(attempt.deployment_id, learn)
+
+    async def _count_refused(self, request: Request, to: Destination) -> None:
+        """Count what was sent without counting and then refused, and learn from the refusal now."""
+        last = self.attempts.last(to.call_id)
+        if last is None or last.sent_tokens is not None or last.overflow is None:
+            return
         counter = Counter(vocabulary_of(to.model))
-        received = counter.conversation(conversation)
-        goal, cut_newest = self._goal(to)
-        repaired, repairs = conversation, 0
-        if to.policy.repair == "always" or (to.policy.repair == "auto" and received > goal):
-            repaired, done = invariants.repair(conversation, continues=request.continues_stored_history)
-            repairs = len(done)
-        budget = Budget(goal, to.window_tokens, counter, to.policy, cut_newest=cut_newest)
-        outcome = pipeline.compress(repaired, budget)
-        self.attempts.sent(to.call_id, Attempt(received, outcome.tokens_after, to.window_tokens))
-        before, after, allowed = (int(tokens * to.tokens_factor) for tokens in (received, outcome.tokens_after, goal))
-        figures = Figures(before, after, allowed, to.window_tokens)
-        if outcome.conversation is conversation:
-            return Untouched("fits" if outcome.fits else "nothing may be taken away", figures)
-        changes = request.changes(outcome.conversation)
+        counted = await self._away(request, lambda: _history(request, counter).tokens)
+        last = replace(last, received_tokens=counted, sent_tokens=counted)
+        self.attempts.sent(to.call_id, last)
+        if last.overflow is not None:
+            await self._learn_limit(last, last.overflow)
+
+    async def _away(self, request: Request, work: Callable[[], T]) -> T:
+        """Do short work here, and long work in a thread."""
+        if not request.exceeds(LOOP_BYTES):
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _was_fitted(self, request: Request, to: Destination) -> bool:
+        """Whether this is the same attempt again: LiteLLM asks twice where it translates a request to another format."""
+        last = self.attempts.last(to.call_id)
+        return last is not None and not last.failed and last.number == to.rung and last.format != request.format
+
+    def _budget_tokens(self, request: Request, to: Destination, figures: LearnedFigures, recent_tokens: float = 0.0) -> int:
+        """Return what the request may have in our count."""
+        window = to.window_with(figures.limit_at(time.time()))
+        factor = to.factor_with(figures.calibration)
+        return int(budget_tokens_of(window, to.policy, request.max_output_tokens, recent_tokens * factor) / factor)
+
+    def _decide(self, request: Request, to: Destination, learned: LearnedFigures) -> Decision:
+        counter = Counter(vocabulary_of(to.model))
+        history = _history(request, counter)
+        received = history.tokens
+        recent = history.entries[-DYNAMIC_MESSAGES:]
+        mean = sum(e.tokens for e in recent) / max(1, len(recent))
+        most = self._budget_tokens(request, to, learned, mean)
+        window = to.window_with(learned.limit_at(time.time()))
+        rung = Rung(most, cut_newest=False)
+        if to.rung:
+            rung = rung_of(to.rung, to.policy.rescue_attempts, self.attempts.last(to.call_id), request.max_output_tokens)
+            most = max(1, min(most, rung.most_tokens)) if rung.max_output_tokens is None else rung.most_tokens
+        if received <= most and rung.max_output_tokens is None and to.policy.repair != "always":
+            self.attempts.sent(to.call_id, _attempt(request, to, learned, received, received))
+            return Untouched("fits")
+        budget = Budget(most, window.tokens, counter, to.policy, cut_newest=rung.cut_newest)
+        repair = to.policy.repair != "off"
+        if self._does_not_pay(received, budget, to):
+            outcome, compactions = replay(history, Marks(budget.with_goal(received), received), repair=False)
+        else:
+            outcome, compactions = replay(history, Marks(budget, target_tokens_of(most, to.policy)), repair=repair)
+        lowered = rung.max_output_tokens is not None
+        attempt = _attempt(request, to, learned, received, outcome.tokens_after)
+        self.attempts.sent(to.call_id, replace(attempt, lowered=lowered))
+        factor = attempt.factor
+        figures = Figures(int(received * factor), int(outcome.tokens_after * factor), int(most * factor), window.tokens)
+        changes = request.changes(outcome.conversation) if compactions else {}
+        if to.policy.repair == "always" and not compactions:
+            changes = request.repaired()
+        if rung.max_output_tokens is not None:
+            changes |= request.with_output(rung.max_output_tokens)
+        if not changes:
+            return Untouched("fits", figures)
         if not outcome.fits:
             return GaveUp(changes, figures, outcome.reason or "", outcome.steps)
         if to.rung:
-            return Rescued(changes, figures, outcome.steps, to.rung, repairs)
-        return Compressed(changes, figures, outcome.steps, repairs)
+            return Rescued(changes, figures, outcome.steps, to.rung)
+        return Compressed(changes, figures, outcome.steps)
 
-    def _goal(self, to: Destination) -> tuple[int, bool]:
-        """Return the goal in our count, and whether the newest results may be cut to reach it."""
-        allowed = int(budget_tokens_of(to.window_tokens, to.policy) / to.tokens_factor)
-        if not to.rung:
-            return allowed, False
-        reserve = reserve_tokens_of(to.window_tokens, to.policy)
-        rung = rung_of(to.rung, to.policy.rescue_attempts, allowed, self.attempts.last(to.call_id), reserve)
-        return rung.goal_tokens, rung.cut_newest
+    def _does_not_pay(self, received: int, budget: Budget, to: Destination) -> bool:
+        """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
+        if not to.policy.cost_aware or to.prices is None or to.rung or received > budget.window_tokens:
+            return False
+        after = target_tokens_of(budget.goal_tokens, to.policy)
+        return not cost.pays(received, after, to.policy.expected_turns, to.prices)
+
+
+def _attempt(request: Request, to: Destination, learned: LearnedFigures, received: int | None, sent: int | None) -> Attempt:
+    window = to.window_with(learned.limit_at(time.time()))
+    factor = to.factor_with(learned.calibration)
+    return Attempt(to.deployment_id, request.format, received, sent, window.tokens, factor, to.rung)
+
+
+def _history(request: Request, counter: Counter) -> History:
+    preamble = request.preamble()
+    return History(
+        request.conversation,
+        entries(request.format, request.items, counter),
+        sum(counter.text(t) for t in preamble),
+        digest_of(preamble),
+        continues=request.continues_stored_history,
+    )

@@ -17,6 +17,7 @@ from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.overflow.report import CODE, readable_error
 from ctx_hooks.policy.resolve import load_settings
 from ctx_hooks.request import format_of, request_of
+from ctx_hooks.tokens.calibration import billed_input_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         super().__init__()
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
         content_cache.set_limit_bytes(self.settings.cache_bytes)
-        self.engine = Engine()
+        self.engine = Engine(litellm_compat.shared_cache)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
@@ -65,9 +66,16 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> None:
         """Note what the provider said of an attempt, for the next one."""
         del call_type, fallback_depth
-        overflow = recognise_overflow(exception)
-        if overflow is not None:
-            self.engine.attempts.failed(litellm_compat.call_id_of(request_data), overflow)
+        await self.engine.failed(litellm_compat.call_id_of(request_data), recognise_overflow(exception))
+
+    async def async_log_success_event(
+        self, kwargs: Mapping[str, Any], response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        """Learn from the usage of every answer, streamed ones too, what the provider bills."""
+        del start_time, end_time
+        await self.engine.answered(
+            litellm_compat.call_id_of(kwargs), billed_input_tokens(litellm_compat.usage_of(response_obj))
+        )
 
     async def async_post_call_failure_hook(
         self,

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ctx_hooks.cost import Prices
+
 RUNG_KEY = "ctx_hooks_rung"
 """Marks a retry of ours. The Router merges it into the attempt's arguments; the deployment hook takes it out again."""
 MOST_FALLBACKS = 5
@@ -65,18 +67,48 @@ def call_id_of(fields: Mapping[str, Any]) -> str:
     return str(fields.get("litellm_call_id") or "")
 
 
+def deployment_id_of(deployment: Deployment) -> str:
+    """Return the Router's id of the deployment, which outlives restarts; the model's name outside a Router."""
+    return str(deployment.model_info.get("id") or deployment.model)
+
+
+def shared_cache() -> Any:
+    """Return the Redis cache that the Router uses, None without one."""
+    return getattr(getattr(proxy_router(), "cache", None), "redis_cache", None)
+
+
+def prices_of(deployment: Deployment) -> Prices | None:
+    """Return what LiteLLM knows of the deployment's input prices, None when it knows none."""
+    known = _known(deployment)
+    plain = known.get("input_cost_per_token")
+    if not isinstance(plain, (int, float)) or plain <= 0:
+        return None
+    read = known.get("cache_read_input_token_cost") or plain
+    return Prices(plain, read, known.get("cache_creation_input_token_cost") or plain)
+
+
 def known_window_tokens(deployment: Deployment) -> int | None:
     """Return the input window that LiteLLM's model map has for the deployment's base model or model."""
+    known = _known(deployment)
+    window = known.get("max_input_tokens") or known.get("max_tokens")
+    return window if isinstance(window, int) and window > 0 else None
+
+
+def _known(deployment: Deployment) -> Mapping[str, Any]:
+    """Return the entry of LiteLLM's model map for the deployment's base model, else for its model."""
     import litellm  # noqa: PLC0415 - loaded by the proxy long before; the library's pure part does without it
 
     for name in (deployment.model_info.get("base_model"), deployment.model):
-        known = litellm.model_cost.get(name) if isinstance(name, str) else None
-        if known is None and isinstance(name, str):
-            known = litellm.model_cost.get(name.split("/", 1)[-1])
-        window = (known or {}).get("max_input_tokens") or (known or {}).get("max_tokens")
-        if isinstance(window, int) and window > 0:
-            return window
-    return None
+        if isinstance(name, str):
+            known = litellm.model_cost.get(name) or litellm.model_cost.get(name.split("/", 1)[-1])
+            if known:
+                return known  # type: ignore[no-any-return]  # untyped here
+    return {}
+
+
+def usage_of(answer: Any) -> Any:
+    """Return the usage record of an answer, a mapping or an object, None without one."""
+    return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
 
 
 def checks_before_deployment() -> bool:

@@ -58,6 +58,13 @@ def media(kind: str, size_chars: int, language: Language) -> str:
     return f"{MARK} An earlier {kind} ({size_chars:,} characters) was removed to save context."
 
 
+def recalled(language: Language) -> str:
+    """Return the line above what is put back of the earlier conversation."""
+    if language == "zh":
+        return f"{MARK} 与此相关的较早内容:"
+    return f"{MARK} Earlier context that may matter here:"
+
+
 def record_heading(messages: int, language: Language) -> str:
     """Return the first line of the record that stands for removed exchanges."""
     if language == "zh":

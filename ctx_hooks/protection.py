@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks import notices
+from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
@@ -44,7 +45,7 @@ def older_messages(conversation: Conversation) -> frozenset[int]:
 
 def recent_messages(conversation: Conversation, budget: Budget) -> frozenset[int]:
     """Return the newest messages that together stay within the share of the goal that is kept whole."""
-    room = budget.goal_tokens * budget.policy.keep_recent_fraction
+    room = keep_recent_tokens_of(budget.goal_tokens, budget.policy)
     recent = set()
     for i in range(len(conversation.messages) - 1, -1, -1):
         room -= budget.counter.message(conversation.messages[i], conversation.format)

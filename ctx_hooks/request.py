@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks import invariants
 from ctx_hooks.wire import CODECS
+from ctx_hooks.wire.fields import MEDIA_KINDS
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation import Conversation, Format
+
+logger = logging.getLogger("ctx_hooks")
 
 FORMATS: Mapping[str, Format] = {
     "completion": "openai-chat",
@@ -26,6 +32,14 @@ _MESSAGES: Mapping[Format, str] = {
     "openai-responses": "input",
 }
 _SYSTEM: Mapping[Format, str] = {"anthropic": "system", "openai-responses": "instructions"}
+MAPPING_TOKENS = 16
+MOST_MEDIA_TOKENS = 4_000
+LEAST_THINKING_TOKENS = 1_024
+DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
+    "openai-chat": "max_tokens",
+    "anthropic": "max_tokens",
+    "openai-responses": "max_output_tokens",
+}
 OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
@@ -56,6 +70,8 @@ class Request:
             value = self.fields.get(name)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
+            if value is not None:
+                logger.warning("%s is no positive number (%.40r) and is passed over", name, value)
         return None
 
     def conversation(self) -> Conversation:
@@ -66,22 +82,61 @@ class Request:
             tools=self.fields.get("tools"),
         )
 
-    def is_longer_than(self, chars: int) -> bool:
-        """Whether the request's text has more than `chars` characters; looks no further than that."""
+    @property
+    def items(self) -> Any:
+        """The messages or input items; a responses input that is a text is its one item."""
+        items = self.fields.get(_MESSAGES[self.format])
+        return (
+            [{"role": "user", "content": items}] if self.format == "openai-responses" and isinstance(items, str) else items
+        )
+
+    def preamble(self) -> tuple[str, ...]:
+        """Return what is sent and counted beside the messages: system text and tools."""
+        system = self.fields.get(_SYSTEM.get(self.format, ""))
+        return CODECS[self.format].read((), system=system, tools=self.fields.get("tools")).preamble
+
+    def exceeds(self, tokens: int) -> bool:
+        """Whether the request could have more than `tokens` tokens in any vocabulary; looks no further than that.
+
+        A token has at least one byte; what a message or image costs beside its text is added.
+        """
         waiting = [self.fields.get(name) for name in ("messages", "input", "tools", "system", "instructions")]
-        while waiting and chars >= 0:
+        while waiting and tokens >= 0:
             value = waiting.pop()
             if isinstance(value, str):
-                chars -= len(value)
+                tokens -= len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
             elif isinstance(value, Mapping):
+                tokens -= MOST_MEDIA_TOKENS if value.get("type") in MEDIA_KINDS else MAPPING_TOKENS
                 waiting += value.values()
             elif isinstance(value, (list, tuple)):
                 waiting += value
-        return chars < 0
+        return tokens < 0
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
-        """Return the field that carries the messages, holding `conversation`."""
-        return {_MESSAGES[self.format]: CODECS[self.format].write(conversation)}
+        """Return the field that carries the messages, holding a copy of `conversation`.
+
+        A copy, because parts of it may be remembered, and whoever sends the request may change it further.
+        """
+        return {_MESSAGES[self.format]: deepcopy(CODECS[self.format].write(conversation))}
+
+    def repaired(self) -> dict[str, Any]:
+        """Return the field that carries the messages with every rule kept, nothing when all is well."""
+        conversation, done = invariants.repair(self.conversation(), continues=self.continues_stored_history)
+        return self.changes(conversation) if done else {}
+
+    def with_output(self, tokens: int) -> dict[str, Any]:
+        """Return the field that asks for the output, lowered to `tokens`, with Anthropic's thinking kept below it."""
+        name = next((n for n in OUTPUT_FIELDS if self.fields.get(n) is not None), DEFAULT_OUTPUT_FIELD[self.format])
+        changes: dict[str, Any] = {name: tokens}
+        thinking = self.fields.get("thinking")
+        if isinstance(thinking, Mapping) and isinstance(thinking.get("budget_tokens"), int):
+            # Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024.
+            half = tokens // 2
+            lowered = min(thinking["budget_tokens"], half)
+            changes["thinking"] = (
+                {**thinking, "budget_tokens": lowered} if lowered >= LEAST_THINKING_TOKENS else {"type": "disabled"}
+            )
+        return changes
 
 
 def format_of(fields: Mapping[str, Any]) -> Format:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ctx_hooks import relevance
 from ctx_hooks.candidates import Candidate, Position, Source, candidates, identifiers_of
 from ctx_hooks.protection import protected
+from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,7 @@ class Selector:
             for candidate in self.candidates:
                 choice.open(candidate)
         share = self._dialogue_share() if may_remove else 0.0
-        recent = self._budget.policy.keep_recent_fraction * (1 - share) + DIALOGUE_RECENT_FRACTION * share
+        recent = self._recent_fraction() * (1 - share) + DIALOGUE_RECENT_FRACTION * share
         self._keep_newest(choice, down_to=room_tokens * (1 - recent))
         self._keep_relevant_dialogue(choice, share)
         choice.take_lines()
@@ -84,6 +85,10 @@ class Selector:
             if choice.room - choice.price_of_whole(candidate) < down_to:
                 return
             choice.take_whole(candidate, [self._conversation.messages[i] for i in candidate.messages])
+
+    def _recent_fraction(self) -> float:
+        goal = self._budget.goal_tokens
+        return keep_recent_tokens_of(goal, self._budget.policy) / max(1, goal)
 
     def _dialogue_share(self) -> float:
         """Return how much of the older exchanges is plain dialogue."""

@@ -24,21 +24,39 @@ class Policy(BaseModel):
     )
 
     window_tokens: int | None = Field(
-        None, ge=0, description="The model's window; overrides what LiteLLM knows. 0 is a value."
+        None, ge=0, description="The model's window, in tokens; overrides what LiteLLM knows. 0 is a value."
+    )
+    window_holds_output: bool | None = Field(
+        None, description="Whether the answer counts into the window; unset: as the model's family does."
+    )
+    warn_below_tokens: int = Field(32_000, ge=0, description="A smaller window is warned of, once per model (OpenClaw).")
+    block_below_tokens: int = Field(0, ge=0, description="Requests to a smaller window are answered 400; 0 is off.")
+    reserve: Literal["fixed", "scaled", "dynamic"] = Field(
+        "fixed", description="`reserve_tokens`, `reserve_fraction` of the window, or by the mean of the last ten messages."
     )
     reserve_tokens: int = Field(16_384, ge=0, description="Tokens kept free for the answer (pi: 16,384).")
     reserve_fraction: float = Field(
         0.08,
         ge=0,
         lt=1,
-        description="The reserve of a window too small for `reserve_tokens` (pi, scaled form).",
+        description="The scaled reserve, also of a window too small for `reserve_tokens` (pi).",
     )
-    keep_recent_fraction: float = Field(
-        0.3,
-        ge=0,
-        le=1,
-        description="Share of the budget that the newest exchanges keep whole while older ones shrink.",
+    keep_recent_tokens: int = Field(
+        20_000, ge=0, description="The newest exchanges stay whole up to so many tokens while older ones shrink (pi)."
     )
+    keep_recent_fraction: float = Field(0.2, ge=0, le=1, description="The same as a share of the budget; the smaller holds.")
+    target_fraction: float = Field(
+        0.5, gt=0, le=1, description="Low-water mark: what a compaction compacts down to, as a share of the budget."
+    )
+    recall_fraction: float = Field(
+        0.1, ge=0, le=0.5, description="Share of the budget in which a user turn gets back what it asks for; 0 is off."
+    )
+    calibrate: bool = Field(default=True, description="Learn from real usage what the provider bills per counted token.")
+    cost_aware: bool = Field(
+        default=False,
+        description="Compact only where that costs less than the prompt cache it loses, while the window holds.",
+    )
+    expected_turns: int = Field(20, ge=1, description="Remaining requests of a conversation that `cost_aware` reckons with.")
 
     tool_result_max_fraction: float = Field(
         0.30,

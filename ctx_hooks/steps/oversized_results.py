@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ctx_hooks import notices
-from ctx_hooks.conversation import Conversation, Part, ToolResult
+from ctx_hooks.conversation import Conversation, Message, Part, ToolResult
 from ctx_hooks.protection import older_messages
 from ctx_hooks.steps import Step
 from ctx_hooks.steps.results import may_be_cut, with_text
@@ -77,18 +77,25 @@ def _error_lines(text: str, chars: int) -> list[str]:
     return lines
 
 
-def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    older = older_messages(conversation)
+def on_arrival(message: Message, budget: Budget) -> Message:
+    """Return the message with its oversized results cut: decided from it alone, so never decided otherwise later."""
+    if message.pinned or not message.results:
+        return message
+    return message.with_parts(tuple(_capped(p, budget) for p in message.parts))
+
+
+def _capped(part: Part, budget: Budget) -> Part:
     policy = budget.policy
     most = largest_chars(budget.window_tokens, policy)
+    if not isinstance(part, ToolResult) or len(part.text) <= most or not may_be_cut(part):
+        return part
+    text = cut(part.text, most, policy.tool_result_direction, policy.language)
+    return part if text == part.text else with_text(part, text)
 
-    def edit(index: int, part: Part) -> Part:
-        if index not in older or not isinstance(part, ToolResult) or len(part.text) <= most or not may_be_cut(part):
-            return part
-        text = cut(part.text, most, policy.tool_result_direction, policy.language)
-        return part if text == part.text else with_text(part, text)
 
-    return conversation.map_parts(edit)
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    older = older_messages(conversation)
+    return conversation.map_parts(lambda i, part: _capped(part, budget) if i in older else part)
 
 
 STEP = Step("oversized_results", "a single result may not fill the window", _apply)

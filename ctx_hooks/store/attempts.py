@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ctx_hooks.conversation import Format
     from ctx_hooks.overflow.recognise import Overflow
 
 RUNNING_REQUESTS = 10_000
@@ -16,11 +17,23 @@ RUNNING_REQUESTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: our count of what was received and of what was sent, the window assumed, and the overflow it met."""
+    """One attempt, in our count: what was received and sent, the window assumed, and how it ended.
 
-    received_tokens: int
-    sent_tokens: int
+    `sent_tokens` is None when a look at its size was enough and nothing was counted. `factor` is what the provider was
+    thought to bill per token of our count. `first_tokens` is what the first attempt of the request sent. `number` counts
+    from 0; `failed` says that the attempt is over.
+    """
+
+    deployment_id: str
+    format: Format
+    received_tokens: int | None
+    sent_tokens: int | None
     window_tokens: int
+    factor: float
+    number: int = 0
+    first_tokens: int | None = None
+    lowered: bool = False
+    failed: bool = False
     overflow: Overflow | None = None
 
 
@@ -34,19 +47,28 @@ class Attempts:
     def sent(self, call_id: str, attempt: Attempt) -> None:
         """Note what is about to be sent."""
         with self._lock:
-            self._last[call_id] = attempt
+            before = self._last.get(call_id)
+            first = before.first_tokens if before is not None else None
+            self._last[call_id] = replace(attempt, first_tokens=first or attempt.sent_tokens)
             self._last.move_to_end(call_id)
             if len(self._last) > RUNNING_REQUESTS:
                 self._last.popitem(last=False)
 
-    def failed(self, call_id: str, overflow: Overflow) -> None:
-        """Note what the provider said of the last attempt."""
+    def failed(self, call_id: str, overflow: Overflow | None) -> Attempt | None:
+        """Note that the last attempt is over, and the overflow if it was one; return it."""
         with self._lock:
             attempt = self._last.get(call_id)
-            if attempt is not None:
-                self._last[call_id] = replace(attempt, overflow=overflow)
+            if attempt is None:
+                return None
+            self._last[call_id] = replace(attempt, overflow=overflow, failed=True)
+            return self._last[call_id]
 
     def last(self, call_id: str) -> Attempt | None:
         """Return the last attempt of a request."""
         with self._lock:
             return self._last.get(call_id)
+
+    def done(self, call_id: str) -> Attempt | None:
+        """Forget a request that was answered, and return its last attempt."""
+        with self._lock:
+            return self._last.pop(call_id, None)

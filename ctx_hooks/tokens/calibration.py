@@ -1,12 +1,73 @@
-"""What a provider bills per token of our count."""
+"""What a provider bills per token of our count: known for families, learned per deployment from real usage."""
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 FAMILY_FACTORS = {"claude": 1.3}
 """Claude bills about 1.31 tokens per cl100k token: the median of nine real sessions, 0.77 to 1.48."""
+LEAST_RATIO, LARGEST_RATIO = 0.5, 2.5
+"""A ratio outside is a different conversation, not a tokenizer."""
+REMEMBERED = 15
+"""The median of so many observations is published: the first one counts at once, a drift takes eight."""
+QUANTUM = 0.025
+"""The published ratio moves only when the median is further away than this: cut points of running conversations stay."""
+LEAST_COUNTED_TOKENS = 300
+"""Below this the fixed overhead of a request says more than its text."""
 
 
 def family_factor(model: str) -> float:
     """Return the known factor of the model's family, 1.0 where none is known."""
     name = model.lower()
     return next((factor for family, factor in FAMILY_FACTORS.items() if family in name), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The latest ratios of billed to counted tokens of one deployment, and the one in use; None before the first."""
+
+    ratios: tuple[float, ...] = ()
+    published: float | None = None
+
+    def observe(self, counted_tokens: int, billed_tokens: int) -> Calibration:
+        """Return the calibration after one more answer; itself when the observation says nothing."""
+        if counted_tokens < LEAST_COUNTED_TOKENS or billed_tokens <= 0:
+            return self
+        ratio = billed_tokens / counted_tokens
+        if not LEAST_RATIO <= ratio <= LARGEST_RATIO:
+            return self
+        ratios = (*self.ratios, round(ratio, 4))[-REMEMBERED:]
+        median = statistics.median(ratios)
+        moved = self.published is None or abs(median / self.published - 1) > QUANTUM
+        return Calibration(ratios, _quantised(median) if moved else self.published)
+
+    def factor(self, model: str) -> float:
+        """Return what the provider bills per token of our count: learned, else that of the model's family."""
+        return self.published if self.published is not None else family_factor(model)
+
+
+def _quantised(ratio: float) -> float:
+    """Return the ratio on a logarithmic grid of half a quantum: workers that learned a little apart agree on it."""
+    step = math.log1p(QUANTUM / 2)
+    return round(math.exp(round(math.log(ratio) / step) * step), 4)
+
+
+def billed_input_tokens(usage: Any) -> int | None:
+    """Return the whole input that a usage record bills, None when it has none.
+
+    Anthropic reports what came from and went into the prompt cache beside `input_tokens`; OpenAI's figures and LiteLLM's
+    own include it.
+    """
+    fields = usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})
+    whole = fields.get("prompt_tokens")
+    if isinstance(whole, int) and whole > 0:
+        return whole
+    given = fields.get("input_tokens")
+    if not isinstance(given, int):
+        return None
+    cached = (fields.get(k) for k in ("cache_read_input_tokens", "cache_creation_input_tokens"))
+    return given + sum(c for c in cached if isinstance(c, int)) or None

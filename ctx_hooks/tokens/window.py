@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
+
+logger = logging.getLogger("ctx_hooks")
 
 DEFAULT_WINDOW_TOKENS = 128_000
 """The window of a model that nobody knows (nanobot)."""
@@ -13,28 +17,95 @@ LEAST_BUDGET_TOKENS = 4_096
 """The history's budget never falls below this (nanobot), unless the window itself is smaller."""
 LARGEST_RESERVE_FRACTION = 0.25
 """A fixed reserve above this share of the window gives way to the scaled one: a small window must stay usable."""
+LARGEST_TARGET_FRACTION = 0.625
+DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
+"""Mean tokens of the last ten messages above which the reserve holds (pi)."""
+DYNAMIC_MESSAGES = 10
+INPUT_WINDOW_FAMILIES = ("gemini", "gpt-5")
+"""Models whose documented window holds the input alone: their output has a limit of its own."""
+
+Source = Literal["policy", "model_info", "model_map", "learned", "default"]
 
 
-def reserve_tokens_of(window_tokens: int, policy: Policy) -> int:
-    """Return the tokens kept free for the answer: the fixed reserve (pi), or its scaled form in a small window."""
-    if policy.reserve_tokens <= window_tokens * LARGEST_RESERVE_FRACTION:
-        return policy.reserve_tokens
-    return int(window_tokens * policy.reserve_fraction)
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A model's window in the provider's tokens, who says so, and whether the answer has to fit into it as well."""
+
+    tokens: int
+    source: Source
+    holds_output: bool = True
 
 
-def budget_tokens_of(window_tokens: int, policy: Policy) -> int:
-    """Return how many tokens a request may have: the window less the reserve."""
-    budget = window_tokens - reserve_tokens_of(window_tokens, policy)
-    return max(budget, min(LEAST_BUDGET_TOKENS, window_tokens))
+def window_of(
+    override: int | None, configured: object, known: int | None, learned: int | None = None, *, holds_output: bool = True
+) -> Window:
+    """Return the window: the policy's override (0 is a value), the deployment's own figure, LiteLLM's, 128,000.
 
-
-def window_tokens_of(override: int | None, configured: object, known: int | None) -> int:
-    """Return the window in tokens: the policy's override (0 is a value), the deployment's own figure, LiteLLM's, 128,000.
-
-    A configured value that is no positive number is passed over.
+    A limit learned from an overflow holds where it is smaller than what was believed. A configured value that is no
+    positive number is logged and passed over.
     """
+    believed = Window(known, "model_map") if known else Window(DEFAULT_WINDOW_TOKENS, "default")
     if override is not None:
-        return override
-    if isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:
-        return configured
-    return known or DEFAULT_WINDOW_TOKENS
+        believed = Window(override, "policy")
+    elif isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:
+        believed = Window(configured, "model_info")
+    elif configured is not None:
+        logger.warning("model_info.max_input_tokens is no positive number (%.40r) and is passed over", configured)
+    if learned is not None and 0 < learned < believed.tokens:
+        believed = Window(learned, "learned")
+    return Window(believed.tokens, believed.source, holds_output)
+
+
+def holds_output(model: str, policy: Policy) -> bool:
+    """Whether the provider counts the requested output into the window: as the policy says, else as the family does."""
+    if policy.window_holds_output is not None:
+        return policy.window_holds_output
+    return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
+
+
+def reserve_tokens_of(
+    window: Window, policy: Policy, max_output_tokens: int | None = None, recent_message_tokens: float = 0.0
+) -> int:
+    """Return the tokens kept free for the answer.
+
+    `reserve: fixed` is `reserve_tokens` (pi), in a small window its scaled form; `scaled` is always a share of the window;
+    `dynamic` follows `recent_message_tokens`, the mean size of the last ten messages (pi). It is never less than the
+    request's own `max_output_tokens` where the window holds the output too; an output that would leave no room for any
+    history is logged and does not count.
+    """
+    scaled = int(window.tokens * policy.reserve_fraction)
+    if policy.reserve == "scaled":
+        reserve = scaled
+    else:
+        wanted = policy.reserve_tokens
+        if policy.reserve == "dynamic":
+            wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
+        reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else scaled
+    if max_output_tokens is None or not window.holds_output or max_output_tokens <= reserve:
+        return reserve
+    if max_output_tokens > window.tokens - LEAST_BUDGET_TOKENS:
+        logger.warning("max_tokens %d leaves no room in a window of %d and is passed over", max_output_tokens, window.tokens)
+        return reserve
+    return max_output_tokens
+
+
+def budget_tokens_of(
+    window: Window, policy: Policy, max_output_tokens: int | None = None, recent_message_tokens: float = 0.0
+) -> int:
+    """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window."""
+    budget = window.tokens - reserve_tokens_of(window, policy, max_output_tokens, recent_message_tokens)
+    return max(budget, min(LEAST_BUDGET_TOKENS, window.tokens))
+
+
+def keep_recent_tokens_of(budget_tokens: int, policy: Policy) -> int:
+    """Return how much of the newest text stays whole: `keep_recent_tokens`, in a small budget a share of it."""
+    return min(policy.keep_recent_tokens, int(budget_tokens * policy.keep_recent_fraction))
+
+
+def target_tokens_of(budget_tokens: int, policy: Policy) -> int:
+    """Return what a compaction compacts down to: `target_fraction` of the budget, or `keep_recent_tokens` if that is more.
+
+    In a small budget the latter is held to 5/8 of it, so that a compaction stays rare.
+    """
+    recent = min(policy.keep_recent_tokens, int(budget_tokens * LARGEST_TARGET_FRACTION))
+    return max(recent, int(budget_tokens * policy.target_fraction))

@@ -18,6 +18,9 @@ class Codec(Protocol):
     def read(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
         """Return the conversation; raises MalformedConversationError when `messages` is none."""
 
+    def read_message(self, raw: Mapping[str, Any]) -> Message:
+        """Return one message."""
+
     def write(self, conversation: Conversation) -> list[Any]:
         """Return the provider's list: unedited messages are the objects that were read."""
 

@@ -19,8 +19,8 @@ from ctx_hooks.conversation import (
 )
 from ctx_hooks.wire.fields import (
     compact_json,
+    deep_items_of,
     flag,
-    items_of,
     media_of,
     text_or_empty,
     text_parts,
@@ -38,7 +38,7 @@ REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a messages request; `system` is its text or blocks, counted and never changed."""
     preamble = tuple(x if isinstance(x, str) else compact_json(x) for x in (system, tools) if x)
-    return Conversation("anthropic", tuple(_read(m) for m in items_of(messages)), preamble)
+    return Conversation("anthropic", tuple(read_message(m) for m in deep_items_of(messages)), preamble)
 
 
 def write(conversation: Conversation) -> list[Any]:
@@ -63,7 +63,8 @@ def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
     )
 
 
-def _read(raw: Mapping[str, Any]) -> Message:
+def read_message(raw: Mapping[str, Any]) -> Message:
+    """Return the neutral message of one message with its blocks."""
     content = raw.get("content")
     parts: tuple[Part, ...]
     parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)

@@ -26,15 +26,24 @@ MEDIA_KINDS: Mapping[str, MediaKind] = {
 }
 
 
-def items_of(messages: Any) -> Sequence[Mapping[str, Any]]:
-    """Return `messages` when it is a list of mappings of bearable depth, else raise MalformedConversationError."""
+def items_of(messages: Any) -> Sequence[Any]:
+    """Return `messages` when it is a list, else raise MalformedConversationError."""
     if not isinstance(messages, (list, tuple)):
         raise MalformedConversationError(f"messages must be a list, not {type(messages).__name__}")
-    for i, item in enumerate(messages):
-        if not isinstance(item, Mapping):
-            raise MalformedConversationError(f"messages[{i}] must be a mapping, not {type(item).__name__}")
-        check_depth(item, f"messages[{i}]")
-    return cast("Sequence[Mapping[str, Any]]", messages)
+    return messages
+
+
+def item_of(item: Any, index: int) -> Mapping[str, Any]:
+    """Return `item` when it is a mapping of bearable depth, else raise MalformedConversationError."""
+    if not isinstance(item, Mapping):
+        raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
+    check_depth(item, f"messages[{index}]")
+    return cast("Mapping[str, Any]", item)
+
+
+def deep_items_of(messages: Any) -> list[Mapping[str, Any]]:
+    """Return all items, each checked; raise MalformedConversationError at the first that is none."""
+    return [item_of(item, i) for i, item in enumerate(items_of(messages))]
 
 
 def check_depth(value: Any, path: str) -> None:

@@ -19,8 +19,8 @@ from ctx_hooks.conversation import (
 )
 from ctx_hooks.wire.fields import (
     compact_json,
+    deep_items_of,
     flag,
-    items_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -43,7 +43,7 @@ REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reason
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a chat request's `messages`."""
     preamble = tuple(compact_json(x) for x in (system, tools) if x)
-    return Conversation("openai-chat", tuple(_read(m) for m in items_of(messages)), preamble)
+    return Conversation("openai-chat", tuple(read_message(m) for m in deep_items_of(messages)), preamble)
 
 
 def write(conversation: Conversation) -> list[Any]:
@@ -62,7 +62,8 @@ def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
     return Message("tool", (ToolResult(call_id, (Text(text),), is_error),), raw=raw)
 
 
-def _read(raw: Mapping[str, Any]) -> Message:
+def read_message(raw: Mapping[str, Any]) -> Message:
+    """Return the neutral message of one chat message."""
     role = ROLES.get(text_or_empty(raw.get("role")), "other")
     content = text_parts(raw.get("content"), TEXT_TYPES)
     parts: tuple[Part, ...] = content

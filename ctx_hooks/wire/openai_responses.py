@@ -18,8 +18,8 @@ from ctx_hooks.conversation import (
 )
 from ctx_hooks.wire.fields import (
     compact_json,
+    deep_items_of,
     flag,
-    items_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -46,7 +46,7 @@ def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> C
     """Return the conversation of a responses request's `input` items; `system` is its `instructions`."""
     items = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
     preamble = tuple(x if isinstance(x, str) else compact_json(x) for x in (system, tools) if x)
-    return Conversation("openai-responses", tuple(_read(m) for m in items_of(items)), preamble)
+    return Conversation("openai-responses", tuple(read_message(m) for m in deep_items_of(items)), preamble)
 
 
 def write(conversation: Conversation) -> list[Any]:
@@ -65,7 +65,8 @@ def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
     return Message("tool", (ToolResult(call_id, (Text(text),), is_error, raw),), raw=raw)
 
 
-def _read(raw: Mapping[str, Any]) -> Message:
+def read_message(raw: Mapping[str, Any]) -> Message:
+    """Return the neutral message of one input item."""
     kind = text_or_empty(raw.get("type")) or "message"
     pinned = flag(raw, "pin")
     if kind == "message":

@@ -1,30 +1,63 @@
-"""The ladder: bounded, each rung smaller than what was refused, exact where the provider gave figures."""
+"""The ladder: bounded, each rung smaller than what was refused, and the remedy that fits what the provider said."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.overflow.ladder import rung_of
+from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, limit_shown, lower_output, rung_of
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.store.attempts import Attempt
 
 tokens = st.integers(1_000, 2_000_000)
 
 
+def attempt_of(sent, overflow=None, **fields):
+    return Attempt("d", "openai-chat", sent, sent, 200_000, 1.0, first_tokens=sent, overflow=overflow, **fields)
+
+
 @given(sent=tokens, limit=tokens, counted=tokens, number=st.integers(1, 3), known=st.booleans())
 def test_each_attempt_is_at_least_five_percent_smaller_than_the_one_before(sent, limit, counted, number, known):
-    overflow = Overflow("input", "x", limit, counted) if known else None
-    rung = rung_of(number, 3, budget_tokens=sent, attempt=Attempt(sent, sent, limit, overflow), reserve_tokens=16_384)
-    assert 1 <= rung.goal_tokens <= sent * 0.95
+    overflow = Overflow("input", "x", limit, counted) if known else Overflow("input", "x")
+    assert rung_of(number, 3, attempt_of(sent, overflow), None).most_tokens <= sent * 0.95
 
 
-def test_with_the_providers_figures_the_first_goal_is_exact():
-    """A provider that counts 1.31 tokens for one of ours gets its limit less the reserve, in our tokens."""
-    attempt = Attempt(100_000, 100_000, 200_000, Overflow("input", "x", limit_tokens=64_000, input_tokens=131_000))
-    goal = rung_of(1, 3, budget_tokens=180_000, attempt=attempt, reserve_tokens=8_000).goal_tokens
-    assert 0.9 * 56_000 <= goal * 1.31 <= 56_000
+@given(sent=tokens, number=st.integers(1, 2))
+def test_without_figures_the_limit_is_guessed_smaller_at_each_rung(sent, number):
+    guesses = [limit_shown(Overflow("input", "x"), sent, sent, n) for n in (number, number + 1)]
+    assert 0 < guesses[1] < guesses[0] < sent
+
+
+def test_a_limit_and_a_count_are_taken_at_their_word():
+    assert limit_shown(Overflow("input", "x", 64_000, 131_000), 100_000, 100_000, 1) == 64_000
+
+
+def test_a_limit_without_a_count_is_not_filled_to_the_brim():
+    assert limit_shown(Overflow("input", "x", 64_000), 100_000, 100_000, 1) < 64_000
+
+
+def test_an_output_that_asks_too_much_is_lowered_to_what_is_left():
+    overflow = Overflow("input_plus_output", "x", 200_000, 143_653, 64_000)
+    lowered = lower_output(overflow, 64_000)
+    assert LEAST_OUTPUT_TOKENS <= lowered <= 200_000 - 143_653
+    rung = rung_of(1, 3, attempt_of(110_000, overflow), 64_000)
+    assert (rung.max_output_tokens, rung.most_tokens) == (lowered, 110_000), "the conversation stays whole"
+
+
+def test_an_output_above_the_models_own_cap_is_lowered_to_it():
+    assert lower_output(Overflow("output_limit", "x", limit_tokens=8_192, requested_output_tokens=64_000), 64_000) == 8_192
+
+
+def test_an_input_that_leaves_no_room_for_an_answer_is_compressed_instead():
+    overflow = Overflow("input_plus_output", "x", 200_000, 199_900, 64_000)
+    assert lower_output(overflow, 64_000) is None
+    assert rung_of(1, 3, attempt_of(180_000, overflow), 64_000).most_tokens < 180_000
+
+
+def test_the_output_is_lowered_only_once():
+    overflow = Overflow("input_plus_output", "x", 200_000, 143_653, 64_000)
+    assert rung_of(2, 3, attempt_of(110_000, overflow, lowered=True), 64_000).max_output_tokens is None
 
 
 def test_only_the_last_rung_cuts_the_newest_results():
-    assert [rung_of(n, 3, 10_000, None, 0).cut_newest for n in (1, 2, 3)] == [False, False, True]
+    assert [rung_of(n, 3, attempt_of(10_000), None).cut_newest for n in (1, 2, 3)] == [False, False, True]

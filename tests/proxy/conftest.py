@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from routes import NAMES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
@@ -23,7 +24,13 @@ def deployment(provider_url: str, group: str, model: str, **model_info: Any) -> 
 
 
 def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -> dict[str, Any]:
+    unknown = [
+        deployment(provider_url, f"{name}-{mode}", "anthropic/claude-served" if name == "messages" else "openai/served")
+        for name in NAMES
+        for mode in ("whole", "streamed")
+    ]
     listed = models or (
+        *unknown,
         deployment(provider_url, "chat", "openai/served"),
         deployment(provider_url, "claude", "anthropic/claude-served"),
         deployment(provider_url, "fitted", "openai/served", max_input_tokens=WINDOW),

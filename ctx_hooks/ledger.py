@@ -1,0 +1,83 @@
+"""What is known of each message by its content alone, so that a conversation seen before is not read again.
+
+An entry holds figures, never text: it tells how large a message is and who speaks, which is all that most requests need.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from ctx_hooks.content_cache import ContentCache
+from ctx_hooks.conversation import Format, Role, is_request
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.wire import CODECS
+from ctx_hooks.wire.fields import item_of, items_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_hooks.tokens.counter import Counter
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it."""
+
+    digest: bytes
+    tokens: int
+    role: Role
+    is_request: bool
+
+
+_entries: ContentCache[Entry] = ContentCache(share=0.1)
+
+
+def entries(fmt: Format, messages: Any, counter: Counter) -> tuple[Entry, ...]:
+    """Return an entry for each message; raises MalformedConversationError as reading the conversation would."""
+    return tuple(_entry(fmt, raw, i, counter) for i, raw in enumerate(items_of(messages)))
+
+
+def request_points(found: Sequence[Entry]) -> tuple[int, ...]:
+    """Return the lengths at which the client must have sent a request: before each answer, and now."""
+    answers = (i for i in range(1, len(found)) if found[i].role == "assistant" and found[i - 1].role != "assistant")
+    return (*answers, len(found))
+
+
+def chain(start: bytes, found: Sequence[Entry]) -> tuple[bytes, ...]:
+    """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
+    running = blake2b(start, digest_size=DIGEST_BYTES)
+    digests = [running.digest()]
+    for entry in found:
+        running.update(entry.digest)
+        digests.append(running.digest())
+    return tuple(digests)
+
+
+def digest_of(value: Any) -> bytes:
+    """Return 16 bytes that stand for a JSON value; raises MalformedConversationError when it is nested too deeply."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
+        try:
+            text = json.dumps(value, default=str).encode()
+        except (RecursionError, ValueError):
+            raise MalformedConversationError("a message is nested too deeply to be read") from None
+    return blake2b(text, digest_size=DIGEST_BYTES).digest()
+
+
+def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
+    digest = digest_of(raw)
+
+    def read() -> Entry:
+        message = CODECS[fmt].read_message(item_of(raw, index))
+        return Entry(digest, counter.message(message, fmt), message.role, is_request(message))
+
+    return _entries.get((fmt, counter.vocabulary, digest), read)
