@@ -34,10 +34,10 @@ class Untouched:
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """The request was fitted before it was sent."""
+    """The request was fitted before it was sent; without figures only its requested output was lowered."""
 
     changes: Mapping[str, Any] = field(repr=False)
-    figures: Figures
+    figures: Figures | None
     steps: tuple[StepReport, ...]
     repairs: int = 0
 

@@ -7,14 +7,14 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import cost
 from ctx_hooks.budget import Budget
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.ledger import digest_of, entries
-from ctx_hooks.overflow.ladder import Rung, limit_shown, rung_of
+from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, limit_shown, rung_of
 from ctx_hooks.replay import History, Marks, replay
 from ctx_hooks.store.attempts import Attempt, Attempts
 from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
@@ -44,6 +44,7 @@ class Engine:
     def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
         self.attempts = Attempts()
         self.learned = Learned(shared)
+        self._warned: set[str] = set()
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="ctx_hooks")
 
     async def decide(self, request: Request, destination: Destination) -> Decision:
@@ -60,9 +61,10 @@ class Engine:
                 await self._count_refused(request, destination)
             figures = await self.learned.of(destination.deployment_id)
             most = self._budget_tokens(request, destination, figures)
+            self._warn_of_small(destination)
             if not destination.rung and destination.policy.repair != "always" and not request.exceeds(most):
                 self.attempts.sent(destination.call_id, _attempt(request, destination, figures, None, None))
-                return Untouched("fits by its size alone")
+                return _untouched("fits by its size alone", _lower_output(request, figures, None))
             return await self._away(request, lambda: self._decide(request, destination, figures))
         except MalformedConversationError as error:
             return Untouched(str(error))
@@ -120,6 +122,12 @@ class Engine:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
+    def _warn_of_small(self, to: Destination) -> None:
+        """Warn once of each model whose window is small."""
+        if to.window.tokens < to.policy.warn_below_tokens and to.model not in self._warned:
+            self._warned.add(to.model)
+            logger.warning("the window of %s is small: %d tokens (%s)", to.model, to.window.tokens, to.window.source)
+
     def _was_fitted(self, request: Request, to: Destination) -> bool:
         """Whether this is the same attempt again: LiteLLM asks twice where it translates a request to another format."""
         last = self.attempts.last(to.call_id)
@@ -144,26 +152,31 @@ class Engine:
             rung = rung_of(to.rung, to.policy.rescue_attempts, self.attempts.last(to.call_id), request.max_output_tokens)
             most = max(1, min(most, rung.most_tokens)) if rung.max_output_tokens is None else rung.most_tokens
         if received <= most and rung.max_output_tokens is None and to.policy.repair != "always":
-            self.attempts.sent(to.call_id, _attempt(request, to, learned, received, received))
-            return Untouched("fits")
+            attempt = _attempt(request, to, learned, received, received)
+            self.attempts.sent(to.call_id, attempt)
+            room = window.tokens - int(received * attempt.factor)
+            return _untouched("fits", _lower_output(request, learned, room))
         budget = Budget(most, window.tokens, counter, to.policy, cut_newest=rung.cut_newest)
         repair = to.policy.repair != "off"
         if self._does_not_pay(received, budget, to):
-            outcome, compactions = replay(history, Marks(budget.with_goal(received), received), repair=False)
+            outcome, _ = replay(history, Marks(budget.with_goal(received), received), repair=False)
         else:
-            outcome, compactions = replay(history, Marks(budget, target_tokens_of(most, to.policy)), repair=repair)
+            outcome, _ = replay(history, Marks(budget, target_tokens_of(most, to.policy)), repair=repair)
         lowered = rung.max_output_tokens is not None
         attempt = _attempt(request, to, learned, received, outcome.tokens_after)
         self.attempts.sent(to.call_id, replace(attempt, lowered=lowered))
         factor = attempt.factor
         figures = Figures(int(received * factor), int(outcome.tokens_after * factor), int(most * factor), window.tokens)
-        changes = request.changes(outcome.conversation) if compactions else {}
-        if to.policy.repair == "always" and not compactions:
+        changes = request.changes(outcome.conversation) if outcome.tokens_after < received else {}
+        if to.policy.repair == "always" and not changes:
             changes = request.repaired()
+        room = window.tokens - figures.tokens_after
         if rung.max_output_tokens is not None:
             changes |= request.with_output(rung.max_output_tokens)
+        else:
+            changes |= _lower_output(request, learned, room)
         if not changes:
-            return Untouched("fits", figures)
+            return Untouched("nothing to do", figures)
         if not outcome.fits:
             return GaveUp(changes, figures, outcome.reason or "", outcome.steps)
         if to.rung:
@@ -176,6 +189,18 @@ class Engine:
             return False
         after = target_tokens_of(budget.goal_tokens, to.policy)
         return not cost.pays(received, after, to.policy.expected_turns, to.prices)
+
+
+def _untouched(reason: str, changes: dict[str, Any]) -> Decision:
+    return Compressed(changes, None, ()) if changes else Untouched(reason)
+
+
+def _lower_output(request: Request, learned: LearnedFigures, room_tokens: int | None) -> dict[str, Any]:
+    """Return the lower output for a deployment that has refused more, nothing where it would not refuse this one."""
+    asked = request.max_output_tokens
+    limits = [learned.output_limit_tokens, room_tokens if learned.holds_output else None]
+    allowed = min((limit for limit in limits if limit is not None and limit >= LEAST_OUTPUT_TOKENS), default=None)
+    return request.with_output(allowed) if asked is not None and allowed is not None and allowed < asked else {}
 
 
 def _attempt(request: Request, to: Destination, learned: LearnedFigures, received: int | None, sent: int | None) -> Attempt:

@@ -5,6 +5,7 @@ LiteLLM runs a pre-call hook only where the instance's own class defines it, so 
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import litellm
@@ -14,9 +15,10 @@ from ctx_hooks import content_cache, destination, litellm_compat
 from ctx_hooks.decision import Decision, Untouched
 from ctx_hooks.engine import Engine
 from ctx_hooks.overflow.recognise import recognise_overflow
-from ctx_hooks.overflow.report import CODE, readable_error
+from ctx_hooks.overflow.report import CODE, readable_error, small_window
 from ctx_hooks.policy.resolve import load_settings
 from ctx_hooks.request import format_of, request_of
+from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.calibration import billed_input_tokens
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         super().__init__()
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
         content_cache.set_limit_bytes(self.settings.cache_bytes)
+        vocabulary.load_all()
+        if self.settings.freeze_startup_objects:
+            # A full collection walks all that LiteLLM has loaded and holds up every request meanwhile.
+            gc.freeze()
         self.engine = Engine(litellm_compat.shared_cache)
 
     async def async_pre_call_hook(
@@ -43,6 +49,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         group = destination.of_group(data, self.settings)
         if not group.policy.enabled:
             return data
+        if group.window.tokens < group.policy.block_below_tokens:
+            raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
         if not litellm_compat.checks_before_deployment():
             return arranged

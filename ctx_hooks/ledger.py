@@ -28,12 +28,16 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it."""
+    """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it.
+
+    `result_chars` is the length of its longest tool result.
+    """
 
     digest: bytes
     tokens: int
     role: Role
     is_request: bool
+    result_chars: int = 0
 
 
 _entries: ContentCache[Entry] = ContentCache(share=0.1)
@@ -78,6 +82,7 @@ def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
 
     def read() -> Entry:
         message = CODECS[fmt].read_message(item_of(raw, index))
-        return Entry(digest, counter.message(message, fmt), message.role, is_request(message))
+        longest = max((len(r.text) for r in message.results), default=0)
+        return Entry(digest, counter.message(message, fmt), message.role, is_request(message), longest)
 
     return _entries.get((fmt, counter.vocabulary, digest), read)

@@ -162,6 +162,13 @@ def take_rung(kwargs: dict[str, Any]) -> int:
     return number if isinstance(number, int) else 0
 
 
+def refusal(message: str) -> Exception:
+    """Return the exception by which a pre-call hook answers a request with status 400."""
+    from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
+
+    return HTTPException(400, {"error": message})
+
+
 def worded_error(error: Exception, message: str, code: str) -> Exception:
     """Give the error that the proxy is about to answer another text, and return the one for the OpenAI-shaped routes.
 

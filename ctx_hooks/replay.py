@@ -16,7 +16,7 @@ from ctx_hooks import invariants, pipeline, recall
 from ctx_hooks.content_cache import ContentCache
 from ctx_hooks.ledger import Entry, chain, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
-from ctx_hooks.steps.oversized_results import on_arrival
+from ctx_hooks.steps.oversized_results import largest_chars, on_arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,11 +100,12 @@ class _Walk:
         self._marks = marks
         self._digests = digests
         self._repair = repair
-        self._sums = (0, *accumulate(e.tokens for e in history.entries))
+        self._conversation: Conversation | None = None
+        self._cut_on_arrival = self._oversized()
+        self._sums = (0, *accumulate(self._tokens(i) for i in range(len(history.entries))))
         self._last = NONE_YET
         self._recalled: dict[int, str] = {}
         self._recalled_tokens = 0
-        self._conversation: Conversation | None = None
 
     def to(self, length: int) -> None:
         """Go on to the request of the first `length` messages."""
@@ -123,20 +124,32 @@ class _Walk:
         """Return the request at which the walk has arrived."""
         budget = self._marks.high
         whole = self._whole()
-        if not self.compactions:
-            return Outcome(whole, self._history.tokens, self._history.tokens, fits=True, steps=())
-        tail = whole.messages[self._last.length :]
-        arrived = [self._with_recall(i, on_arrival(m, budget)) for i, m in enumerate(tail, self._last.length)]
-        sent = whole.with_messages((*self._last.messages, *arrived))
+        tail = [self._with_recall(i, m) for i, m in enumerate(whole.messages) if i >= self._last.length]
+        sent = whole.with_messages((*self._last.messages, *tail))
         if self._repair:
             sent, _ = invariants.repair(sent, continues=self._history.continues)
         tokens = budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
         return Outcome(sent, self._history.tokens, tokens, fits, self._last.steps, None if fits else self._last.reason)
 
+    def _oversized(self) -> frozenset[int]:
+        """Return the messages with a result that is too large for this window: each is cut as it arrives."""
+        most = largest_chars(self._marks.high.window_tokens, self._marks.high.policy)
+        return frozenset(i for i, e in enumerate(self._history.entries) if e.result_chars > most)
+
+    def _tokens(self, index: int) -> int:
+        if index not in self._cut_on_arrival:
+            return self._history.entries[index].tokens
+        whole = self._whole()
+        return self._marks.high.counter.message(whole.messages[index], whole.format)
+
     def _whole(self) -> Conversation:
         if self._conversation is None:
-            self._conversation = self._history.read()
+            read = self._history.read()
+            messages = (
+                on_arrival(m, self._marks.high) if i in self._cut_on_arrival else m for i, m in enumerate(read.messages)
+            )
+            self._conversation = read.with_messages(tuple(messages))
         return self._conversation
 
     def _compacted(self, length: int) -> Compaction:

@@ -22,6 +22,11 @@ def readable_error(fmt: Format, attempt: Attempt | None, language: Language) -> 
     return opening + (_CHINESE if language == "zh" else _ENGLISH).format(smallest=attempt.sent_tokens if attempt else "?")
 
 
+def small_window(window_tokens: int, least_tokens: int) -> str:
+    """Return the answer to a request whose model has a window below what the operator allows."""
+    return f"The model's window of {window_tokens} tokens is below the least that is served here, {least_tokens} tokens."
+
+
 def _opening(fmt: Format, sent: int | None, limit: int | None) -> str:
     """Return the sentence by which clients of the format know the error.
 

@@ -84,6 +84,10 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     defaults: Policy = Field(Policy(), description="The policy of every request, where nothing more specific is said.")
+    freeze_startup_objects: bool = Field(
+        default=True,
+        description="Take what is loaded at start out of Python's garbage collection: it stays, and full collections get short.",
+    )
     cache_bytes: int = Field(
         DEFAULT_LIMIT_BYTES,
         ge=0,

@@ -6,7 +6,7 @@ import os
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import tiktoken
 
@@ -35,6 +35,12 @@ def encoding(name: VocabularyName) -> tiktoken.Encoding:
     """Return the vocabulary `name` from LiteLLM's own files; raises OSError when they are not there and cannot be had."""
     _use_bundled_files()
     return tiktoken.get_encoding(name)
+
+
+def load_all() -> None:
+    """Load both vocabularies: doing it on the first request would hold up the others for a moment."""
+    for name in get_args(VocabularyName):
+        encoding(name).encode_ordinary("")
 
 
 def _use_bundled_files() -> None:

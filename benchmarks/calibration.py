@@ -1,0 +1,101 @@
+"""How far the token figure is from the bill: our count calibrated, our count alone, and litellm.token_counter.
+
+    uv run --group bench python benchmarks/calibration.py [SESSIONS.jsonl...]
+
+First against providers with a tokenizer of their own: a factor over cl100k, 3 % noise by content, a fixed overhead per
+message and tool. Then, for sessions whose `meta.api_usage` lists [messages sent, input tokens billed, output tokens] of
+each answer, the error of the growth from one billed turn to the next: the system prompt and tools that were billed are
+not in the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from litellm import token_counter
+
+from ctx_hooks.testing import ProviderSettings, agent_session
+from ctx_hooks.testing.counting import count_payload
+from ctx_hooks.tokens.calibration import Calibration
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.wire import CODECS
+
+FACTORS = (0.9, 1.17, 1.31)
+LEARNED_FROM = 10
+JUDGED_ON = 40
+COMPACTED_FRACTION = 0.9
+"""A bill that falls below this share of the one before follows a compaction of the client's own."""
+
+
+def synthetic(factor: float) -> list[float]:
+    """Return the relative errors after ten requests of different conversations."""
+    draw = random.Random(int(factor * 100))
+    provider = ProviderSettings(
+        tokens_factor=factor, noise_fraction=0.03, message_overhead_tokens=7, tool_overhead_tokens=20
+    )
+    counter, codec = Counter("cl100k_base"), CODECS["openai-chat"]
+    calibration = Calibration()
+    errors = []
+    for n in range(LEARNED_FROM + JUDGED_ON):
+        payload = agent_session("openai-chat", turns=draw.randrange(3, 60), result_chars=draw.randrange(200, 4_000), seed=n)
+        counted = counter.conversation(codec.read(payload["messages"], tools=payload.get("tools")))
+        billed = count_payload("openai-chat", payload, provider)
+        if n >= LEARNED_FROM:
+            errors.append(abs(counted * calibration.factor("x") / billed - 1))
+        calibration = calibration.observe(counted, billed)
+    return sorted(errors)
+
+
+def billed_turns(session: dict[str, Any]) -> list[tuple[int, int]]:
+    """Return (number of messages sent, input tokens billed) of each billed answer."""
+    return [(int(row[0]), int(row[1])) for row in session.get("meta", {}).get("api_usage") or []]
+
+
+def growth_errors(session: dict[str, Any]) -> dict[str, list[float]]:
+    """Return each way's relative errors of the growth between billed turns."""
+    fmt, messages = session["format"], session["messages"]
+    counter, codec = Counter("cl100k_base"), CODECS[fmt]
+    calibration = Calibration()
+    errors: dict[str, list[float]] = {"calibrated": [], "tiktoken": [], "litellm.token_counter": []}
+    turns = billed_turns(session)
+    for (start, before), (end, after) in pairwise(turns):
+        if end <= start or after <= before or after < COMPACTED_FRACTION * before:
+            continue
+        new = messages[start:end]
+        counted = counter.conversation(codec.read(new))
+        grown = after - before
+        factor = calibration.factor("claude")
+        errors["calibrated"].append(abs(counted * factor / grown - 1))
+        errors["tiktoken"].append(abs(counted / grown - 1))
+        errors["litellm.token_counter"].append(abs(token_counter(model="claude-sonnet-4-5", messages=new) / grown - 1))
+        calibration = calibration.observe(counted, grown)
+    return errors
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path)
+    arguments = parser.parse_args()
+    print(f"{'factor':>8}{'median error':>14}{'95th percentile':>17}")
+    for factor in FACTORS:
+        errors = synthetic(factor)
+        print(f"{factor:8.2f}{statistics.median(errors):14.3f}{errors[int(0.95 * len(errors))]:17.3f}")
+    together: dict[str, list[float]] = {}
+    for path in arguments.paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            for name, errors in growth_errors(json.loads(line)).items():
+                together.setdefault(name, []).extend(errors)
+    for name, errors in together.items():
+        if errors:
+            print(f"growth, {name:24}{statistics.median(errors):8.3f} median of {len(errors)} billed turns")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""What the plugin costs where nothing is compressed, what a turn more costs, and how long the event loop waits.
+
+    uv run --group bench python benchmarks/latency.py [--rounds 60]
+
+1. A real proxy, two groups in front of the same provider, one with the plugin switched off for it; requests alternate.
+2. A conversation of 150,000 tokens grows by a turn: counting and deciding, beside litellm.token_counter on the same.
+3. Twenty requests of 600 KB at once while a task ticks every millisecond: the longest wait between two ticks, with this
+   plugin's engine and with litellm.compress in a hook.
+4. Counting a growing conversation turn by turn up to 2 M tokens; the plot goes to docs/growth.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import litellm
+from litellm import token_counter
+
+from ctx_hooks import content_cache
+from ctx_hooks.destination import Destination
+from ctx_hooks.engine import Engine
+from ctx_hooks.ledger import entries
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request import Request
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.window import Window
+
+WORDS = "the quick brown fox reads src/app.py and writes line_42 of the log while nobody watches it again "
+AT_ONCE = 20
+LARGE_CHARS = 600_000
+SMALL_CHARS = 4_000
+
+
+def conversation(chars: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Return chat messages of about `chars` characters, ending with a user's question."""
+    turns = max(1, chars // 2_000)
+    text = (WORDS * (chars // turns // len(WORDS) + 1))[: chars // turns]
+    messages = [{"role": ("user", "assistant")[n % 2], "content": f"{seed} {n} {text}"} for n in range(turns)]
+    return [*messages[: turns - turns % 2], {"role": "user", "content": "And now?"}]
+
+
+def to(window_tokens: int, policy: Policy | None = None) -> Destination:
+    """Return a destination with that window."""
+    return Destination("openai/gpt-4.1", "d", Window(window_tokens, "policy"), policy or Policy(), "call")
+
+
+def overhead(rounds: int) -> None:
+    """Print the median time of alternating requests with and without the plugin, and what it adds."""
+    with FakeProvider(ProviderSettings(window_tokens=10_000_000)) as provider:
+        params = {"model": "openai/gpt-4.1", "api_base": f"{provider.url}/v1", "api_key": "none"}
+        models = [
+            {"model_name": "with", "litellm_params": params},
+            {"model_name": "without", "litellm_params": params, "model_info": {"ctx_hooks": {"enabled": False}}},
+        ]
+        config = {
+            "model_list": models,
+            "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"]},
+            "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
+        }
+        with ProxyProcess(config) as proxy, httpx.Client(timeout=60, headers=proxy.headers) as client:
+            for chars in (SMALL_CHARS, LARGE_CHARS):
+                pairs = []
+                for n in range(rounds + 5):
+                    taken = {}
+                    for group in ("with", "without") if n % 2 else ("without", "with"):
+                        body = {"model": group, "messages": conversation(chars, n)}
+                        started = time.perf_counter()
+                        client.post(f"{proxy.url}/v1/chat/completions", json=body).raise_for_status()
+                        taken[group] = time.perf_counter() - started
+                    pairs.append(taken)
+                pairs = pairs[5:]
+                without = statistics.median(p["without"] for p in pairs)
+                added = statistics.median(p["with"] - p["without"] for p in pairs)
+                print(f"overhead, {chars // 1000:4} KB: {without * 1e3:7.1f} ms without, added {added / without:+.1%}")
+
+
+async def growth() -> None:
+    """Print the time of one turn more, beside litellm.token_counter."""
+    messages = conversation(LARGE_CHARS)
+    engine = Engine()
+    await engine.decide(Request("openai-chat", {"messages": messages}), to(180_000))
+    ours, theirs = [], []
+    for n in range(10):
+        messages = [
+            *messages,
+            {"role": "assistant", "content": f"{n} {WORDS * 5}"},
+            {"role": "user", "content": f"More {n}."},
+        ]
+        started = time.perf_counter()
+        await engine.decide(Request("openai-chat", {"messages": messages}), to(180_000))
+        ours.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        token_counter(model="gpt-4o", messages=messages)
+        theirs.append(time.perf_counter() - started)
+    mine, other = statistics.median(ours), statistics.median(theirs)
+    print(f"one turn more at 150k tokens: {mine * 1e3:.2f} ms, {other / mine:.0f} times faster than litellm.token_counter")
+
+
+async def longest_wait(work: Callable[[list[dict[str, Any]]], Awaitable[object]]) -> float:
+    """Return the longest milliseconds between two ticks while twenty large requests are worked on."""
+    longest = 0.0
+    running = True
+    requests = [conversation(LARGE_CHARS, seed) for seed in range(AT_ONCE)]
+
+    async def tick() -> None:
+        nonlocal longest
+        while running:
+            started = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - started - 0.001)
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0.05)
+    await asyncio.gather(*map(work, requests))
+    running = False
+    await ticking
+    return longest * 1e3
+
+
+async def stalls() -> None:
+    """Print the longest waits."""
+    content_cache.clear_all()
+    engine = Engine()
+
+    async def ours(messages: list[dict[str, Any]], window: int) -> None:
+        await engine.decide(Request("openai-chat", {"messages": messages}), to(window))
+
+    async def theirs(messages: list[dict[str, Any]]) -> None:
+        litellm.compress(messages, "gpt-4o", compression_trigger=100_000, compression_target=60_000)
+
+    print(f"longest wait of the loop, counting    {await longest_wait(lambda m: ours(m, 200_000)):8.1f} ms")
+    content_cache.clear_all()
+    print(f"longest wait of the loop, compressing {await longest_wait(lambda m: ours(m, 100_000)):8.1f} ms")
+    print(f"the same with litellm.compress        {await longest_wait(theirs):8.1f} ms")
+
+
+def linear(out: Path) -> None:
+    """Plot the time to count each further 20,000 tokens of a conversation, up to two million."""
+    import matplotlib as mpl  # noqa: PLC0415 - only for the picture
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    content_cache.clear_all()
+    messages: list[dict[str, Any]] = []
+    sizes, times = [], []
+    while not sizes or sizes[-1] < 2_000_000:
+        messages += conversation(80_000, len(messages))[:-1]
+        started = time.perf_counter()
+        found = entries("openai-chat", messages, Counter("o200k_base"))
+        times.append((time.perf_counter() - started) * 1e3)
+        sizes.append(sum(e.tokens for e in found))
+    figure, panel = plt.subplots(figsize=(7, 4))
+    panel.plot([s / 1e6 for s in sizes], times)
+    panel.set(xlabel="conversation, M tokens", ylabel="ms for a step of 20,000 new tokens", ylim=(0, None))
+    panel.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(out, dpi=110)
+    first, last = statistics.median(times[:10]), statistics.median(times[-10:])
+    print(f"counting a step: {first:.1f} ms at first, {last:.1f} ms at 2 M tokens")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "docs" / "growth.png")
+    arguments = parser.parse_args()
+    asyncio.run(growth())
+    asyncio.run(stalls())
+    linear(arguments.out)
+    overhead(arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""The window's sources in their order, and what of it a request may fill."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.tokens.window import (
+    Window,
+    budget_tokens_of,
+    holds_output,
+    reserve_tokens_of,
+    target_tokens_of,
+    window_of,
+)
+
+POLICY = Policy()
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ((50_000, 60_000, 70_000, 80_000), (50_000, "policy")),
+        ((0, 60_000, 70_000, None), (0, "policy")),
+        ((None, 60_000, 70_000, None), (60_000, "model_info")),
+        ((None, None, 70_000, None), (70_000, "model_map")),
+        ((None, None, None, None), (128_000, "default")),
+        ((None, None, 70_000, 30_000), (30_000, "learned")),
+        ((None, "many", 70_000, None), (70_000, "model_map")),
+        ((None, -5, None, None), (128_000, "default")),
+        ((None, True, None, None), (128_000, "default")),
+    ],
+)
+def test_the_most_specific_source_wins_and_nonsense_is_passed_over(sources, expected):
+    window = window_of(*sources)
+    assert (window.tokens, window.source) == expected
+
+
+@pytest.mark.parametrize(
+    ("window", "policy", "output", "recent", "expected"),
+    [
+        (200_000, POLICY, None, 0, 16_384),
+        (200_000, Policy(reserve="scaled"), None, 0, 16_000),
+        (200_000, Policy(reserve="dynamic"), None, 2_500, 32_768),
+        (200_000, Policy(reserve="dynamic"), None, 1_500, 16_384),
+        (200_000, Policy(reserve="dynamic"), None, 100, 8_192),
+        (8_000, POLICY, None, 0, 640),
+        (200_000, POLICY, 32_000, 0, 32_000),
+        (200_000, POLICY, 500_000, 0, 16_384),
+        (200_000, POLICY, 1_000, 0, 16_384),
+    ],
+)
+def test_the_reserve_follows_the_policy_and_the_requests_own_output(window, policy, output, recent, expected):
+    assert reserve_tokens_of(Window(window, "policy"), policy, output, recent) == expected
+
+
+def test_an_output_beside_the_window_needs_no_reserve_in_it():
+    assert reserve_tokens_of(Window(1_000_000, "model_map", holds_output=False), POLICY, 65_000) == 16_384
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("gemini/gemini-2.5-pro", False), ("openai/gpt-5-mini", False), ("gpt-4o", True), ("claude", True)],
+)
+def test_windows_for_the_input_alone_are_told_apart(model, expected):
+    assert holds_output(model, POLICY) is expected
+    assert holds_output(model, Policy(window_holds_output=not expected)) is not expected
+
+
+@given(
+    window=st.integers(0, 2_000_000),
+    output=st.one_of(st.none(), st.integers(1, 3_000_000)),
+    kind=st.sampled_from(["fixed", "scaled", "dynamic"]),
+)
+def test_a_budget_is_never_negative_nor_above_the_window(window, output, kind):
+    policy = Policy(reserve=kind)
+    budget = budget_tokens_of(Window(window, "policy"), policy, output, 500)
+    assert min(4_096, window) <= budget <= window
+    assert 0 <= target_tokens_of(budget, policy) <= budget
