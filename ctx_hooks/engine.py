@@ -34,6 +34,9 @@ logger = logging.getLogger("ctx_hooks")
 
 LOOP_BYTES = 16_000
 """A larger request is worked on in a thread, so that the proxy's event loop goes on."""
+LEAST_TRUNCATED_TOKENS = 1_024
+TRUNCATED_FRACTION = 0.45
+"""No tokenizer is so far off: below this share of our estimate something was cut away."""
 WORKERS = 1
 """Python runs one of them at a time anyway; more would only take turns away from the event loop."""
 
@@ -85,6 +88,15 @@ class Engine:
         if attempt is None or attempt.sent_tokens is None or billed_tokens is None:
             return
         counted = attempt.sent_tokens
+        if _was_truncated(int(counted * attempt.factor), billed_tokens):
+            logger.warning(
+                "deployment %s answered to %d of about %d tokens: it truncates silently, and is sent no more from now on",
+                attempt.deployment_id,
+                billed_tokens,
+                int(counted * attempt.factor),
+            )
+            await self.learned.learn(attempt.deployment_id, lambda figures: figures.limited(billed_tokens, time.time()))
+            return
         await self.learned.learn(attempt.deployment_id, lambda figures: figures.billed(counted, billed_tokens, time.time()))
 
     async def _learn_limit(self, attempt: Attempt, overflow: Overflow) -> None:
@@ -94,7 +106,7 @@ class Engine:
         sent, first = (int(tokens * attempt.factor) for tokens in (counted, attempt.first_tokens or counted))
 
         def learn(figures: LearnedFigures) -> LearnedFigures:
-            if overflow.input_tokens:
+            if overflow.input_tokens and not overflow.at_least:
                 figures = figures.billed(counted, overflow.input_tokens, 0.0)
             if overflow.kind == "output_limit":
                 return replace(figures, output_limit_tokens=overflow.limit_tokens)
@@ -189,6 +201,11 @@ class Engine:
             return False
         after = target_tokens_of(budget.goal_tokens, to.policy)
         return not cost.pays(received, after, to.policy.expected_turns, to.prices)
+
+
+def _was_truncated(sent_tokens: int, billed_tokens: int) -> bool:
+    """Whether an answer's own figure says that the provider has read only a part of what was sent, as Ollama does."""
+    return billed_tokens >= LEAST_TRUNCATED_TOKENS and billed_tokens < TRUNCATED_FRACTION * sent_tokens
 
 
 def _untouched(reason: str, changes: dict[str, Any]) -> Decision:

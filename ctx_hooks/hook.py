@@ -14,7 +14,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from ctx_hooks import content_cache, destination, litellm_compat
 from ctx_hooks.decision import Decision, Untouched
 from ctx_hooks.engine import Engine
-from ctx_hooks.overflow.recognise import recognise_overflow
+from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.report import CODE, readable_error, small_window
 from ctx_hooks.policy.resolve import load_settings
 from ctx_hooks.request import format_of, request_of
@@ -33,6 +33,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
         content_cache.set_limit_bytes(self.settings.cache_bytes)
         vocabulary.load_all()
+        if self.settings.reclassify_errors:
+            litellm_compat.reclassify(lambda error: _overflow_of(error) is not None, self._note_overflow_in_stream)
         if self.settings.freeze_startup_objects:
             # A full collection walks all that LiteLLM has loaded and holds up every request meanwhile.
             gc.freeze()
@@ -74,7 +76,13 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> None:
         """Note what the provider said of an attempt, for the next one."""
         del call_type, fallback_depth
-        await self.engine.failed(litellm_compat.call_id_of(request_data), recognise_overflow(exception))
+        await self.engine.failed(litellm_compat.call_id_of(request_data), _overflow_of(exception))
+
+    async def _note_overflow_in_stream(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        overflow = _overflow_of(error)
+        if overflow is not None:
+            await self.engine.failed(litellm_compat.call_id_of(fields), overflow)
+        return overflow is not None
 
     async def async_log_success_event(
         self, kwargs: Mapping[str, Any], response_obj: Any, start_time: Any, end_time: Any
@@ -100,6 +108,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         policy = destination.of_group(request_data, self.settings).policy
         text = readable_error(format_of(request_data), attempt, policy.language)
         return litellm_compat.worded_error(original_exception, text, CODE)
+
+
+def _overflow_of(error: Exception) -> Overflow | None:
+    return recognise_overflow(error, provider=litellm_compat.provider_of(error)) or too_large_for_rate(error)
 
 
 def _changed(fields: dict[str, Any], decision: Decision) -> dict[str, Any]:

@@ -6,15 +6,20 @@ behaviour, never with an exception.
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ctx_hooks.cost import Prices
 
+logger = logging.getLogger("ctx_hooks")
+
 RUNG_KEY = "ctx_hooks_rung"
 """Marks a retry of ours. The Router merges it into the attempt's arguments; the deployment hook takes it out again."""
+_OURS = "_ctx_hooks"
+Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`)."""
 
@@ -160,6 +165,108 @@ def take_rung(kwargs: dict[str, Any]) -> int:
         return 0
     number = mark.get("number")
     return number if isinstance(number, int) else 0
+
+
+def reclassify(recognise: Callable[[Exception], bool], note: Note) -> bool:
+    """Let the Router see every error that `recognise` knows as the ContextWindowExceededError that its fallbacks are for.
+
+    LiteLLM leaves many overflows as BadRequestError, APIError and others, depending on the provider. `Router.make_call`
+    is the one place that every attempt on every route passes. Return whether it is there; done once a process. `note` is
+    told of an overflow that no failure hook hears of, and says whether it is one.
+    """
+    import inspect  # noqa: PLC0415
+    from functools import wraps  # noqa: PLC0415
+
+    import litellm  # noqa: PLC0415
+
+    original = getattr(litellm.Router, "make_call", None)
+    if getattr(original, _OURS, False):
+        return True
+    if not inspect.iscoroutinefunction(original):
+        logger.warning("this LiteLLM has no Router.make_call: overflows that it does not know itself are not retried")
+        return False
+
+    @wraps(original)
+    async def make_call(self: Any, original_function: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = None
+        try:
+            answer = await original(self, original_function, *args, **kwargs)
+            return await _begun(answer)
+        except Exception as error:
+            # A failure hook hears of what failed before the answer began, and of nothing after that.
+            known = recognise(error) if answer is None else await note(kwargs, error)
+            if isinstance(error, litellm.ContextWindowExceededError) or not known:
+                raise
+            raise _as_overflow(error, kwargs) from error
+
+    setattr(make_call, _OURS, True)
+    litellm.Router.make_call = make_call
+    _reclassify_in_stream(litellm.Router, note)
+    return True
+
+
+async def _begun(answer: Any) -> Any:
+    """Return an answer whose stream has begun: an error event before the first content is raised here, not at the client.
+
+    Only the Router's stream of a chat completion can be looked into; other answers are returned as they are.
+    """
+    stream = getattr(answer, "_async_generator", None)
+    if stream is None or not hasattr(stream, "__anext__"):
+        return answer
+    try:
+        first = await stream.__anext__()
+    except StopAsyncIteration:
+        return answer
+
+    async def whole() -> AsyncIterator[Any]:
+        try:
+            yield first
+            async for chunk in stream:
+                yield chunk
+        finally:
+            await stream.aclose()
+
+    answer._async_generator = whole()  # noqa: SLF001 - where LiteLLM keeps it
+    return answer
+
+
+def _reclassify_in_stream(router: Any, note: Note) -> None:
+    """Do the same for an error event inside a stream, before its first content.
+
+    LiteLLM hands it to its fallbacks as a MidStreamFallbackError, and tells no failure hook of it.
+    """
+    from functools import wraps  # noqa: PLC0415
+
+    original = getattr(router, "async_function_with_fallbacks_common_utils", None)
+    if original is None:
+        logger.warning("this LiteLLM has no fallbacks inside a stream: an overflow that is told there is not retried")
+        return
+
+    @wraps(original)
+    async def fall_back(self: Any, e: Exception, *args: Any, **kwargs: Any) -> Any:
+        cause = getattr(e, "original_exception", None)
+        if isinstance(cause, Exception) and await note(kwargs.get("kwargs") or {}, cause):
+            e = _as_overflow(cause, kwargs)
+        return await original(self, e, *args, **kwargs)
+
+    router.async_function_with_fallbacks_common_utils = fall_back
+
+
+def _as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
+    import litellm  # noqa: PLC0415
+
+    return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
+        message=str(getattr(error, "message", None) or error),
+        model=str(getattr(error, "model", None) or kwargs.get("model") or ""),
+        llm_provider=str(getattr(error, "llm_provider", None) or ""),
+        response=getattr(error, "response", None),
+    )
+
+
+def provider_of(error: Exception) -> str | None:
+    """Return the provider that LiteLLM names in an exception."""
+    provider = getattr(error, "llm_provider", None)
+    return provider if isinstance(provider, str) and provider else None
 
 
 def refusal(message: str) -> Exception:

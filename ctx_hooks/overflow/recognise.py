@@ -8,11 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ctx_hooks.overflow.patterns import CODES, NOT_OVERFLOW, PATTERNS, Kind
+from ctx_hooks.overflow.patterns import CODES, NOT_OVERFLOW, NUMBER, PATTERNS, RATE_TOO_LARGE, Kind, Pattern
 
 MOST_CHARS = 20_000
 """An error's own words stand at its start; what follows is the request echoed back."""
-MOST_DEPTH = 5
+MOST_DEPTH = 7
+LEAST_WINDOW_TOKENS = 512
+"""No model has a smaller window: smaller figures are error numbers, indices and statuses."""
+_FIGURE = re.compile(rf"(?<![\w.\-]){NUMBER}(?![\w\-]|\.\d)", re.IGNORECASE)
+_LIMIT = re.compile(
+    rf"(?:limit|maximum|max|allowed|window|length|size|only|most|than|exceeds?|<=?|≤|上限|限制|最大\w{{0,8}}长度|长度)"
+    rf"(?: (?:of|is|is only|size|length|tokens?|for this model is|to|:|=)){{0,3}}[ :=(\[]{{0,3}}(?P<limit>{NUMBER})(?![\w\-]|\.\d)",
+    re.IGNORECASE,
+)
 MESSAGE_KEYS = (
     "message",
     "error",
@@ -41,6 +49,8 @@ class Overflow:
     limit_tokens: int | None = None
     input_tokens: int | None = None
     requested_output_tokens: int | None = None
+    at_least: bool = False
+    """Whether `input_tokens` is a lower bound and says nothing of the tokenizer."""
 
 
 def recognise_overflow(
@@ -53,35 +63,53 @@ def recognise_overflow(
     only. Time is linear in the text, of which the first 20,000 characters are read.
     """
     status = status if status is not None else _status(error)
-    texts = list(dict.fromkeys(t for source in (error, body) for t in _own_texts(source, MOST_DEPTH)))
-    codes = {c for source in (error, body) for c in _codes(source, MOST_DEPTH)}
+    texts = _texts(error, body)
     for text in texts:
         found = _match(text, status, provider)
         if found is not None:
             return found
     if any(p.regex.search(t) for t in texts for p in NOT_OVERFLOW):
         return None
-    code = next((c for c in codes if c in CODES), None)
+    code = next((c for source in (error, body) for c in _codes(source, MOST_DEPTH) if c in CODES), None)
     return Overflow("input", f"code:{code}") if code else None
 
 
+def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
+    """Return the overflow of a single request that is larger than the rate limit itself, None for other rate limits."""
+    for text in _texts(error, body):
+        found = RATE_TOO_LARGE.regex.search(text)
+        if found:
+            limit, asked = _number(found["limit"]), _number(found["input"])
+            if limit and asked and asked > limit:
+                return Overflow("input", RATE_TOO_LARGE.name, limit)
+    return None
+
+
+def _texts(error: Any, body: Any) -> list[str]:
+    return list(dict.fromkeys(t for source in (error, body) for t in _own_texts(source, MOST_DEPTH)))
+
+
 def _match(text: str, status: int | None, provider: str | None) -> Overflow | None:
-    if any(p.regex.search(text) for p in NOT_OVERFLOW):
-        return None
+    refused: bool | None = None
     for pattern in PATTERNS:
-        if pattern.only and (provider or "").split("_")[0] not in pattern.only:
+        if pattern.only and not (provider or "").lower().startswith(pattern.only):
             continue
         if pattern.statuses and status not in pattern.statuses:
             continue
         found = pattern.regex.search(text)
-        if found:
-            overflow = _read(pattern.kind, pattern.name, found.groupdict())
-            if overflow is not None:
-                return overflow
+        if not found:
+            continue
+        if pattern.family:
+            if refused is None:
+                refused = any(p.regex.search(text) for p in NOT_OVERFLOW)
+            return None if refused else _of_family(pattern, text, found.groupdict())
+        overflow = _read(pattern, found.groupdict())
+        if overflow is not None:
+            return overflow
     return None
 
 
-def _read(kind: Kind, name: str, groups: Mapping[str, str | None]) -> Overflow | None:
+def _read(pattern: Pattern, groups: Mapping[str, str | None]) -> Overflow | None:
     limit, given, output, total, excess, more = (
         _number(groups.get(g)) for g in ("limit", "input", "output", "total", "excess", "more")
     )
@@ -93,11 +121,38 @@ def _read(kind: Kind, name: str, groups: Mapping[str, str | None]) -> Overflow |
         given = total - output
     if total is not None and limit is not None and total <= limit:
         return None  # a request below the limit was refused for something else, such as what others used of it
-    if kind == "input_plus_output" and limit and given and given > limit:
+    kind = pattern.kind
+    if kind == "input_plus_output" and limit and given and (given > limit or (pattern.at_least and given >= limit)):
         kind = "input"
     if kind == "input_plus_output" and given is not None and total is None and not output:
         kind = "input"
-    return Overflow(kind, name, limit, given, output)
+    return Overflow(kind, pattern.name, limit, given, output, pattern.at_least)
+
+
+def _of_family(pattern: Pattern, text: str, groups: Mapping[str, str | None]) -> Overflow:
+    """Return the overflow of a wording nobody has written down, its figures told apart by arithmetic.
+
+    Where two figures add up to a third, that is input and output; otherwise the input is what is larger than the limit.
+    A lone figure is taken only where the words beside it call it a limit; one in brackets only if it is as round as windows
+    are, for error numbers stand there as well.
+    """
+    if groups.get("excess"):
+        return Overflow(pattern.kind, pattern.name)
+    numbers = list(dict.fromkeys(n for m in _FIGURE.finditer(text) if (n := _number(m[0])) and n >= LEAST_WINDOW_TOKENS))
+    for whole in numbers:
+        parts = next(((a, whole - a) for a in numbers if a < whole and (whole - a) in numbers and a != whole - a), None)
+        limits = [n for n in numbers if parts and n not in (whole, *parts)]
+        if parts and limits:
+            kind: Kind = "input" if parts[0] > limits[0] else "input_plus_output"
+            return Overflow(kind, pattern.name, limits[0], parts[0], parts[1])
+    if len(numbers) == 2:  # noqa: PLR2004 - what was sent, and what may be sent
+        return Overflow(pattern.kind, pattern.name, min(numbers), max(numbers) if pattern.kind == "input" else None)
+    called = _LIMIT.search(text)
+    limit = _number(called["limit"]) if called else None
+    bare = called is not None and text[called.start("limit") - 1] == "(" and text[called.end("limit") :][:1] == ")"
+    if limit is None or limit < LEAST_WINDOW_TOKENS or (bare and limit % 256 and limit % 1000):
+        limit = None
+    return Overflow(pattern.kind, pattern.name, limit)
 
 
 def _number(text: str | None) -> int | None:

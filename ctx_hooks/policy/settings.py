@@ -84,9 +84,13 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     defaults: Policy = Field(Policy(), description="The policy of every request, where nothing more specific is said.")
+    reclassify_errors: bool = Field(
+        default=True,
+        description="Retry overflows that LiteLLM leaves as other errors, too; off: only ContextWindowExceededError.",
+    )
     freeze_startup_objects: bool = Field(
         default=True,
-        description="Take what is loaded at start out of Python's garbage collection: it stays, and full collections get short.",
+        description="Take what is loaded at start out of garbage collection: it stays, and full collections get short.",
     )
     cache_bytes: int = Field(
         DEFAULT_LIMIT_BYTES,

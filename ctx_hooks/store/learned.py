@@ -49,11 +49,11 @@ class LearnedFigures:
         return self.limit_tokens if now < self.limit_until else None
 
     def billed(self, counted_tokens: int, billed_tokens: int, now: float) -> LearnedFigures:
-        """Return the figures after an answer: a limit that was exceeded without complaint was too small."""
+        """Return the figures after an answer: a limit that was exceeded without complaint was too small, and is raised."""
         limit = self.limit_at(now)
         figures = replace(self, calibration=self.calibration.observe(counted_tokens, billed_tokens))
         if limit is not None and billed_tokens > limit:
-            return replace(figures, limit_tokens=None, limit_until=0.0)
+            return replace(figures, limit_tokens=billed_tokens)
         return figures
 
     def limited(self, limit_tokens: int, now: float) -> LearnedFigures:

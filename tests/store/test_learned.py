@@ -75,11 +75,11 @@ async def test_a_broken_redis_costs_no_request(caplog):
     assert "Redis" in caplog.text
 
 
-def test_a_limit_that_was_exceeded_without_complaint_is_forgotten():
+def test_a_limit_that_was_exceeded_without_complaint_is_raised():
     now = time.time()
     figures = LearnedFigures().limited(8_000, now)
     assert figures.billed(7_000, 7_500, now).limit_at(now) == 8_000
-    assert figures.billed(9_000, 9_500, now).limit_at(now) is None
+    assert figures.billed(9_000, 9_500, now).limit_at(now) == 9_500
 
 
 def test_a_limit_is_forgotten_after_a_day():

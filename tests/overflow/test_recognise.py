@@ -1,0 +1,201 @@
+"""An overflow is known in every wording, with its figures; nothing else is ever mistaken for one."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import litellm
+import pytest
+
+from ctx_hooks.overflow.patterns import NOT_OVERFLOW, PATTERNS, RATE_TOO_LARGE
+from ctx_hooks.overflow.recognise import recognise_overflow, too_large_for_rate
+from ctx_hooks.testing.wordings import WORDINGS, error_body
+
+KINDS = {"overflow": "input", "overflow_with_max_tokens": "input_plus_output", "output_limit": "output_limit"}
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "provider_errors.jsonl"
+
+UNSEEN = [
+    ("Please reduce the length of the messages or completion.", None, None),
+    ("E1002 PromptTooLong: Prompt length exceeds maximum input length.", None, None),
+    ("Exceeded max input token length of 4096", 4096, None),
+    ("prompt token count (5000) cannot exceed 4096. Please reduce the length of your prompt.", 4096, 5000),
+    ("the number of input tokens 5000 cannot exceed the total tokens limit 4096 for this model", 4096, 5000),
+    ("Input is too long. Input tokens 5000 exceeds 4096", 4096, 5000),
+    ("Input validation error: `inputs` must have less than 1024 tokens. Given: 1503", 1024, 1503),
+    ("the input token count is 1200000 but model only supports up to 1048576.", 1_048_576, 1_200_000),
+    ("litellm.BadRequestError: AnthropicException - Prompt is too long", None, None),
+    ("输入长度超过模型最大长度限制", None, None),
+    ("上下文长度超限,请缩短输入", None, None),
+    ("Token 数超过上限", None, None),
+    (
+        "The estimated number of input and maximum output tokens (8222) exceeded this model context window limit (8192)",
+        8192,
+        None,
+    ),
+    ("Requested input length 40000 exceeds maximum input length 32768", 32_768, 40_000),
+    ("Prompt length 9000 is greater than max_seq_len 8192", 8192, 9000),
+    ("Request prompt has 9000 tokens in total, larger than the model input length limit 8192.", 8192, 9000),
+    ("ERROR: The prompt size exceeds the context window size and cannot be processed.", None, None),
+    (
+        "Token indices sequence length is longer than the specified maximum sequence length for this model (9000 > 8192)",
+        8192,
+        9000,
+    ),
+    ("The context window of this model is too small for the conversation.", None, None),
+    ("Your conversation is too long. Start a new one.", None, None),
+    ("This request does not fit into the model's context window of 32,768 tokens.", 32_768, None),
+    ("request has 70000 tokens which is over the 65536 token limit", 65_536, 70_000),
+    ("入力トークン数がコンテキスト長の上限を超えています", None, None),
+]
+
+OTHERS = [
+    "max_tokens must be at least 1",
+    "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation.",
+    "messages: at least one message is required",
+    "Incorrect API key provided: sk-none.",
+    "The model `gpt-9` does not exist or you do not have access to it.",
+    "Rate limit exceeded: 200000 input tokens per minute for this organization.",
+    "Your request was rejected as a result of our safety system.",
+    "tools.0.name: String should have at most 64 characters",
+    "Request timed out.",
+    "Overloaded",
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+    "413 Request Entity Too Large",
+    "Request exceeds the maximum size (request_too_large)",
+    "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
+    "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    "context canceled",
+    "Connection error.",
+    "This model does not support image input.",
+    "temperature: range: 0..1",
+    "Too many requests in the last hour",
+    "Invalid schema for function 'search': description too long",
+    "You exceeded your current quota, please check your plan and billing details.",
+    "The server had an error while processing your request. Sorry about that!",
+    "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+    "",
+]
+
+
+def stream_of(name):
+    figures = {"limit": 8_192, "input": 20_000, "output": 1_024, "total": 21_024, "excess": 11_808}
+    return error_body(WORDINGS[name], "openai-chat", **figures)
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS, *NOT_OVERFLOW, RATE_TOO_LARGE], ids=lambda p: p.name)
+def test_every_pattern_matches_its_own_sample(pattern):
+    assert pattern.regex.search(pattern.sample)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.name)
+def test_every_sample_is_recognised_as_its_kind(pattern):
+    found = recognise_overflow(pattern.sample, provider=next(iter(pattern.only), None))
+    assert found is not None
+    if not pattern.family:
+        assert found.pattern == pattern.name or found.kind == pattern.kind
+
+
+@pytest.mark.parametrize("name", [n for n in WORDINGS if n != "rate_limited"])
+def test_every_wording_of_the_fake_provider_is_known_with_its_figures(name):
+    message, body = stream_of(name)
+    for source in (message, body, json.dumps(body)):
+        found = recognise_overflow(source)
+        assert found is not None
+        if "{limit}" in WORDINGS[name].text:
+            assert found.limit_tokens == 8_192
+        if "{input}" in WORDINGS[name].text:
+            assert found.input_tokens == 20_000
+
+
+@pytest.mark.parametrize(("text", "limit", "given"), UNSEEN, ids=[t[:40] for t, _, _ in UNSEEN])
+def test_wordings_nobody_has_written_down_are_known_by_their_family(text, limit, given):
+    found = recognise_overflow(text, status=400)
+    assert found is not None
+    assert found.limit_tokens == limit
+    if given is not None:
+        assert found.input_tokens == given
+
+
+@pytest.mark.parametrize("text", OTHERS, ids=[t[:40] for t in OTHERS])
+def test_other_errors_are_left_alone(text):
+    assert recognise_overflow(text, status=400) is None
+    assert recognise_overflow({"error": {"message": text}}, status=400) is None
+
+
+@pytest.mark.parametrize("pattern", NOT_OVERFLOW, ids=lambda p: p.name)
+def test_what_looks_like_an_overflow_and_is_none_is_not_recognised(pattern):
+    assert recognise_overflow(pattern.sample) is None
+
+
+def test_a_code_says_it_without_words():
+    body = {"error": {"message": "Bad request", "code": "context_length_exceeded"}}
+    assert recognise_overflow(body).kind == "input"
+
+
+def test_an_exception_of_litellm_is_read():
+    error = litellm.BadRequestError("prompt is too long: 219898 tokens > 200000 maximum", "claude", "anthropic")
+    found = recognise_overflow(error)
+    assert (found.limit_tokens, found.input_tokens) == (200_000, 219_898)
+
+
+ECHO = "prompt is too long: 219898 tokens > 200000 maximum"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"error": {"message": "Invalid API key"}, "input": ECHO, "messages": [{"role": "user", "content": ECHO}]},
+        {"error": {"message": f"Invalid value for 'role'. input: {ECHO}"}},
+        f"1 validation error: messages.0.content [type=string_type, input_value='{ECHO}', input_type=str]",
+    ],
+    ids=["beside", "quoted", "pydantic"],
+)
+def test_an_echo_of_a_prompt_is_not_the_errors_own_message(error):
+    assert recognise_overflow(error) is None
+
+
+def test_a_megabyte_is_read_in_no_time():
+    """Speed is measured elsewhere; this is about time that grows faster than the text."""
+    bodies = [
+        "input is " * 120_000,
+        "context length " * 70_000,
+        "{" * 1_000_000,
+        json.dumps({"error": {"message": "a " * 500_000}}),
+    ]
+    started = time.perf_counter()
+    for body in bodies:
+        recognise_overflow(body)
+    assert time.perf_counter() - started < 20
+
+
+def test_lower_bounds_are_marked():
+    sample = next(p.sample for p in PATTERNS if p.name == "vllm_at_least")
+    assert recognise_overflow(sample).at_least
+
+
+def test_error_numbers_in_brackets_are_no_limits():
+    assert recognise_overflow("invalid params, context window exceeds limit (2013)").limit_tokens is None
+
+
+@pytest.mark.parametrize(("requested", "expected"), [(480_002, 200_000), (11_159, None)])
+def test_a_single_request_above_the_rate_limit_is_told_from_a_busy_minute(requested, expected):
+    text = f"Request too large for gpt-5 on tokens per min (TPM): Limit 200000, Requested {requested}."
+    found = too_large_for_rate(text)
+    assert (found.limit_tokens if found else None) == expected
+    assert recognise_overflow(text) is None
+
+
+@pytest.mark.skipif(
+    not (SHARED.exists() or os.environ.get("CTX_HOOKS_ERRORS")), reason="the file of real errors is not here"
+)
+def test_every_real_error_is_told_apart():
+    for line in SHARED.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        found = recognise_overflow(row["message"], status=row["status"], body=row["body"], provider=row["provider"])
+        assert (found.kind if found else None) == KINDS.get(row["kind"]), row["message"]
+        for field in ("limit_tokens", "input_tokens", "requested_output_tokens"):
+            if found and row[field] is not None:
+                assert getattr(found, field) == row[field], row["message"]
