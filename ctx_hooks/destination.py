@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.policy.resolve import with_overrides
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 if TYPE_CHECKING:
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
 
     from ctx_hooks.cost import Prices
     from ctx_hooks.litellm_compat import Deployment
-    from ctx_hooks.policy.settings import Policy, Settings
+    from ctx_hooks.policy.resolve import Policies
+    from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.calibration import Calibration
 
 
@@ -29,6 +29,7 @@ class Destination:
     call_id: str
     prices: Prices | None = None
     rung: int = 0
+    ignored: tuple[str, ...] = ()
 
     def window_with(self, learned_limit_tokens: int | None) -> Window:
         """Return the window, or the learned limit where that is smaller."""
@@ -41,21 +42,21 @@ class Destination:
         return (calibration if self.policy.calibrate else type(calibration)()).factor(self.model)
 
 
-def of_attempt(kwargs: Mapping[str, Any], settings: Settings, rung: int) -> Destination:
+def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
     """Return the destination of an attempt whose deployment the Router has chosen."""
-    return _of_deployment(litellm_compat.deployment_of(kwargs), kwargs, settings, rung)
+    return _of_deployment(litellm_compat.deployment_of(kwargs), kwargs, policies, rung)
 
 
-def of_group(data: Mapping[str, Any], settings: Settings) -> Destination:
+def of_group(data: Mapping[str, Any], policies: Policies) -> Destination:
     """Return the destination with the largest window among the deployments of the request's model group."""
     group = str(data.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max((_of_deployment(d, data, settings, 0) for d in deployments), key=lambda d: d.window.tokens)
+    return max((_of_deployment(d, data, policies, 0) for d in deployments), key=lambda d: d.window.tokens)
 
 
-def _of_deployment(deployment: Deployment, fields: Mapping[str, Any], settings: Settings, rung: int) -> Destination:
-    overrides = deployment.model_info.get("ctx_hooks")
-    policy = with_overrides(settings.defaults, overrides, f"model_info.ctx_hooks of {deployment.model}")
+def _of_deployment(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
+    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header))
+    policy = resolved.policy
     window = window_of(
         policy.window_tokens,
         deployment.model_info.get("max_input_tokens"),
@@ -70,4 +71,5 @@ def _of_deployment(deployment: Deployment, fields: Mapping[str, Any], settings: 
         litellm_compat.call_id_of(fields),
         litellm_compat.prices_of(deployment) if policy.cost_aware else None,
         rung,
+        resolved.ignored,
     )

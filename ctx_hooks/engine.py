@@ -16,7 +16,7 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.ledger import digest_of, entries
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, limit_shown, rung_of
 from ctx_hooks.replay import History, Marks, replay
-from ctx_hooks.store.attempts import Attempt, Attempts
+from ctx_hooks.store.attempts import RUNNING_REQUESTS, Attempt, Attempts
 from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
@@ -48,6 +48,7 @@ class Engine:
         self.attempts = Attempts()
         self.learned = Learned(shared)
         self._warned: set[str] = set()
+        self._told: dict[str, str] = {}
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="ctx_hooks")
 
     async def decide(self, request: Request, destination: Destination) -> Decision:
@@ -65,10 +66,11 @@ class Engine:
             figures = await self.learned.of(destination.deployment_id)
             most = self._budget_tokens(request, destination, figures)
             self._warn_of_small(destination)
-            if not destination.rung and destination.policy.repair != "always" and not request.exceeds(most):
+            if not destination.rung and not destination.policy.looks_at_every_request and not request.exceeds(most):
                 self.attempts.sent(destination.call_id, _attempt(request, destination, figures, None, None))
                 return _untouched("fits by its size alone", _lower_output(request, figures, None))
-            return await self._away(request, lambda: self._decide(request, destination, figures))
+            decision = await self._away(request, lambda: self._decide(request, destination, figures))
+            return self._tell(destination.call_id, decision)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
@@ -145,6 +147,19 @@ class Engine:
         last = self.attempts.last(to.call_id)
         return last is not None and not last.failed and last.number == to.rung and last.format != request.format
 
+    def told(self, call_id: str) -> str:
+        """Return in a few words what was done with a request, for a response header."""
+        return self._told.get(call_id, "untouched")
+
+    def _tell(self, call_id: str, decision: Decision) -> Decision:
+        figures = None if isinstance(decision, Untouched) else decision.figures
+        if figures is not None:
+            name = type(decision).__name__.lower()
+            self._told[call_id] = f"{name}; before={figures.tokens_before}; after={figures.tokens_after}"
+            if len(self._told) > RUNNING_REQUESTS:
+                self._told.pop(next(iter(self._told)))
+        return decision
+
     def _budget_tokens(self, request: Request, to: Destination, figures: LearnedFigures, recent_tokens: float = 0.0) -> int:
         """Return what the request may have in our count."""
         window = to.window_with(figures.limit_at(time.time()))
@@ -155,6 +170,10 @@ class Engine:
         counter = Counter(vocabulary_of(to.model))
         history = _history(request, counter)
         received = history.tokens
+        whole = request
+        if to.policy.max_turns is not None:
+            request = request.newest_turns(history.entries, to.policy.max_turns)
+            history = history if request is whole else _history(request, counter)
         recent = history.entries[-DYNAMIC_MESSAGES:]
         mean = sum(e.tokens for e in recent) / max(1, len(recent))
         most = self._budget_tokens(request, to, learned, mean)
@@ -163,15 +182,15 @@ class Engine:
         if to.rung:
             rung = rung_of(to.rung, to.policy.rescue_attempts, self.attempts.last(to.call_id), request.max_output_tokens)
             most = max(1, min(most, rung.most_tokens)) if rung.max_output_tokens is None else rung.most_tokens
-        if received <= most and rung.max_output_tokens is None and to.policy.repair != "always":
+        if request is whole and received <= most and rung.max_output_tokens is None and to.policy.repair != "always":
             attempt = _attempt(request, to, learned, received, received)
             self.attempts.sent(to.call_id, attempt)
             room = window.tokens - int(received * attempt.factor)
             return _untouched("fits", _lower_output(request, learned, room))
         budget = Budget(most, window.tokens, counter, to.policy, cut_newest=rung.cut_newest)
         repair = to.policy.repair != "off"
-        if self._does_not_pay(received, budget, to):
-            outcome, _ = replay(history, Marks(budget.with_goal(received), received), repair=False)
+        if self._does_not_pay(history.tokens, budget, to):
+            outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
         else:
             outcome, _ = replay(history, Marks(budget, target_tokens_of(most, to.policy)), repair=repair)
         lowered = rung.max_output_tokens is not None

@@ -16,7 +16,7 @@ from ctx_hooks.decision import Decision, Untouched
 from ctx_hooks.engine import Engine
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.report import CODE, readable_error, small_window
-from ctx_hooks.policy.resolve import load_settings
+from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import format_of, request_of
 from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.calibration import billed_input_tokens
@@ -31,6 +31,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     def __init__(self) -> None:
         super().__init__()
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
+        self.policies = Policies(self.settings)
         content_cache.set_limit_bytes(self.settings.cache_bytes)
         vocabulary.load_all()
         if self.settings.reclassify_errors:
@@ -46,9 +47,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Arrange the rescue with the Router; fit the request here only where the Router would refuse it itself."""
         del user_api_key_dict, cache
         request = request_of(call_type, data)
-        if request is None:
+        if request is None or switched_off():
             return data
-        group = destination.of_group(data, self.settings)
+        data = litellm_compat.without_request_key(data)
+        group = destination.of_group(data, self.policies)
         if not group.policy.enabled:
             return data
         if group.window.tokens < group.policy.block_below_tokens:
@@ -63,9 +65,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         sent = dict(kwargs)
         rung = litellm_compat.take_rung(sent)
         request = request_of(call_type, sent)
-        if request is None:
+        if request is None or switched_off():
             return sent
-        return _changed(sent, await self.engine.decide(request, destination.of_attempt(sent, self.settings, rung)))
+        return _changed(sent, await self.engine.decide(request, destination.of_attempt(sent, self.policies, rung)))
 
     async def async_post_call_failure_deployment_hook(
         self,
@@ -77,6 +79,21 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Note what the provider said of an attempt, for the next one."""
         del call_type, fallback_depth
         await self.engine.failed(litellm_compat.call_id_of(request_data), _overflow_of(exception))
+
+    async def async_post_call_response_headers_hook(
+        self,
+        data: dict[str, Any],
+        user_api_key_dict: Any,
+        response: Any,
+        request_headers: dict[str, str] | None = None,
+        litellm_call_info: dict[str, Any] | None = None,
+    ) -> dict[str, str] | None:
+        """Tell the caller what was done, and what he asked for and may not have."""
+        del user_api_key_dict, response, request_headers, litellm_call_info
+        ignored = destination.of_group(data, self.policies).ignored
+        told = {"x-ctx-hooks": self.engine.told(litellm_compat.call_id_of(data))}
+        own = [line.removeprefix("request: ") for line in ignored if line.startswith("request")]
+        return told | ({"x-ctx-hooks-ignored": "; ".join(own).encode("ascii", "replace").decode()} if own else {})
 
     async def _note_overflow_in_stream(self, fields: Mapping[str, Any], error: Exception) -> bool:
         overflow = _overflow_of(error)
@@ -105,8 +122,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if not isinstance(original_exception, litellm.ContextWindowExceededError):
             return None
         attempt = self.engine.attempts.last(litellm_compat.call_id_of(request_data))
-        policy = destination.of_group(request_data, self.settings).policy
-        text = readable_error(format_of(request_data), attempt, policy.language)
+        policy = destination.of_group(request_data, self.policies).policy
+        text = readable_error(format_of(request_data), attempt, policy)
         return litellm_compat.worded_error(original_exception, text, CODE)
 
 

@@ -37,6 +37,10 @@ STEPS: tuple[Step, ...] = (
 )
 
 
+GENTLE_STEPS = frozenset({terminal_noise.STEP, json_layout.STEP, repeats.STEP, log_runs.STEP, oversized_results.STEP})
+"""What `compaction: gentle` runs: what is lossless, and the caps."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepReport:
     """What one step did: tokens saved, messages touched (edited, removed or added), and the reason for such a step."""
@@ -66,7 +70,7 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
     """
     before = tokens = budget.counter.conversation(conversation)
     reports: list[StepReport] = []
-    for step in STEPS if steps is None else steps:
+    for step in _steps(budget) if steps is None else steps:
         if tokens <= budget.goal_tokens:
             break
         candidate = step.apply(conversation, budget)
@@ -80,6 +84,10 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
     fits = tokens <= budget.goal_tokens
     reason = None if fits else f"{tokens} tokens are protected or cannot be cut, the budget is {budget.goal_tokens}"
     return Outcome(conversation, before, tokens, fits, tuple(reports), reason)
+
+
+def _steps(budget: Budget) -> tuple[Step, ...]:
+    return STEPS if budget.policy.compaction == "full" else tuple(s for s in STEPS if s in GENTLE_STEPS)
 
 
 def _touched(before: Conversation, after: Conversation) -> int:

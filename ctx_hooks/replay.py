@@ -16,7 +16,7 @@ from ctx_hooks import invariants, pipeline, recall
 from ctx_hooks.content_cache import ContentCache
 from ctx_hooks.ledger import Entry, chain, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
-from ctx_hooks.steps.oversized_results import largest_chars, on_arrival
+from ctx_hooks.steps.oversized_results import least_capped_chars, on_arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ class _Walk:
 
     def _oversized(self) -> frozenset[int]:
         """Return the messages with a result that is too large for this window: each is cut as it arrives."""
-        most = largest_chars(self._marks.high.window_tokens, self._marks.high.policy)
+        most = least_capped_chars(self._marks.high.window_tokens, self._marks.high.policy)
         return frozenset(i for i, e in enumerate(self._history.entries) if e.result_chars > most)
 
     def _tokens(self, index: int) -> int:

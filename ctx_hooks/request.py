@@ -13,7 +13,10 @@ from ctx_hooks.wire import CODECS
 from ctx_hooks.wire.fields import MEDIA_KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ctx_hooks.conversation import Conversation, Format
+    from ctx_hooks.ledger import Entry
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -118,6 +121,18 @@ class Request:
         A copy, because parts of it may be remembered, and whoever sends the request may change it further.
         """
         return {_MESSAGES[self.format]: deepcopy(CODECS[self.format].write(conversation))}
+
+    def newest_turns(self, found: Sequence[Entry], max_turns: int) -> Request:
+        """Return the request with the newest turns of the user alone, and the system text before them; itself if all fit.
+
+        `found` is the ledger of its messages. A turn begins with the user's own words, so no call loses its result.
+        """
+        starts = [i for i, entry in enumerate(found) if entry.is_request]
+        if len(starts) <= max_turns:
+            return self
+        first = starts[-max_turns]
+        kept = [m for i, m in enumerate(self.items) if i >= first or found[i].role == "system"]
+        return Request(self.format, {**self.fields, _MESSAGES[self.format]: kept})
 
     def repaired(self) -> dict[str, Any]:
         """Return the field that carries the messages with every rule kept, nothing when all is well."""

@@ -1,10 +1,12 @@
-"""The command line: `ctx-hooks demo`."""
+"""The command line: demo, check, schema, explain, replay."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 
-from ctx_hooks.cli import demo
+from ctx_hooks.cli import check, demo, explain, replay
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -12,8 +14,35 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ctx-hooks", description="Conversations that fit their model's window.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="an overflowing conversation over every route of a real proxy; no key, no network")
-    parser.parse_args(argv)
+    commands.add_parser("schema", help="the JSON Schema of the settings")
+    checked = commands.add_parser("check", help="validate a proxy configuration and print the resolved policies")
+    checked.add_argument("config", type=Path)
+    explained = commands.add_parser("explain", help="what would be done with a request, and why")
+    explained.add_argument("request", type=Path)
+    explained.add_argument("--model", required=True, help="the model group, or a LiteLLM model name")
+    explained.add_argument("--config", type=Path, help="the proxy configuration")
+    explained.add_argument("--team", help="team id or alias")
+    explained.add_argument("--key", help="alias of a virtual key")
+    explained.add_argument("--diff", action="store_true", help="print only what changes in the request")
+    replayed = commands.add_parser("replay", help="recorded sessions, request by request: tokens, cache and cost")
+    replayed.add_argument("sessions", type=Path, help="JSON lines with `format` and `messages`")
+    replayed.add_argument("--budget", type=int, default=32_000, help="high-water mark in tokens")
+    replayed.add_argument("--plot", type=Path, help="write a plot of the last session (needs matplotlib)")
+    arguments = parser.parse_args(argv)
     try:
-        return demo.run()
+        return _run(arguments)
     except KeyboardInterrupt:
         return 130  # the shell's code for Ctrl-C; the processes have ended with their context managers
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.command == "check":
+        return check.run(arguments.config)
+    if arguments.command == "schema":
+        print(json.dumps(check.schema(), indent=2))
+        return 0
+    if arguments.command == "explain":
+        return explain.run(arguments)
+    if arguments.command == "replay":
+        return replay.run(arguments.sessions, arguments.budget, arguments.plot)
+    return demo.run()

@@ -6,20 +6,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation import Format
-    from ctx_hooks.policy.settings import Language
+    from ctx_hooks.policy.settings import Policy
     from ctx_hooks.store.attempts import Attempt
 
 CODE = "context_length_exceeded"
 """OpenAI's code for it: clients that compact by themselves look for it."""
 
 
-def readable_error(fmt: Format, attempt: Attempt | None, language: Language) -> str:
-    """Return what was too large, the limit, what was tried and what the caller can do."""
+def readable_error(fmt: Format, attempt: Attempt | None, policy: Policy) -> str:
+    """Return what was too large, the limit, what was tried and what the caller can do; or the operator's own words."""
     limit = (attempt.overflow.limit_tokens if attempt and attempt.overflow else None) or (
         attempt.window_tokens if attempt else None
     )
     opening = _opening(fmt, attempt.received_tokens if attempt else None, limit)
-    return opening + (_CHINESE if language == "zh" else _ENGLISH).format(smallest=attempt.sent_tokens if attempt else "?")
+    if policy.error_text:
+        return opening + policy.error_text
+    smallest = attempt.sent_tokens if attempt and attempt.sent_tokens else "?"
+    return opening + (_CHINESE if policy.language == "zh" else _ENGLISH).format(smallest=smallest)
 
 
 def small_window(window_tokens: int, least_tokens: int) -> str:

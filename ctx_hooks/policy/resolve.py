@@ -1,43 +1,237 @@
-"""From the settings, and what a deployment says, to the policy of one request."""
+"""From the settings, and what team, key, session and request say, to the policy of one request and where it came from."""
 
 from __future__ import annotations
 
+import difflib
+import json
 import logging
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.settings import Policy, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ctx_hooks.errors import ConfigurationError
+from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.settings import Policy, Scope, Settings
 
 logger = logging.getLogger("ctx_hooks")
 
+KILL_SWITCH = "CTX_HOOKS_ENABLED"
+ENVIRONMENT = {
+    "TOOL_OUTPUT_MAX_LINES": "tool_result_max_lines",
+    "TOOL_OUTPUT_MAX_BYTES": "tool_result_max_bytes",
+    "TOOL_OUTPUT_TRUNCATE_DIRECTION": "tool_result_direction",
+}
+"""MyCodeAgent's variables and the fields that they override everywhere."""
+RESOLVED_AT_ONCE = 4_096
+_OWN_KEYS = ("policy", "extends", "locked")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks for what, as LiteLLM knows it. Overrides are JSON texts, so that a caller can be looked up by value."""
+
+    group: str = ""
+    deployment: str = ""
+    session: str = ""
+    tags: tuple[str, ...] = ()
+    organization: str = ""
+    project: str = ""
+    team_names: tuple[str, ...] = ()
+    team: str = ""
+    key_names: tuple[str, ...] = ()
+    key: str = ""
+    request_policy: str = ""
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A policy, the scope that each of its set fields came from, and what was left out and why."""
+
+    policy: Policy
+    origins: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()
+
+
+class Policies:
+    """The settings, ready to resolve callers. Mistakes are found once, at the start or when metadata changes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.resolve = lru_cache(maxsize=RESOLVED_AT_ONCE)(self._resolve)
+
+    def _resolve(self, caller: Caller) -> Resolved:
+        """Return the policy of a caller: field by field the most specific scope wins, unless a wider one has locked it."""
+        values: dict[str, Any] = {}
+        origins: dict[str, str] = {}
+        locked: dict[str, str] = {}
+        ignored: list[str] = []
+        for origin, scope in (*self._layers(caller), *_environment()):
+            fields, wrong = self._valid(origin, scope)
+            ignored += wrong
+            for name, value in fields.items():
+                if name in locked and origin not in _OPERATORS:
+                    ignored.append(f"{origin}: {name} is locked by {locked[name]}")
+                else:
+                    values[name], origins[name] = value, origin
+            locked |= dict.fromkeys(_locked(scope), origin)
+        for line in ignored:
+            logger.warning("ctx_hooks: %s", line)
+        policy = Policy.model_validate(values)
+        allowed, refused = self._request(caller, policy)
+        kept = {n: v for n, v in allowed.items() if n not in locked}
+        refused += [f"request: {n} is locked by {locked[n]}" for n in allowed if n in locked]
+        if kept:
+            policy = Policy.model_validate({**values, **kept})
+            origins |= dict.fromkeys(kept, "request")
+        return Resolved(policy, origins, (*ignored, *refused))
+
+    def _layers(self, caller: Caller) -> Iterator[tuple[str, Any]]:
+        """Yield the scopes of a caller, the widest first."""
+        settings = self.settings
+        yield "defaults", settings.defaults
+        yield from _matching("models", settings.models, (caller.group,))
+        yield "model_info.ctx_hooks", _loaded(caller.deployment)
+        yield from _matching("sessions", settings.sessions, (caller.session,))
+        yield from _matching("tags", settings.tags, caller.tags)
+        yield "organization", _loaded(caller.organization)
+        yield "project", _loaded(caller.project)
+        yield from _matching("teams", settings.teams, caller.team_names)
+        yield "team", _loaded(caller.team)
+        yield from _matching("keys", settings.keys, caller.key_names)
+        yield "key", _loaded(caller.key)
+
+    def _request(self, caller: Caller, policy: Policy) -> tuple[dict[str, Any], list[str]]:
+        """Return the fields that the request sets and may set, and what it may not."""
+        fields: dict[str, Any] = {}
+        refused: list[str] = []
+        if caller.request_policy:
+            if caller.request_policy in policy.request_policies and self._named(caller.request_policy) is not None:
+                fields |= self._valid("x-ctx-hooks", caller.request_policy)[0]
+            else:
+                refused.append(f"request: policy {caller.request_policy!r:.60} is not allowed")
+        asked, wrong = self._valid("request", _loaded(caller.request))
+        refused += wrong
+        refused += [f"request: {name} may not be set" for name in asked if name not in policy.request_may_set]
+        return fields | {n: v for n, v in asked.items() if n in policy.request_may_set}, refused
+
+    def _named(self, name: str, seen: tuple[str, ...] = ()) -> dict[str, Any] | None:
+        """Return the fields of a named policy, its own over those that it extends; None for a name that nobody has."""
+        if name in seen:
+            return None
+        found = self.settings.policies.get(name)
+        if found is None:
+            return dict(PRESETS[name]) if name in PRESETS else None
+        base = self._named(str(found["extends"]), (*seen, name)) if found.get("extends") else {}
+        return None if base is None else base | {k: v for k, v in found.items() if k not in _OWN_KEYS}
+
+    def _valid(self, origin: str, scope: Any) -> tuple[dict[str, Any], list[str]]:
+        """Return the fields of a scope; a scope with any mistake has none, and its mistakes are returned."""
+        if not scope:
+            return {}, []
+        if isinstance(scope, str):
+            scope = {"policy": scope}
+        if not isinstance(scope, Mapping):
+            return {}, [f"{origin}: a policy's name or fields are expected, not {scope!r:.60}"]
+        fields = {k: v for k, v in scope.items() if k not in _OWN_KEYS}
+        name = scope.get("policy") or scope.get("extends")
+        base: dict[str, Any] = {}
+        if name:
+            found = self._named(str(name))
+            if found is None:
+                names = sorted({*PRESETS, *self.settings.policies})
+                return {}, [f"{origin}.policy: {name!r:.60} is no policy{_nearest(str(name), names)}"]
+            base = found
+        unknown = [n for n in _locked(scope) if n not in Policy.model_fields]
+        wrong = [f"{origin}.locked: {n!r:.60} is no field{_nearest(str(n), Policy.model_fields)}" for n in unknown]
+        try:
+            Policy.model_validate({**base, **fields})
+        except ValidationError as error:
+            wrong += mistakes(error, origin, Policy)
+        return ({}, wrong) if wrong else ({**base, **fields}, [])
+
+    def mistakes(self) -> list[str]:
+        """Return every mistake of the settings, each with its path."""
+        settings = self.settings
+        named = {f"policies.{n}": s for n, s in settings.policies.items()}
+        scopes: dict[str, Any] = {"defaults": settings.defaults, **named}
+        for section in ("models", "teams", "keys", "sessions", "tags"):
+            scopes |= {f"{section}.{name}": scope for name, scope in getattr(settings, section).items()}
+        return [line for origin, scope in scopes.items() for line in self._valid(origin, scope)[1]]
+
+
+_OPERATORS = ("environment",)
+"""Scopes that a lock does not hold for."""
+
 
 def load_settings(raw: Any) -> Settings:
-    """Return the settings of `callback_settings.ctx_hooks`; every mistake is logged, and then the defaults hold."""
+    """Return the settings of `callback_settings.ctx_hooks`.
+
+    Every mistake is logged. With `strict: true` they raise ConfigurationError; else a faulty scope is left out when it is
+    resolved, and settings that cannot be read at all are the defaults.
+    """
     try:
-        return Settings.model_validate(raw or {})
+        settings = Settings.model_validate(raw or {})
+        wrong = Policies(settings).mistakes()
     except ValidationError as error:
-        for line in mistakes(error):
-            logger.warning("callback_settings.ctx_hooks: %s; the defaults are used", line)
-        return Settings()
+        settings = Settings()
+        wrong = mistakes(error, "callback_settings.ctx_hooks", Settings)
+    for line in wrong:
+        logger.warning("ctx_hooks: %s", line)
+    if wrong and isinstance(raw, Mapping) and raw.get("strict") is True:
+        raise ConfigurationError("\n".join(wrong))
+    return settings
 
 
-def with_overrides(policy: Policy, overrides: Mapping[str, Any] | None, where: str) -> Policy:
-    """Return `policy` with the fields of `overrides`; when these are wrong they are logged and left out."""
-    if not overrides:
-        return policy
-    try:
-        return Policy.model_validate({**policy.model_dump(exclude_unset=True), **overrides})
-    except (ValidationError, TypeError) as error:
-        lines = mistakes(error) if isinstance(error, ValidationError) else [str(error)]
-        for line in lines:
-            logger.warning("%s: %s; it is left out", where, line)
-        return policy
+def switched_off() -> bool:
+    """Whether the environment switches the plugin off altogether."""
+    return os.environ.get(KILL_SWITCH, "").strip().lower() in ("0", "false", "off", "no")
 
 
-def mistakes(error: ValidationError) -> list[str]:
-    """Return each mistake with its path, the value and what is allowed."""
-    return [f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r:.80})" for e in error.errors(include_url=False)]
+def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[str]:
+    """Return each mistake with its path, the value, what is allowed, and the nearest field's name."""
+    lines = []
+    for e in error.errors(include_url=False):
+        where = ".".join([path, *map(str, e["loc"])])
+        near = _nearest(str(e["loc"][-1]), model.model_fields) if e["type"] == "extra_forbidden" and e["loc"] else ""
+        lines.append(f"{where}: {e['msg']} (got {e['input']!r:.80}){near}")
+    return lines
+
+
+def as_text(overrides: Any) -> str:
+    """Return overrides as the JSON text of a Caller; what is none, or cannot be written, is empty or its repr."""
+    if overrides is None or overrides == {}:
+        return ""
+    return json.dumps(overrides, sort_keys=True, default=repr)
+
+
+def _loaded(text: str) -> Any:
+    return json.loads(text) if text else None
+
+
+def _locked(scope: Any) -> list[Any]:
+    found = scope.get("locked") if isinstance(scope, Mapping) else None
+    return list(found) if isinstance(found, (list, tuple)) else []
+
+
+def _matching(section: str, scopes: Mapping[str, Scope], names: Iterable[str]) -> Iterator[tuple[str, Scope]]:
+    """Yield the scopes whose pattern a name matches, patterns before exact names."""
+    hits = {p for p in scopes for name in names if name and fnmatchcase(name, p)}
+    for pattern in sorted(hits, key=lambda p: (not any(c in p for c in "*?["), len(p), p)):
+        yield f"{section}.{pattern}", scopes[pattern]
+
+
+def _environment() -> Iterator[tuple[str, dict[str, Any]]]:
+    fields = {name: os.environ[variable] for variable, name in ENVIRONMENT.items() if os.environ.get(variable)}
+    if fields:
+        yield "environment", fields
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""

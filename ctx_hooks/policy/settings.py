@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -65,6 +65,10 @@ class Policy(BaseModel):
         description="Largest tool result as a share of the window, at 4 characters a token (OpenClaw).",
     )
     tool_result_max_chars: int = Field(400_000, ge=2_000, description="Largest tool result in characters (OpenClaw).")
+    tool_result_max_lines: int | None = Field(None, ge=1, description="Largest tool result in lines (MyCodeAgent: 2,000).")
+    tool_result_max_bytes: int | None = Field(
+        None, ge=200, description="Largest tool result in UTF-8 bytes (MyCodeAgent: 51,200)."
+    )
     tool_result_direction: Direction = Field("head_tail", description="Which end of an oversized tool result is kept.")
     text_max_chars: int = Field(
         30_000, ge=1_000, description="Longest older text that is kept whole, in characters (nanobot)."
@@ -76,6 +80,27 @@ class Policy(BaseModel):
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )
+    compaction: Literal["full", "gentle"] = Field(
+        "full", description="`gentle`: only what is lossless, and the caps of tool results."
+    )
+    max_turns: int | None = Field(
+        None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
+    )
+    error_text: str | None = Field(
+        None, max_length=2_000, description="The readable error in the operator's own words, before the figures."
+    )
+
+    request_may_set: tuple[str, ...] = Field((), description="Fields that a caller may set in `metadata.ctx_hooks`.")
+    request_policies: tuple[str, ...] = Field((), description="Policies that a caller may name in `x-ctx-hooks`; `off` too.")
+
+    @property
+    def looks_at_every_request(self) -> bool:
+        """Whether requests that fit may be changed as well."""
+        return self.repair == "always" or self.max_turns is not None
+
+
+Scope: TypeAlias = str | dict[str, Any]
+"""The name of a policy; or its fields, with `policy` to begin from a named one and `locked` to hold fields fast."""
 
 
 class Settings(BaseModel):
@@ -83,7 +108,15 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    defaults: Policy = Field(Policy(), description="The policy of every request, where nothing more specific is said.")
+    defaults: Scope = Field({}, description="The policy of every request, where nothing more specific is said.")
+    policies: dict[str, dict[str, Any]] = Field({}, description="Named policies: fields, and `extends` another one.")
+    models: dict[str, Scope] = Field({}, description="By model group, or a pattern of its name such as `openai/*`.")
+    teams: dict[str, Scope] = Field({}, description="By team id or alias.")
+    keys: dict[str, Scope] = Field({}, description="By the alias of a virtual key.")
+    sessions: dict[str, Scope] = Field({}, description="By a pattern of the session's name, such as `group:*`.")
+    tags: dict[str, Scope] = Field({}, description="By a tag of the request.")
+    session_header: str = Field("x-session-id", description="Header that names the session where the body does not.")
+    strict: bool = Field(default=False, description="Refuse to start with a wrong configuration.")
     reclassify_errors: bool = Field(
         default=True,
         description="Retry overflows that LiteLLM leaves as other errors, too; off: only ContextWindowExceededError.",

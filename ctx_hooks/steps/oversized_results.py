@@ -35,6 +35,14 @@ def largest_chars(window_tokens: int, policy: Policy) -> int:
     return max(LEAST_KEPT_CHARS, min(share, policy.tool_result_max_chars))
 
 
+def least_capped_chars(window_tokens: int, policy: Policy) -> int:
+    """Return a length up to which no cap, of whatever kind, can hold: shorter results need no look."""
+    most = largest_chars(window_tokens, policy)
+    if policy.tool_result_max_bytes is not None:
+        most = min(most, policy.tool_result_max_bytes // 4)
+    return most if policy.tool_result_max_lines is None else min(most, policy.tool_result_max_lines)
+
+
 def cut(text: str, kept_chars: int, direction: Direction, language: Language) -> str:
     """Return `text` with about `kept_chars` of it and a notice where the rest was; `text` itself when it is short enough."""
     notice = notices.oversized(kept_chars, len(text), language)
@@ -85,12 +93,26 @@ def on_arrival(message: Message, budget: Budget) -> Message:
 
 
 def _capped(part: Part, budget: Budget) -> Part:
+    if not isinstance(part, ToolResult):
+        return part
     policy = budget.policy
-    most = largest_chars(budget.window_tokens, policy)
-    if not isinstance(part, ToolResult) or len(part.text) <= most or not may_be_cut(part):
+    most = _allowed_chars(part.text, largest_chars(budget.window_tokens, policy), policy)
+    if len(part.text) <= most or not may_be_cut(part):
         return part
     text = cut(part.text, most, policy.tool_result_direction, policy.language)
     return part if text == part.text else with_text(part, text)
+
+
+def _allowed_chars(text: str, most: int, policy: Policy) -> int:
+    """Return how many characters of `text` the caps in characters, bytes and lines allow together."""
+    if policy.tool_result_max_bytes is not None:
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        most = min(most, len(text) * policy.tool_result_max_bytes // max(1, size))
+    if policy.tool_result_max_lines is not None:
+        lines = text.count("\n") + 1
+        if lines > policy.tool_result_max_lines:
+            most = min(most, len(text) * policy.tool_result_max_lines // lines)
+    return most
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:

@@ -1,0 +1,91 @@
+"""`ctx-hooks explain`: what would be done with a request, and why. Nothing is sent."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ctx_hooks.cli.check import settings_of
+from ctx_hooks.decision import Untouched
+from ctx_hooks.destination import Destination
+from ctx_hooks.engine import Engine
+from ctx_hooks.litellm_compat import Deployment, known_window_tokens
+from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
+from ctx_hooks.request import Request
+from ctx_hooks.tokens.calibration import Calibration
+from ctx_hooks.tokens.window import Window, budget_tokens_of, holds_output, target_tokens_of, window_of
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print policy, window, budget, steps and the request as it would be sent; return 0."""
+    config: dict[str, Any] = yaml.safe_load(Path(arguments.config).read_text(encoding="utf-8")) if arguments.config else {}
+    settings, wrong = settings_of(config)
+    for line in wrong:
+        print(line)
+    model, info = _deployment(config, arguments.model)
+    caller = Caller(
+        group=arguments.model,
+        deployment=as_text(info.get("ctx_hooks")),
+        team_names=(arguments.team,) if arguments.team else (),
+        key_names=(arguments.key,) if arguments.key else (),
+    )
+    resolved = Policies(settings).resolve(caller)
+    fields = json.loads(Path(arguments.request).read_text(encoding="utf-8"))
+    request = Request(_format(fields), fields)
+    window = window_of(
+        resolved.policy.window_tokens,
+        info.get("max_input_tokens"),
+        known_window_tokens(Deployment(model, info)),
+        holds_output=holds_output(model, resolved.policy),
+    )
+    _print_policy(resolved, window, request, model)
+    destination = Destination(model, model, window, resolved.policy, "explain")
+    decision = asyncio.run(Engine().decide(request, destination))
+    if isinstance(decision, Untouched):
+        print(f"untouched: {decision.reason}")
+        sent = fields
+    else:
+        figures = decision.figures
+        if figures is not None:
+            print(f"{type(decision).__name__.lower()}: {figures.tokens_before} tokens before, {figures.tokens_after} after")
+        for step in decision.steps:
+            print(f"  {step.name}: {step.tokens_saved} tokens, {step.items_touched} messages: {step.why}")
+        sent = {**fields, **decision.changes}
+    before, after = (json.dumps(f, indent=1, ensure_ascii=False) for f in (fields, sent))
+    if arguments.diff:
+        print("\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), "received", "sent", lineterm="", n=1)))
+    else:
+        print(after)
+    return 0
+
+
+def _print_policy(resolved: Resolved, window: Window, request: Request, model: str) -> None:
+    for name, value in resolved.policy.model_dump().items():
+        print(f"{name}: {value!r} ({resolved.origins.get(name, 'default')})")
+    for line in resolved.ignored:
+        print(f"left out: {line}")
+    budget = budget_tokens_of(window, resolved.policy, request.max_output_tokens)
+    target = target_tokens_of(budget, resolved.policy)
+    factor = Calibration().factor(model)
+    print(f"window: {window.tokens} tokens ({window.source}), budget {budget}, compacted down to {target}, factor {factor}")
+
+
+def _deployment(config: dict[str, Any], group: str) -> tuple[str, dict[str, Any]]:
+    for model in config.get("model_list") or []:
+        if model.get("model_name") == group:
+            return str((model.get("litellm_params") or {}).get("model") or group), model.get("model_info") or {}
+    return group, {}
+
+
+def _format(fields: dict[str, Any]) -> Any:
+    if "input" in fields and "messages" not in fields:
+        return "openai-responses"
+    blocks = [b for m in fields.get("messages") or [] if isinstance(m.get("content"), list) for b in m["content"]]
+    anthropic = "system" in fields or any(b.get("type") in ("tool_use", "tool_result", "thinking") for b in blocks)
+    return "anthropic" if anthropic else "openai-chat"

@@ -1,0 +1,111 @@
+"""`ctx-hooks replay FILE.jsonl`: what each request of recorded sessions would have become, and what it would have cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ctx_hooks.budget import Budget
+from ctx_hooks.conversation import Format
+from ctx_hooks.cost import Prices, cost_of
+from ctx_hooks.ledger import digest_of, entries, request_points
+from ctx_hooks.pipeline import compress
+from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.replay import History, Marks, replay
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import DEFAULT
+from ctx_hooks.tokens.window import target_tokens_of
+from ctx_hooks.wire import CODECS
+
+PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)
+"""Anthropic's prompt caching: reading costs a tenth of a plain input token, writing a quarter more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request: its tokens, how many of them a prefix cache would serve, and the compactions up to it."""
+
+    tokens: int
+    cached_tokens: int
+    compactions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session's requests as received, by this policy, and by a cut that slides with every request."""
+
+    name: str
+    uncompressed: tuple[Sent, ...]
+    replayed: tuple[Sent, ...]
+    sliding: tuple[Sent, ...]
+
+
+def run(path: Path, budget_tokens: int, plot: Path | None) -> int:
+    """Print a table a session; write a plot where one is asked for. Return 0."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        session = measure(str(record.get("id") or path.stem), record["format"], record["messages"], budget_tokens)
+        _print(session)
+        if plot is not None:
+            _plot(session, plot)
+    return 0
+
+
+def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int) -> Session:
+    """Return every request of a session in the three ways."""
+    counter = Counter(DEFAULT)
+    codec = CODECS[fmt]
+    budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
+    marks = Marks(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY))
+    found = entries(fmt, messages, counter)
+    ways: tuple[list[Sent], ...] = ([], [], [])
+    before: list[list[bytes]] = [[], [], []]
+    for length in request_points(found):
+        conversation = codec.read(messages[:length])
+        outcome, compactions = replay(History(lambda c=conversation: c, found[:length], 0, b""), marks)  # type: ignore[misc]
+        slid = compress(conversation, budget).conversation
+        for n, sent in enumerate((conversation, outcome.conversation, slid)):
+            digests = [digest_of(m) for m in codec.write(sent)]
+            sizes = [counter.message(m, fmt) for m in sent.messages]
+            shared = next((i for i, (a, b) in enumerate(zip(digests, before[n], strict=False)) if a != b), len(before[n]))
+            ways[n].append(Sent(sum(sizes), sum(sizes[: min(shared, len(sizes))]), compactions if n == 1 else 0))
+            before[n] = digests
+    return Session(name, *(tuple(way) for way in ways))
+
+
+def price(sent: Sequence[Sent]) -> float:
+    """Return the price of requests in plain input tokens."""
+    return sum(cost_of(s.cached_tokens, s.tokens - s.cached_tokens, PRICES) for s in sent)
+
+
+def cache_share(sent: Sequence[Sent]) -> float:
+    """Return the share of all prompt tokens that a prefix cache would serve."""
+    return sum(s.cached_tokens for s in sent) / max(1, sum(s.tokens for s in sent))
+
+
+def _print(session: Session) -> None:
+    print(f"{session.name}: {len(session.replayed)} requests, {session.replayed[-1].compactions} compactions")
+    print(f"{'request':>8}{'before':>10}{'after':>10}{'shared':>10}{'compactions':>13}")
+    for n, (raw, sent) in enumerate(zip(session.uncompressed, session.replayed, strict=True), 1):
+        print(f"{n:8}{raw.tokens:10,}{sent.tokens:10,}{sent.cached_tokens:10,}{sent.compactions:13}")
+    for name in ("replayed", "uncompressed", "sliding"):
+        sent_all = getattr(session, name)
+        print(f"  {name:14}cost {price(sent_all):14,.0f}   cache share {cache_share(sent_all):.3f}")
+
+
+def _plot(session: Session, path: Path) -> None:
+    import matplotlib as mpl  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 - an extra, for this alone
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
+
+    figure, panel = plt.subplots(figsize=(9, 4))
+    for name in ("uncompressed", "replayed", "sliding"):
+        panel.plot([s.tokens for s in getattr(session, name)], label=name)
+    panel.set(xlabel="request", ylabel="prompt tokens", title=session.name)
+    panel.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
