@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
+from ctx_hooks.extensions import CompactionEvent, on
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.steps import Step
 
 if TYPE_CHECKING:
     from ctx_hooks.hook import CtxHooks
@@ -14,11 +16,14 @@ if TYPE_CHECKING:
     proxy_handler_instance: CtxHooks
 
 __all__ = [
+    "CompactionEvent",
     "CompressionResult",
     "Overflow",
     "Policy",
     "RepairResult",
+    "Step",
     "compress",
+    "on",
     "proxy_handler_instance",
     "recognise_overflow",
     "repair",

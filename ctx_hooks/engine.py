@@ -13,6 +13,7 @@ from ctx_hooks import cost
 from ctx_hooks.budget import Budget
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.extensions import CompactionEvent, emit
 from ctx_hooks.ledger import digest_of, entries
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, limit_shown, rung_of
 from ctx_hooks.replay import History, Marks, replay
@@ -188,11 +189,15 @@ class Engine:
             room = window.tokens - int(received * attempt.factor)
             return _untouched("fits", _lower_output(request, learned, room))
         budget = Budget(most, window.tokens, counter, to.policy, cut_newest=rung.cut_newest)
+        event = CompactionEvent("before_compaction", to.model, request.format, received, most, window.tokens, to.rung)
+        emit(event)
         repair = to.policy.repair != "off"
         if self._does_not_pay(history.tokens, budget, to):
             outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
         else:
             outcome, _ = replay(history, Marks(budget, target_tokens_of(most, to.policy)), repair=repair)
+        steps = tuple(step.name for step in outcome.steps)
+        emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
         lowered = rung.max_output_tokens is not None
         attempt = _attempt(request, to, learned, received, outcome.tokens_after)
         self.attempts.sent(to.call_id, replace(attempt, lowered=lowered))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_hooks.extensions import extra_steps
 from ctx_hooks.steps import (
     Step,
     json_layout,
@@ -87,7 +88,10 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
 
 
 def _steps(budget: Budget) -> tuple[Step, ...]:
-    return STEPS if budget.policy.compaction == "full" else tuple(s for s in STEPS if s in GENTLE_STEPS)
+    if budget.policy.compaction == "gentle":
+        return tuple(s for s in STEPS if s in GENTLE_STEPS)
+    lossless = STEPS.index(older_reasoning.STEP) if older_reasoning.STEP in STEPS else len(STEPS)
+    return (*STEPS[:lossless], *extra_steps(), *STEPS[lossless:])
 
 
 def _touched(before: Conversation, after: Conversation) -> int:

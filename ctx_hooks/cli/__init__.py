@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from ctx_hooks.cli import check, demo, explain, replay
@@ -29,6 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     replayed.add_argument("--budget", type=int, default=32_000, help="high-water mark in tokens")
     replayed.add_argument("--plot", type=Path, help="write a plot of the last session (needs matplotlib)")
     arguments = parser.parse_args(argv)
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
         return _run(arguments)
     except KeyboardInterrupt:

@@ -74,7 +74,7 @@ def _mistakes_of_models(config: Mapping[str, Any], policies: Policies) -> list[s
         scope = info.get("ctx_hooks") if isinstance(info, Mapping) else None
         if scope:
             ignored = policies.resolve(Caller(deployment=as_text(scope))).ignored
-            lines += [f"model_list.{i}.{line}" for line in ignored]
+            lines += [f"model_list.{i}.{line}" for line in ignored if line.startswith("model_info")]
     return lines
 
 

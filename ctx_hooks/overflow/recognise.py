@@ -8,8 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ctx_hooks.overflow.patterns import CODES, NOT_OVERFLOW, NUMBER, PATTERNS, RATE_TOO_LARGE, Kind, Pattern
+from ctx_hooks.overflow.families import FAMILIES
+from ctx_hooks.overflow.hosted_models import CODES, HOSTED_MODELS
+from ctx_hooks.overflow.inference_servers import INFERENCE_SERVERS
+from ctx_hooks.overflow.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
+from ctx_hooks.overflow.output_limits import OUTPUT_LIMITS
+from ctx_hooks.overflow.pattern import NUMBER, Kind, Pattern
 
+PATTERNS = (*HOSTED_MODELS, *INFERENCE_SERVERS, *OUTPUT_LIMITS, *FAMILIES)
+"""In the order in which they are tried: wordings whose figures have a known meaning before families of wordings."""
 MOST_CHARS = 20_000
 """An error's own words stand at its start; what follows is the request echoed back."""
 MOST_DEPTH = 7

@@ -10,8 +10,8 @@ from pathlib import Path
 import litellm
 import pytest
 
-from ctx_hooks.overflow.patterns import NOT_OVERFLOW, PATTERNS, RATE_TOO_LARGE
-from ctx_hooks.overflow.recognise import recognise_overflow, too_large_for_rate
+from ctx_hooks.overflow.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
+from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate
 from ctx_hooks.testing.wordings import WORDINGS, error_body
 
 KINDS = {"overflow": "input", "overflow_with_max_tokens": "input_plus_output", "output_limit": "output_limit"}

@@ -22,11 +22,12 @@ class Route:
     def ask(self, proxy: ProxyProcess, *, group: str | None = None, stream: bool = False, **fields: Any) -> httpx.Response:
         """Send an agent session of about 25,000 tokens."""
         seed = fields.pop("seed", 0)
+        headers = fields.pop("headers", None) or proxy.headers
         payload = agent_session(
             self.wire_format, model=group or self.group, seed=seed, thinking=self.wire_format == "anthropic"
         )
         body = {**payload, "stream": stream, **fields}
-        return httpx.post(proxy.url + self.path, json=body, headers=proxy.headers, timeout=120)
+        return httpx.post(proxy.url + self.path, json=body, headers=headers, timeout=120)
 
 
 CHAT = Route("/v1/chat/completions", "openai-chat", "chat", "fitted", "hopeless")

@@ -1,0 +1,80 @@
+"""What other packages may add: steps of their own, and listeners to compactions.
+
+A step is announced by an entry point of the group `ctx_hooks.steps` that names a `Step`; it runs behind the lossless ones
+and is held to their laws: one that makes a conversation larger is passed over. Listeners get figures, never text.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Literal
+
+from ctx_hooks.conversation import Format
+from ctx_hooks.steps import Step
+
+logger = logging.getLogger("ctx_hooks")
+
+GROUP = "ctx_hooks.steps"
+EventName = Literal["before_compaction", "after_compaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionEvent:
+    """A compaction that is about to happen, or has happened; `tokens_after` and `steps` are known afterwards only."""
+
+    name: EventName
+    model: str
+    format: Format
+    tokens_before: int
+    budget_tokens: int
+    window_tokens: int
+    rung: int = 0
+    tokens_after: int | None = None
+    steps: tuple[str, ...] = ()
+
+
+Listener = Callable[[CompactionEvent], object]
+_listeners: dict[EventName, list[Listener]] = {"before_compaction": [], "after_compaction": []}
+
+
+def on(name: EventName, listener: Listener) -> Callable[[], None]:
+    """Call `listener` with each event of that name, in the thread that compacts; return a function that ends it.
+
+    Raises ValueError for a name that is none. What a listener raises is logged and harms no request.
+    """
+    if name not in _listeners:
+        raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
+    _listeners[name].append(listener)
+    return lambda: _listeners[name].remove(listener)
+
+
+def emit(event: CompactionEvent) -> None:
+    """Tell the listeners."""
+    for listener in tuple(_listeners[event.name]):
+        try:
+            listener(event)
+        except Exception as error:
+            # A listener is somebody else's code and may not cost a request.
+            logger.warning("a listener to %s failed", event.name, exc_info=error)
+
+
+@lru_cache(maxsize=1)
+def extra_steps() -> tuple[Step, ...]:
+    """Return the steps that installed packages announce; one that cannot be loaded is logged and left out."""
+    steps = []
+    for entry in entry_points(group=GROUP):
+        try:
+            step = entry.load()
+        except Exception as error:
+            # A broken package beside the plugin must not keep the proxy from starting.
+            logger.warning("the step %s cannot be loaded", entry.name, exc_info=error)
+            continue
+        if isinstance(step, Step):
+            steps.append(step)
+        else:
+            logger.warning("the entry point %s names no ctx_hooks.Step", entry.name)
+    return tuple(steps)

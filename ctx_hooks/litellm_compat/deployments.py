@@ -1,0 +1,97 @@
+"""What the Router and LiteLLM's model map know of deployments."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ctx_hooks.cost import Prices
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What the Router knows of one deployment: its provider's model, and the operator's `model_info`."""
+
+    model: str
+    model_info: Mapping[str, Any]
+
+
+def proxy_router() -> Any:
+    """Return the proxy's Router, None outside a proxy."""
+    module = sys.modules.get("litellm.proxy.proxy_server")
+    return getattr(module, "llm_router", None)
+
+
+def deployments(group: str) -> tuple[Deployment, ...]:
+    """Return the deployments of a model group, none outside a proxy or for a group it does not know."""
+    router = proxy_router()
+    listed = router.get_model_list(model_name=group) if router is not None else None
+    return tuple(
+        Deployment(str((d.get("litellm_params") or {}).get("model") or ""), d.get("model_info") or {}) for d in listed or ()
+    )
+
+
+def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider."""
+    for name in ("litellm_metadata", "metadata"):
+        found = fields.get(name)
+        if isinstance(found, Mapping) and found:
+            return found
+    return {}
+
+
+def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
+    """Return the deployment that the Router chose for an attempt."""
+    info = kwargs.get("model_info") or metadata_of(kwargs).get("model_info") or {}
+    return Deployment(str(kwargs.get("model") or ""), info if isinstance(info, Mapping) else {})
+
+
+def group_of(kwargs: Mapping[str, Any]) -> str:
+    """Return the model group of an attempt, the model's name where there is no Router."""
+    return str(metadata_of(kwargs).get("model_group") or kwargs.get("model") or "")
+
+
+def deployment_id_of(deployment: Deployment) -> str:
+    """Return the Router's id of the deployment, which outlives restarts; the model's name outside a Router."""
+    return str(deployment.model_info.get("id") or deployment.model)
+
+
+def shared_cache() -> Any:
+    """Return the Redis cache that the Router uses, None without one."""
+    return getattr(getattr(proxy_router(), "cache", None), "redis_cache", None)
+
+
+def prices_of(deployment: Deployment) -> Prices | None:
+    """Return what LiteLLM knows of the deployment's input prices, None when it knows none."""
+    known = _known(deployment)
+    plain = known.get("input_cost_per_token")
+    if not isinstance(plain, (int, float)) or plain <= 0:
+        return None
+    read = known.get("cache_read_input_token_cost") or plain
+    return Prices(plain, read, known.get("cache_creation_input_token_cost") or plain)
+
+
+def known_window_tokens(deployment: Deployment) -> int | None:
+    """Return the input window that LiteLLM's model map has for the deployment's base model or model."""
+    known = _known(deployment)
+    window = known.get("max_input_tokens") or known.get("max_tokens")
+    return window if isinstance(window, int) and window > 0 else None
+
+
+def _known(deployment: Deployment) -> Mapping[str, Any]:
+    """Return the entry of LiteLLM's model map for the deployment's base model, else for its model."""
+    import litellm  # noqa: PLC0415 - loaded by the proxy long before; the library's pure part does without it
+
+    for name in (deployment.model_info.get("base_model"), deployment.model):
+        if isinstance(name, str):
+            known = litellm.model_cost.get(name) or litellm.model_cost.get(name.split("/", 1)[-1])
+            if known:
+                return known  # type: ignore[no-any-return]  # untyped here
+    return {}
+
+
+def checks_before_deployment() -> bool:
+    """Whether the Router refuses too large requests itself (`enable_pre_call_checks`), before any deployment hook."""
+    return bool(getattr(proxy_router(), "enable_pre_call_checks", False))

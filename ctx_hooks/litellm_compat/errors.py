@@ -1,0 +1,51 @@
+"""The exceptions by which LiteLLM tells a provider's error, and those by which it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def provider_of(error: Exception) -> str | None:
+    """Return the provider that LiteLLM names in an exception."""
+    provider = getattr(error, "llm_provider", None)
+    return provider if isinstance(provider, str) and provider else None
+
+
+def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
+    """Return the ContextWindowExceededError that says what `error` says."""
+    import litellm  # noqa: PLC0415
+
+    return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
+        message=str(getattr(error, "message", None) or error),
+        model=str(getattr(error, "model", None) or kwargs.get("model") or ""),
+        llm_provider=str(getattr(error, "llm_provider", None) or ""),
+        response=getattr(error, "response", None),
+    )
+
+
+def refusal(message: str) -> Exception:
+    """Return the exception by which a pre-call hook answers a request with status 400."""
+    from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
+
+    return HTTPException(400, {"error": message})
+
+
+def worded_error(error: Exception, message: str, code: str) -> Exception:
+    """Give the error that the proxy is about to answer another text, and return the one for the OpenAI-shaped routes.
+
+    /v1/messages reads the text off the exception itself and ignores what a failure hook returns. The other routes take
+    the returned exception; of their own they would answer the status in the place of the code.
+    """
+    from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
+    from litellm.proxy._types import ProxyException  # noqa: PLC0415
+
+    class ReadableError(ProxyException, HTTPException):  # type: ignore[misc]  # untyped here
+        """Both: a failure hook may return the one, and the proxy answers the other in OpenAI's shape."""
+
+        def to_dict(self) -> dict[str, Any]:
+            return {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+
+    error.message = message  # type: ignore[attr-defined]
+    error.status_code = 400  # type: ignore[attr-defined]
+    return ReadableError(message, "invalid_request_error", None, 400)  # type: ignore[arg-type, call-arg]  # ProxyException's order

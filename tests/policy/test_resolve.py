@@ -1,0 +1,155 @@
+"""Field by field the most specific scope wins; locks hold; a mistake stays where it was made."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctx_hooks.errors import ConfigurationError
+from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.resolve import Caller, Policies, as_text, load_settings
+from ctx_hooks.policy.settings import Policy, Settings
+
+
+def resolve(settings, **caller):
+    texts = {"deployment", "organization", "project", "team", "key", "request"}
+    fields = {k: as_text(v) if k in texts else v for k, v in caller.items()}
+    return Policies(Settings.model_validate(settings)).resolve(Caller(**fields))
+
+
+SCOPES = {
+    "defaults": {"reserve_tokens": 1},
+    "models": {"gpt": {"reserve_tokens": 2}},
+    "sessions": {"group:*": {"reserve_tokens": 4}},
+    "tags": {"batch": {"reserve_tokens": 5}},
+    "teams": {"alpha": {"reserve_tokens": 8}},
+    "keys": {"ci": {"reserve_tokens": 10}},
+}
+
+
+@pytest.mark.parametrize(
+    ("caller", "expected"),
+    [
+        ({}, 1),
+        ({"group": "gpt"}, 2),
+        ({"group": "gpt", "deployment": {"reserve_tokens": 3}}, 3),
+        ({"group": "gpt", "session": "group:42"}, 4),
+        ({"session": "group:42", "tags": ("batch",)}, 5),
+        ({"tags": ("batch",), "organization": {"reserve_tokens": 6}}, 6),
+        ({"organization": {"reserve_tokens": 6}, "project": {"reserve_tokens": 7}}, 7),
+        ({"project": {"reserve_tokens": 7}, "team_names": ("t-1", "alpha")}, 8),
+        ({"team_names": ("t-1", "alpha"), "team": {"reserve_tokens": 9}}, 9),
+        ({"team": {"reserve_tokens": 9}, "key_names": ("ci",)}, 10),
+        ({"key_names": ("ci",), "key": {"reserve_tokens": 11}}, 11),
+    ],
+)
+def test_each_scope_wins_over_the_wider_ones(caller, expected):
+    assert resolve(SCOPES, **caller).policy.reserve_tokens == expected
+
+
+def test_fields_are_taken_one_by_one_and_say_where_they_came_from():
+    found = resolve(SCOPES, group="gpt", team={"language": "zh"})
+    assert (found.policy.reserve_tokens, found.policy.language) == (2, "zh")
+    assert found.origins == {"reserve_tokens": "models.gpt", "language": "team"}
+
+
+def test_a_field_that_nobody_sets_has_the_default():
+    assert resolve({}).policy == Policy()
+
+
+def test_a_locked_field_stays_and_the_attempt_is_told():
+    settings = {"defaults": {"reserve_tokens": 9_000, "locked": ["reserve_tokens"]}}
+    found = resolve(settings, team={"reserve_tokens": 1, "language": "zh"})
+    assert (found.policy.reserve_tokens, found.policy.language) == (9_000, "zh")
+    assert any("locked by defaults" in line for line in found.ignored)
+
+
+def test_a_faulty_scope_falls_back_to_its_parent_and_harms_no_other():
+    settings = {"models": {"gpt": {"reserve_tokens": 2}}}
+    broken = resolve(settings, group="gpt", team={"reserve_tokenz": 7})
+    assert broken.policy.reserve_tokens == 2
+    assert any("did you mean 'reserve_tokens'" in line for line in broken.ignored)
+    assert resolve(settings, group="gpt", team={"reserve_tokens": 7}).policy.reserve_tokens == 7
+
+
+def test_named_policies_extend_each_other_and_the_presets():
+    settings = {
+        "policies": {"careful": {"extends": "pi", "language": "zh"}, "more": {"extends": "careful", "reserve_tokens": 5}},
+        "teams": {"alpha": "more", "beta": {"policy": "careful", "recall_fraction": 0}},
+    }
+    alpha = resolve(settings, team_names=("alpha",)).policy
+    assert (alpha.reserve_tokens, alpha.language, alpha.keep_recent_tokens) == (5, "zh", 20_000)
+    assert resolve(settings, team_names=("beta",)).policy.recall_fraction == 0
+
+
+def test_policies_that_extend_each_other_in_a_circle_are_a_mistake():
+    settings = {"policies": {"a": {"extends": "b"}, "b": {"extends": "a"}}, "defaults": "a"}
+    assert Policies(Settings.model_validate(settings)).mistakes()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_valid(name):
+    assert not resolve({"defaults": name}).ignored
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("openclaw", {"tool_result_max_fraction": 0.3, "tool_result_max_chars": 400_000, "rescue_attempts": 3}),
+        ("openclaw", {"warn_below_tokens": 32_000, "block_below_tokens": 16_000}),
+        ("pi", {"reserve_tokens": 16_384, "keep_recent_tokens": 20_000, "reserve_fraction": 0.08}),
+        ("mycodeagent", {"tool_result_max_lines": 2_000, "tool_result_max_bytes": 51_200, "tool_result_direction": "head"}),
+        ("nanobot", {"tool_result_max_fraction": 0.3, "text_max_chars": 30_000, "reserve_tokens": 4_096}),
+        ("gentle", {"compaction": "gentle"}),
+        ("off", {"enabled": False}),
+    ],
+)
+def test_presets_have_the_figures_of_the_systems_they_are_named_after(name, fields):
+    policy = resolve({"defaults": name}).policy
+    assert {f: getattr(policy, f) for f in fields} == fields
+
+
+def test_a_request_sets_what_it_may_and_nothing_else():
+    settings = {"defaults": {"request_may_set": ["language"], "request_policies": ["gentle", "off"]}}
+    found = resolve(settings, request={"language": "zh", "reserve_tokens": 1}, request_policy="gentle")
+    assert (found.policy.language, found.policy.compaction, found.policy.reserve_tokens) == ("zh", "gentle", 16_384)
+    assert any("reserve_tokens may not be set" in line for line in found.ignored)
+    assert resolve(settings, request_policy="off").policy.enabled is False
+    assert resolve({}, request_policy="off").policy.enabled is True
+
+
+def test_a_request_cannot_set_a_locked_field():
+    settings = {"defaults": {"request_may_set": ["language"], "locked": ["language"]}}
+    assert resolve(settings, request={"language": "zh"}).policy.language == "en"
+
+
+def test_the_environment_overrides_every_scope(monkeypatch):
+    monkeypatch.setenv("TOOL_OUTPUT_MAX_LINES", "77")
+    monkeypatch.setenv("TOOL_OUTPUT_TRUNCATE_DIRECTION", "tail")
+    policy = resolve({"defaults": {"tool_result_max_lines": 5, "locked": ["tool_result_max_lines"]}}).policy
+    assert (policy.tool_result_max_lines, policy.tool_result_direction) == (77, "tail")
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ({"defaultz": {}}, "callback_settings.ctx_hooks.defaultz"),
+        ({"defaults": {"reserve_tokens": -1}}, "defaults.reserve_tokens"),
+        ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"),
+        ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
+        ({"defaults": {"locked": ["reserve"]} | {"locked": ["reserv_tokens"]}}, "defaults.locked"),
+        ({"policies": {"x": {"extends": "y"}}}, "policies.x"),
+        ("nonsense", "callback_settings.ctx_hooks"),
+    ],
+)
+def test_every_mistake_is_logged_with_its_path_and_strict_refuses_to_start(raw, path, caplog):
+    load_settings(raw)
+    assert path in caplog.text
+    if isinstance(raw, dict):
+        with pytest.raises(ConfigurationError, match=path.split(".")[-1]):
+            load_settings({**raw, "strict": True})
+
+
+def test_patterns_match_model_groups_and_an_exact_name_wins():
+    settings = {"models": {"openai/*": {"reserve_tokens": 1}, "openai/gpt-4o": {"reserve_tokens": 2}}}
+    assert resolve(settings, group="openai/o3").policy.reserve_tokens == 1
+    assert resolve(settings, group="openai/gpt-4o").policy.reserve_tokens == 2
