@@ -87,7 +87,7 @@ def compress(
     else:
         preamble_tokens = sum(counter.text(t) for t in conversation.preamble)
         found = entries(format, messages, counter)
-        history = History(lambda: conversation, found, preamble_tokens, digest_of(conversation.preamble))
+        history = History(conversation.part, found, preamble_tokens, digest_of(conversation.preamble))
         low = target_tokens_of(goal, policy) if target_tokens == "auto" else min(target_tokens, goal)
         outcome, _ = replay(history, Marks(budget, low))
     written = deepcopy(codec.write(outcome.conversation))

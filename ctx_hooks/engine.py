@@ -17,6 +17,7 @@ from ctx_hooks.extensions import CompactionEvent, emit
 from ctx_hooks.ledger import digest_of, entries
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, limit_shown, rung_of
 from ctx_hooks.replay import History, Marks, replay
+from ctx_hooks.request import OUTPUT_FIELDS
 from ctx_hooks.store.attempts import RUNNING_REQUESTS, Attempt, Attempts
 from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
 from ctx_hooks.tokens.counter import Counter
@@ -69,7 +70,8 @@ class Engine:
             self._warn_of_small(destination)
             if not destination.rung and not destination.policy.looks_at_every_request and not request.exceeds(most):
                 self.attempts.sent(destination.call_id, _attempt(request, destination, figures, None, None))
-                return _untouched("fits by its size alone", _lower_output(request, figures, None))
+                lowered = _untouched("fits by its size alone", _lower_output(request, figures, None))
+                return self._tell(destination.call_id, lowered)
             decision = await self._away(request, lambda: self._decide(request, destination, figures))
             return self._tell(destination.call_id, decision)
         except MalformedConversationError as error:
@@ -153,10 +155,12 @@ class Engine:
         return self._told.get(call_id, "untouched")
 
     def _tell(self, call_id: str, decision: Decision) -> Decision:
-        figures = None if isinstance(decision, Untouched) else decision.figures
-        if figures is not None:
-            name = type(decision).__name__.lower()
-            self._told[call_id] = f"{name}; before={figures.tokens_before}; after={figures.tokens_after}"
+        if not isinstance(decision, Untouched):
+            words = [type(decision).__name__.lower()]
+            if decision.figures is not None:
+                words.append(f"before={decision.figures.tokens_before}; after={decision.figures.tokens_after}")
+            words += [f"{name}={decision.changes[name]}" for name in OUTPUT_FIELDS if name in decision.changes]
+            self._told[call_id] = "; ".join(words)
             if len(self._told) > RUNNING_REQUESTS:
                 self._told.pop(next(iter(self._told)))
         return decision
@@ -253,7 +257,7 @@ def _attempt(request: Request, to: Destination, learned: LearnedFigures, receive
 def _history(request: Request, counter: Counter) -> History:
     preamble = request.preamble()
     return History(
-        request.conversation,
+        request.part,
         entries(request.format, request.items, counter),
         sum(counter.text(t) for t in preamble),
         digest_of(preamble),

@@ -41,7 +41,7 @@ def block(conversation: Conversation, compacted: Compacted, budget: Budget) -> s
     query = relevance.terms(conversation.messages[-1].text)
     if room < 1 or not query:
         return ""
-    pieces = _pieces(conversation.messages[: compacted.length], _text_of(compacted.messages))
+    pieces = _pieces(conversation.messages[: compacted.length], _sent_lines(compacted.messages))
     scores = relevance.rank(query, [relevance.terms(p) for p in pieces])
     least = LEAST_SCORE_FRACTION * max(scores, default=0.0)
     kept: set[int] = set()
@@ -62,15 +62,16 @@ def added(message: Message, text: str) -> Message:
     return replace(message, parts=(*message.parts, Text(f"\n{text}")), edited=True)
 
 
-def _text_of(messages: Sequence[Message]) -> str:
-    return "\n".join([m.text for m in messages] + [r.text for m in messages for r in m.results])
+def _sent_lines(messages: Sequence[Message]) -> frozenset[str]:
+    texts = [m.text for m in messages] + [r.text for m in messages for r in m.results]
+    return frozenset(line.strip() for text in texts for line in (text, *text.splitlines()))
 
 
-def _pieces(messages: Sequence[Message], sent: str) -> list[str]:
+def _pieces(messages: Sequence[Message], sent: frozenset[str]) -> list[str]:
     """Return what is no longer sent: turns of dialogue with their speaker, and lines of tool results."""
     pieces: list[str] = []
     for message in messages:
-        if message.role in ("user", "assistant") and message.text and message.text not in sent:
+        if message.role in ("user", "assistant") and message.text.strip() and message.text.strip() not in sent:
             pieces += _cut(f"{message.role}: {message.text}")
         for result in message.results:
             text = result.text

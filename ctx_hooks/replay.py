@@ -65,9 +65,12 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A conversation, read when it is needed, with the ledger of its messages and the digest of what precedes them."""
+    """A conversation with the ledger of its messages and the digest of what precedes them.
 
-    read: Callable[[], Conversation]
+    `read(start, end)` returns the conversation with these of its messages alone: only what is needed is ever read.
+    """
+
+    read: Callable[[int, int], Conversation]
     entries: tuple[Entry, ...]
     preamble_tokens: int
     preamble_digest: bytes
@@ -100,8 +103,7 @@ class _Walk:
         self._marks = marks
         self._digests = digests
         self._repair = repair
-        self._conversation: Conversation | None = None
-        self._cut_on_arrival = self._oversized()
+        self._arrived = {i: self._cut(i) for i in self._oversized()}
         self._sums = (0, *accumulate(self._tokens(i) for i in range(len(history.entries))))
         self._last = NONE_YET
         self._recalled: dict[int, str] = {}
@@ -123,45 +125,50 @@ class _Walk:
     def outcome(self) -> Outcome:
         """Return the request at which the walk has arrived."""
         budget = self._marks.high
-        whole = self._whole()
-        tail = [self._with_recall(i, m) for i, m in enumerate(whole.messages) if i >= self._last.length]
-        sent = whole.with_messages((*self._last.messages, *tail))
+        since = self._read(self._last.length, len(self._history.entries))
+        tail = (self._with_recall(i, m) for i, m in enumerate(since.messages, self._last.length))
+        sent = replace(since, messages=(*self._last.messages, *tail))
         if self._repair:
             sent, _ = invariants.repair(sent, continues=self._history.continues)
         tokens = budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
         return Outcome(sent, self._history.tokens, tokens, fits, self._last.steps, None if fits else self._last.reason)
 
-    def _oversized(self) -> frozenset[int]:
+    def _oversized(self) -> list[int]:
         """Return the messages with a result that is too large for this window: each is cut as it arrives."""
         most = least_capped_chars(self._marks.high.window_tokens, self._marks.high.policy)
-        return frozenset(i for i, e in enumerate(self._history.entries) if e.result_chars > most)
+        return [i for i, e in enumerate(self._history.entries) if e.result_chars > most]
 
     def _tokens(self, index: int) -> int:
-        if index not in self._cut_on_arrival:
+        cut = self._arrived.get(index)
+        if cut is None:
             return self._history.entries[index].tokens
-        whole = self._whole()
-        return self._marks.high.counter.message(whole.messages[index], whole.format)
+        return self._marks.high.counter.message(cut.messages[0], cut.format)
 
-    def _whole(self) -> Conversation:
-        if self._conversation is None:
-            read = self._history.read()
-            messages = (
-                on_arrival(m, self._marks.high) if i in self._cut_on_arrival else m for i, m in enumerate(read.messages)
-            )
-            self._conversation = read.with_messages(tuple(messages))
-        return self._conversation
+    def _cut(self, index: int) -> Conversation:
+        read = self._history.read(index, index + 1)
+        return read.with_messages((on_arrival(read.messages[0], self._marks.high),))
+
+    def _read(self, start: int, end: int) -> Conversation:
+        """Return these messages as they have arrived."""
+        read = self._history.read(start, end)
+        if not self._arrived:
+            return read
+        cut = ((self._arrived.get(i), m) for i, m in enumerate(read.messages, start))
+        return read.with_messages(tuple(c.messages[0] if c is not None else m for c, m in cut))
 
     def _compacted(self, length: int) -> Compaction:
         """Return the compaction of the first `length` messages."""
         key = (self._marks.key, self._digests[length], self._repair)
 
         def compute() -> Compaction:
-            conversation = self._prefix(length)
+            conversation = self._read(0, length)
             if self._repair:
                 conversation, _ = invariants.repair(conversation, continues=self._history.continues)
             high = self._marks.high
-            outcome = pipeline.compress(conversation, high.with_goal(self._marks.low_tokens))
+            # The newest results are cut for the window's sake alone, never to reach the low-water mark.
+            low = replace(high, goal_tokens=self._marks.low_tokens, cut_newest=False)
+            outcome = pipeline.compress(conversation, low)
             if not outcome.fits and outcome.tokens_after > high.goal_tokens:
                 outcome = pipeline.compress(conversation, high)
             sent = outcome.conversation.messages
@@ -170,10 +177,6 @@ class _Walk:
 
         return _compactions.get(key, compute, lambda c: 8 * c.tokens)
 
-    def _prefix(self, length: int) -> Conversation:
-        whole = self._whole()
-        return whole if length == len(whole.messages) else replace(whole, messages=whole.messages[:length])
-
     def _recall(self, length: int) -> None:
         """Put back what the newest user turn asks for, if it was said after the last compaction."""
         i = length - 1
@@ -181,7 +184,7 @@ class _Walk:
         if not self.compactions or i < self._last.length or i in self._recalled or not self._history.entries[i].is_request:
             return
         key = (marks.key, self._digests[self._last.length], self._digests[length])
-        text = _recalls.get(key, lambda: recall.block(self._prefix(length), self._last, marks.high), len)
+        text = _recalls.get(key, lambda: recall.block(self._read(0, length), self._last, marks.high), len)
         if text:
             self._recalled[i] = text
             self._recalled_tokens += marks.high.counter.text(text)

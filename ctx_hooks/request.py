@@ -79,8 +79,15 @@ class Request:
 
     def conversation(self) -> Conversation:
         """Return the conversation; raises MalformedConversationError when the fields hold none."""
+        return self._read(self.items)
+
+    def part(self, start: int, end: int) -> Conversation:
+        """Return the conversation with the messages from `start` to before `end` alone."""
+        return self._read(self.items[start:end])
+
+    def _read(self, items: Any) -> Conversation:
         return CODECS[self.format].read(
-            self.fields.get(_MESSAGES[self.format]),  # type: ignore[arg-type]  # read checks it
+            items,
             system=self.fields.get(_SYSTEM.get(self.format, "")),
             tools=self.fields.get("tools"),
         )

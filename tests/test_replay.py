@@ -35,7 +35,7 @@ def sent(messages, fmt, *, high, low=None, policy=None):
     """Return what is sent for a request, message by message as bytes, and how often it was compacted on the way."""
     counter = Counter("cl100k_base")
     codec = CODECS[fmt]
-    history = History(lambda: codec.read(messages), entries(fmt, messages, counter), 0, digest_of(""))
+    history = History(codec.read(messages).part, entries(fmt, messages, counter), 0, digest_of(""))
     budget = Budget(high, max(high, 8_000), counter, policy or Policy())
     outcome, compactions = replay(history, Marks(budget, low or high // 2))
     return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], compactions, outcome

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.budget import Budget
-from ctx_hooks.conversation import Format
+from ctx_hooks.conversation import Conversation, Format
 from ctx_hooks.cost import Prices, cost_of
 from ctx_hooks.ledger import digest_of, entries, request_points
-from ctx_hooks.pipeline import compress
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.replay import History, Marks, replay
 from ctx_hooks.tokens.counter import Counter
@@ -65,8 +64,8 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
     before: list[list[bytes]] = [[], [], []]
     for length in request_points(found):
         conversation = codec.read(messages[:length])
-        outcome, compactions = replay(History(lambda c=conversation: c, found[:length], 0, b""), marks)  # type: ignore[misc]
-        slid = compress(conversation, budget).conversation
+        outcome, compactions = replay(History(conversation.part, found[:length], 0, b""), marks)
+        slid = _newest(conversation, budget)
         for n, sent in enumerate((conversation, outcome.conversation, slid)):
             digests = [digest_of(m) for m in codec.write(sent)]
             sizes = [counter.message(m, fmt) for m in sent.messages]
@@ -74,6 +73,19 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
             ways[n].append(Sent(sum(sizes), sum(sizes[: min(shared, len(sizes))]), compactions if n == 1 else 0))
             before[n] = digests
     return Session(name, *(tuple(way) for way in ways))
+
+
+def _newest(conversation: Conversation, budget: Budget) -> Conversation:
+    """Return the system text and the newest exchanges that fit: what a cut that slides with every request keeps."""
+    kept = [i for i, m in enumerate(conversation.messages) if m.role == "system"]
+    room = budget.goal_tokens - sum(budget.counter.message(conversation.messages[i], conversation.format) for i in kept)
+    newest: list[int] = []
+    for exchange in reversed(conversation.exchanges):
+        room -= sum(budget.counter.message(conversation.messages[i], conversation.format) for i in exchange)
+        if room < 0:
+            break
+        newest = [*exchange, *newest]
+    return conversation.with_messages(tuple(conversation.messages[i] for i in sorted({*kept, *newest})))
 
 
 def price(sent: Sequence[Sent]) -> float:

@@ -29,6 +29,10 @@ class Route:
         body = {**payload, "stream": stream, **fields}
         return httpx.post(proxy.url + self.path, json=body, headers=headers, timeout=120)
 
+    def post(self, proxy: ProxyProcess, payload: dict[str, Any]) -> httpx.Response:
+        """Send a payload as it is."""
+        return httpx.post(proxy.url + self.path, json=payload, headers=proxy.headers, timeout=120)
+
 
 CHAT = Route("/v1/chat/completions", "openai-chat", "chat", "fitted", "hopeless")
 MESSAGES = Route("/v1/messages", "anthropic", "claude", "fitted-claude", "hopeless-claude")

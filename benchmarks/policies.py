@@ -1,0 +1,33 @@
+"""What resolving a policy costs: the same callers again, and callers never seen.
+
+uv run --group bench python benchmarks/policies.py
+"""
+
+from __future__ import annotations
+
+import time
+
+from ctx_hooks.policy.resolve import Caller, Policies, as_text
+from ctx_hooks.policy.settings import Settings
+
+CALLS = 5_000
+
+
+def main() -> None:
+    """Print microseconds a call."""
+    teams = {f"team-{n}": {"policy": "pi", "reserve_tokens": n} for n in range(200)}
+    settings = {"defaults": {"language": "en"}, "models": {"openai/*": "nanobot"}, "teams": teams}
+    policies = Policies(Settings.model_validate(settings))
+    for name, metadata in (
+        ("seen before", lambda n: {"reserve_tokens": n % 50}),
+        ("never seen", lambda n: {"reserve_tokens": n}),
+    ):
+        started = time.perf_counter()
+        for n in range(CALLS):
+            caller = Caller(group="openai/gpt-4o", team_names=(f"team-{n % 50}",), team=as_text(metadata(n)))
+            policies.resolve(caller)
+        print(f"{name:12}{(time.perf_counter() - started) / CALLS * 1e6:8.1f} microseconds")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What compaction does to the provider's prompt cache and to the bill, for recorded sessions, and what replaying costs.
+
+    uv run --group bench python benchmarks/prompt_cache.py SESSIONS.jsonl... [--budget 32000]
+
+One line a session: requests, compactions and their bound, the share of the prompt that a prefix cache serves, and the
+price of all prompts in plain input tokens (cache read 0.1, write 1.25), beside no compression and a cut that slides.
+The last column is the time of replaying every request of the session over that of counting its tokens once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+from ctx_hooks import content_cache
+from ctx_hooks.budget import Budget
+from ctx_hooks.cli.replay import cache_share, measure, price
+from ctx_hooks.ledger import entries, request_points
+from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.replay import History, Marks, replay
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import DEFAULT
+from ctx_hooks.tokens.window import target_tokens_of
+from ctx_hooks.wire import CODECS
+
+
+def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -> float:
+    """Return the time of deciding every request of a session, one after another, over that of counting it once."""
+    content_cache.clear_all()
+    counter, codec = Counter(DEFAULT), CODECS[fmt]
+    started = time.perf_counter()
+    Counter(DEFAULT).conversation(codec.read(messages))
+    counting = time.perf_counter() - started
+    content_cache.clear_all()
+    started = time.perf_counter()
+    found = entries(fmt, messages, counter)
+    budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
+    marks = Marks(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY))
+    for length in request_points(found):
+        replay(History(lambda a, b: codec.read(messages[a:b]), found[:length], 0, b""), marks)
+    return (time.perf_counter() - started) / counting
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--budget", type=int, default=32_000)
+    arguments = parser.parse_args()
+    low = target_tokens_of(arguments.budget, DEFAULT_POLICY)
+    print("| session | tokens | requests | compactions (at most) | cache share | cost | uncompressed | sliding cut | time |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for path in arguments.paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            fmt, messages = record["format"], record["messages"]
+            session = measure(str(record.get("id")), fmt, messages, arguments.budget)
+            total = session.uncompressed[-1].tokens
+            most = math.ceil(total / (arguments.budget - low)) + 1
+            ratio = replaying_over_counting(fmt, messages, arguments.budget)
+            paid, raw, slid = (price(s) for s in (session.replayed, session.uncompressed, session.sliding))
+            done = session.replayed[-1].compactions
+            print(
+                f"| {session.name[-14:]} | {total:,} | {len(session.replayed)} | {done} ({most}) | "
+                f"{cache_share(session.replayed):.3f} | {paid:,.0f} | {raw:,.0f} | {slid:,.0f} | {ratio:.1f} |"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Each kind of refusal gets the remedy that fits it, and what was learned holds for the next request."""
+
+from __future__ import annotations
+
+import litellm
+import pytest
+from conftest import WINDOW, configuration, deployment
+from routes import CHAT, MESSAGES, RESPONSES
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing.rules import violations
+
+ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
+OUTPUT_FIELDS = {"openai-chat": "max_tokens", "anthropic": "max_tokens", "openai-responses": "max_output_tokens"}
+
+
+@pytest.fixture(scope="module")
+def counting_provider():
+    settings = ProviderSettings(
+        window_tokens=40_000, windows={"small": 8_000, "wide": 1_000_000}, counts_output=True, wording="openai_requested"
+    )
+    with FakeProvider(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def counting_proxy(counting_provider):
+    url = counting_provider.url
+    models = (
+        *(
+            deployment(url, f"sum-{n}", m)
+            for n, m in (("chat", "openai/x"), ("messages", "anthropic/x"), ("responses", "openai/x"))
+        ),
+        deployment(url, "capped", "openai/x"),
+        deployment(url, "twins", "openai/small", max_input_tokens=8_000),
+        deployment(url, "twins", "openai/wide", max_input_tokens=500_000),
+        deployment(url, "short-lived", "openai/x", max_input_tokens=40_000, ctx_hooks={"max_turns": 1}),
+    )
+    with ProxyProcess(configuration(url, *models)) as running:
+        yield running
+
+
+@ROUTES
+def test_an_output_that_does_not_fit_beside_the_input_is_lowered_and_the_conversation_stays_whole(
+    route, counting_proxy, counting_provider
+):
+    field = OUTPUT_FIELDS[route.wire_format]
+    group = f"sum-{['chat', 'messages', 'responses'][[CHAT, MESSAGES, RESPONSES].index(route)]}"
+    counting_provider.reset()
+    answer = route.ask(counting_proxy, group=group, **{field: 30_000})
+    assert answer.status_code == 200, answer.text
+    refused, accepted = counting_provider.requests()
+    assert (refused["status"], accepted["status"]) == (400, 200)
+    assert 256 <= accepted["max_tokens"] < 30_000
+    assert accepted["input_tokens"] == refused["input_tokens"], "nothing was cut"
+    assert f"{field}={accepted['max_tokens']}" in answer.headers["x-ctx-hooks"]
+    counting_provider.reset()
+    assert route.ask(counting_proxy, group=group, seed=1, **{field: 30_000}).status_code == 200
+    assert [r["status"] for r in counting_provider.requests()] == [200], "the next request is lowered before it is sent"
+
+
+def test_an_output_above_the_models_own_cap_is_lowered_to_it(counting_proxy, counting_provider):
+    counting_provider.reset(max_output_tokens=4_096)
+    try:
+        messages = [{"role": "user", "content": "hi"}]
+        for expected in ([400, 200], [200]):
+            payload = {"model": "capped", "messages": messages, "max_tokens": 20_000}
+            answer = CHAT.post(counting_proxy, payload)
+            assert answer.status_code == 200, answer.text
+            assert [r["status"] for r in counting_provider.requests()] == expected
+            assert counting_provider.requests()[-1]["max_tokens"] == 4_096
+            counting_provider.reset()
+    finally:
+        counting_provider.reset(max_output_tokens=None)
+
+
+def test_each_deployment_of_a_group_is_fitted_to_its_own_window(counting_proxy, counting_provider):
+    counting_provider.reset()
+    for seed in range(12):
+        assert CHAT.ask(counting_proxy, group="twins", seed=seed).status_code == 200
+    sizes = {"small": [], "wide": []}
+    for record in counting_provider.requests():
+        if record["status"] == 200:
+            sizes[record["model"]].append(record["input_tokens"])
+    assert sizes["small"]
+    assert sizes["wide"]
+    assert max(sizes["small"]) <= 8_000 < min(sizes["wide"])
+
+
+def test_only_the_newest_turns_are_sent_where_the_policy_says_so(counting_proxy, counting_provider):
+    counting_provider.reset()
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "one"},
+        {"role": "user", "content": "second"},
+    ]
+    assert CHAT.post(counting_proxy, {"model": "short-lived", "messages": messages}).status_code == 200
+    assert [m["content"] for m in counting_provider.requests()[-1]["payload"]["messages"]] == ["Be brief.", "second"]
+
+
+def test_the_plugin_can_be_switched_off_by_the_environment(provider):
+    models = (deployment(provider.url, "fitted", "openai/served", max_input_tokens=WINDOW),)
+    with ProxyProcess(configuration(provider.url, *models), {"CTX_HOOKS_ENABLED": "0"}) as proxy:
+        provider.reset()
+        assert CHAT.ask(proxy, group="fitted").status_code == 400
+        assert len(provider.requests()) == 1
+
+
+async def test_a_plain_router_fits_and_rescues_as_well(counting_provider, monkeypatch):
+    import ctx_hooks
+
+    monkeypatch.setattr(litellm, "callbacks", [ctx_hooks.proxy_handler_instance])
+    counting_provider.reset(counts_output=False, wording="openai")
+    try:
+        params = {"model": "openai/small", "api_base": f"{counting_provider.url}/v1", "api_key": "none"}
+        known = {"model_name": "known", "litellm_params": params, "model_info": {"max_input_tokens": 8_000}}
+        router = litellm.Router(model_list=[known])
+        payload = agent_session("openai-chat", model="known")
+        answer = await router.acompletion(**payload)
+        assert "Answer" in answer.choices[0].message.content
+        (only,) = counting_provider.requests()
+        assert only["input_tokens"] <= 8_000
+        assert violations("openai-chat", only["payload"]) == []
+    finally:
+        counting_provider.reset(counts_output=True, wording="openai_requested")
