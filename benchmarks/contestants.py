@@ -46,6 +46,19 @@ def single_fit(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[A
     ).messages
 
 
+def replayed(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """ctx_hooks.compress as the proxy's hooks use it: compacted along the way, the prefix stable in between."""
+    return ctx_hooks.compress(
+        messages,
+        format=fmt,
+        budget_tokens=budget,
+        target_tokens="auto",
+        window_tokens=budget * 5 // 4,
+        tools=tools,
+        model=MODEL,
+    ).messages
+
+
 def keep_newest(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
     """System text and the newest messages that fit, then whatever a cut left without its call."""
     del tools
@@ -109,7 +122,8 @@ def langchain_trim(messages: list[Any], tools: Any, fmt: str, budget: int) -> li
 def installed() -> dict[str, Contestant]:
     """Return the contestants whose packages are installed."""
     found: dict[str, Contestant] = {
-        "ctx_hooks": single_fit,
+        "ctx_hooks, one fit": single_fit,
+        "ctx_hooks, replayed": replayed,
         "keep newest": keep_newest,
         "litellm.compress": litellm_compress,
     }

@@ -157,6 +157,9 @@ def main() -> None:
     compress = ctx_hooks.compress
     ways: dict[str, Callable[[list[dict[str, str]], int], list[dict[str, str]]]] = {
         "ctx_hooks": lambda m, b: compress(m, format="openai-chat", budget_tokens=b, model="gpt-4").messages,
+        "replayed": lambda m, b: (
+            compress(m, format="openai-chat", budget_tokens=b, target_tokens="auto", model="gpt-4").messages
+        ),
         "newest turns": lambda m, b: keep_newest(m, None, "openai-chat", b),
         "BM25 order": bm25_order,
     }

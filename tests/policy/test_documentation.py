@@ -1,0 +1,28 @@
+"""The documentation names every field there is, and no other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.settings import Policy, Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_field_is_documented_and_no_other():
+    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert documented == {*Policy.model_fields, *Settings.model_fields}
+    assert all(f"`{name}`" in text for name in PRESETS)
+
+
+def test_every_line_of_the_example_configuration_has_its_comment():
+    text = (ROOT / "litellm_config.yaml").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        key = line.split("#")[0].rstrip()
+        assert not key or key.endswith(":") or "#" in line, line
+    assert yaml.safe_load(text)["litellm_settings"]["callbacks"] == ["ctx_hooks.proxy_handler_instance"]
