@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.errors import as_overflow
+from ctx_hooks.litellm_compat.stream_events import StreamedError, error_event, is_opening
 
 logger = logging.getLogger("ctx_hooks")
 
 _OURS = "_ctx_hooks"
+MOST_TAKEN = 6
+"""Events that open a stream before its content: message_start and ping, response.created, queued and in_progress."""
 Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 """Told of an attempt's arguments and its error; says whether it is an overflow."""
 
@@ -38,7 +41,7 @@ def reclassify(recognise: Callable[[Exception], bool], note: Note) -> bool:
         answer = None
         try:
             answer = await original(self, original_function, *args, **kwargs)
-            return await _begun(answer)
+            return await _begun(answer, recognise)
         except Exception as error:
             # A failure hook hears of what failed before the answer began, and of nothing after that.
             known = recognise(error) if answer is None else await note(kwargs, error)
@@ -52,29 +55,46 @@ def reclassify(recognise: Callable[[Exception], bool], note: Note) -> bool:
     return True
 
 
-async def _begun(answer: Any) -> Any:
-    """Return an answer whose stream has begun: an error event before the first content is raised here, not at the client.
+async def _begun(answer: Any, recognise: Callable[[Exception], bool]) -> Any:
+    """Return an answer whose stream has begun: an overflow told before the first content is raised here, not at the client.
 
-    Only the Router's stream of a chat completion can be looked into; other answers are returned as they are.
+    What was taken out to see that is given out again first, other errors in their turn.
     """
-    stream = getattr(answer, "_async_generator", None)
-    if stream is None or not hasattr(stream, "__anext__"):
+    if not hasattr(answer, "__anext__") or inspect.isasyncgen(answer):
         return answer
-    try:
-        first = await stream.__anext__()
-    except StopAsyncIteration:
-        return answer
+    taken = await _opening(answer, recognise)
+    kind = type(answer)
 
-    async def whole() -> AsyncIterator[Any]:
-        try:
-            yield first
-            async for chunk in stream:
-                yield chunk
-        finally:
-            await stream.aclose()
+    class Begun(kind):  # type: ignore[misc, valid-type]  # LiteLLM asks its streams for their class
+        async def __anext__(self) -> Any:
+            if not taken:
+                return await super().__anext__()
+            first = taken.pop(0)
+            if isinstance(first, Exception):
+                raise first
+            return first
 
-    answer._async_generator = whole()  # noqa: SLF001 - where LiteLLM keeps it
+    answer.__class__ = Begun
     return answer
+
+
+async def _opening(answer: Any, recognise: Callable[[Exception], bool]) -> list[Any]:
+    """Return the events of a stream up to the first content, and an error that ended it; raises an overflow."""
+    taken: list[Any] = []
+    while len(taken) < MOST_TAKEN and (not taken or is_opening(taken[-1])):
+        try:
+            taken.append(await answer.__anext__())
+        except StopAsyncIteration:
+            break
+        except Exception as error:
+            if recognise(error):
+                raise
+            taken.append(error)
+            break
+        refused = error_event(taken[-1])
+        if refused is not None and recognise(StreamedError(refused)):
+            raise StreamedError(refused)
+    return taken
 
 
 def _reclassify_in_stream(router: Any, note: Note) -> None:

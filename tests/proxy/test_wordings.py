@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from conftest import configuration, deployment
-from routes import CHAT, NAMES, ROUTES
+from routes import NAMES, ROUTES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.wordings import WORDINGS
@@ -39,14 +39,19 @@ def strange_proxy(strange_provider):
         deployment(strange_provider.url, group_of(w, name, s), FAMILIES.get(name, "openai/served"))
         for w, _, name, s in CASES
     ]
-    models.append(deployment(strange_provider.url, "in-stream", "openai/served"))
+    models += [deployment(strange_provider.url, f"in-stream-{n}", FAMILIES.get(n, "openai/served")) for n in NAMES]
     with ProxyProcess(configuration(strange_provider.url, *models)) as running:
         yield running
 
 
-def test_an_error_event_inside_a_chat_stream_is_one_too(strange_proxy, strange_provider):
+NATIVE = [(r, n) for r, n in zip(ROUTES, NAMES, strict=True) if n != "messages-to-openai"]
+"""Where /v1/messages is translated LiteLLM swallows an error event of the stream."""
+
+
+@pytest.mark.parametrize(("route", "name"), NATIVE, ids=[n for _, n in NATIVE])
+def test_an_error_event_inside_a_stream_is_one_too(route, name, strange_proxy, strange_provider):
     strange_provider.reset(wording="sglang_stream")
-    answer = CHAT.ask(strange_proxy, group="in-stream", stream=True)
+    answer = route.ask(strange_proxy, group=f"in-stream-{name}", stream=True)
     assert answer.status_code == 200, answer.text
     assert "Answer" in answer.text
     assert [r["status"] for r in strange_provider.requests()] == [400, 200]
