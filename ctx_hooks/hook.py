@@ -6,9 +6,11 @@ LiteLLM runs a pre-call hook only where the instance's own class defines it, so 
 from __future__ import annotations
 
 import gc
+import logging
 from typing import TYPE_CHECKING, Any
 
 import litellm
+from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import content_cache, destination, litellm_compat
@@ -23,6 +25,9 @@ from ctx_hooks.tokens.calibration import billed_input_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+logger = logging.getLogger("ctx_hooks")
 
 
 class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here
@@ -46,6 +51,26 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> dict[str, Any]:
         """Arrange the rescue with the Router; fit the request here only where the Router would refuse it itself."""
         del user_api_key_dict, cache
+        try:
+            return await self._arranged(data, call_type)
+        except HTTPException:
+            raise  # the answer to a window that the operator does not serve
+        except Exception as error:  # noqa: BLE001 - it fails open
+            return _as_it_came(data, error)
+
+    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
+        """Fit each attempt to the deployment that the Router chose; on a retry of ours compress harder."""
+        sent = dict(kwargs)
+        try:
+            rung = litellm_compat.take_rung(sent)
+            request = request_of(call_type, sent)
+            if request is None or switched_off():
+                return sent
+            return _changed(sent, await self.engine.decide(request, destination.of_attempt(sent, self.policies, rung)))
+        except Exception as error:  # noqa: BLE001 - it fails open
+            return _as_it_came(sent, error)
+
+    async def _arranged(self, data: dict[str, Any], call_type: Any) -> dict[str, Any]:
         request = request_of(call_type, data)
         if request is None or switched_off():
             return data
@@ -59,15 +84,6 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if not litellm_compat.checks_before_deployment():
             return arranged
         return _changed(arranged, await self.engine.decide(request, group))
-
-    async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
-        """Fit each attempt to the deployment that the Router chose; on a retry of ours compress harder."""
-        sent = dict(kwargs)
-        rung = litellm_compat.take_rung(sent)
-        request = request_of(call_type, sent)
-        if request is None or switched_off():
-            return sent
-        return _changed(sent, await self.engine.decide(request, destination.of_attempt(sent, self.policies, rung)))
 
     async def async_post_call_failure_deployment_hook(
         self,
@@ -123,12 +139,20 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return None
         attempt = self.engine.attempts.last(litellm_compat.call_id_of(request_data))
         policy = destination.of_group(request_data, self.policies).policy
+        if not policy.enabled or switched_off():
+            return None
         text = readable_error(format_of(request_data), attempt, policy)
         return litellm_compat.worded_error(original_exception, text, CODE)
 
 
 def _overflow_of(error: Exception) -> Overflow | None:
     return recognise_overflow(error, provider=litellm_compat.provider_of(error)) or too_large_for_rate(error)
+
+
+def _as_it_came(fields: dict[str, Any], error: Exception) -> dict[str, Any]:
+    """Forward a request unchanged: a proxy must not lose it to us, whatever is wrong here."""
+    logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
+    return fields
 
 
 def _changed(fields: dict[str, Any], decision: Decision) -> dict[str, Any]:

@@ -29,8 +29,13 @@ def deployments(group: str) -> tuple[Deployment, ...]:
     router = proxy_router()
     listed = router.get_model_list(model_name=group) if router is not None else None
     return tuple(
-        Deployment(str((d.get("litellm_params") or {}).get("model") or ""), d.get("model_info") or {}) for d in listed or ()
+        Deployment(str((d.get("litellm_params") or {}).get("model") or ""), _mapping(d.get("model_info")))
+        for d in listed or ()
     )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
