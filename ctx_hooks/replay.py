@@ -157,12 +157,20 @@ class _Walk:
         cut = ((self._arrived.get(i), m) for i, m in enumerate(read.messages, start))
         return read.with_messages(tuple(c.messages[0] if c is not None else m for c, m in cut))
 
+    def _to_compact(self, length: int) -> Conversation:
+        """Return the originals of these messages; only the newest results, which stay whole, as they have arrived."""
+        read = self._history.read(0, length)
+        messages = list(read.messages)
+        for i in self._arrived.keys() & set(read.newest_loop):
+            messages[i] = self._arrived[i].messages[0]
+        return read.with_messages(tuple(messages))
+
     def _compacted(self, length: int) -> Compaction:
         """Return the compaction of the first `length` messages."""
         key = (self._marks.key, self._digests[length], self._repair)
 
         def compute() -> Compaction:
-            conversation = self._read(0, length)
+            conversation = self._to_compact(length)
             if self._repair:
                 conversation, _ = invariants.repair(conversation, continues=self._history.continues)
             high = self._marks.high
@@ -184,7 +192,7 @@ class _Walk:
         if not self.compactions or i < self._last.length or i in self._recalled or not self._history.entries[i].is_request:
             return
         key = (marks.key, self._digests[self._last.length], self._digests[length])
-        text = _recalls.get(key, lambda: recall.block(self._read(0, length), self._last, marks.high), len)
+        text = _recalls.get(key, lambda: recall.block(self._history.read(0, length), self._last, marks.high), len)
         if text:
             self._recalled[i] = text
             self._recalled_tokens += marks.high.counter.text(text)

@@ -189,6 +189,21 @@ def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
     assert sent(later, "openai-chat", high=16_000, policy=policy)[0][: len(first)] == first
 
 
+@pytest.mark.parametrize("lines", [300, 3_000, 30_000])
+def test_a_budget_is_met_whatever_the_newest_result_is(lines):
+    call = {"id": "big", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "big", "content": "".join(f"line {n} of a large file\n" for n in range(lines))},
+    ]
+    result = ctx_hooks.compress(
+        messages, format="openai-chat", budget_tokens=2_000, window_tokens=3_000, target_tokens="auto"
+    )
+    assert result.fits
+    assert result.tokens_after <= 2_000
+
+
 def test_the_public_function_compacts_along_the_way_when_it_is_given_a_target():
     messages = messages_of(agent_session("openai-chat", turns=60))
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=9_000, target_tokens="auto")

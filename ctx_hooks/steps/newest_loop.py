@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.conversation import Conversation, Text, ToolResult
 from ctx_hooks.steps import Step
 from ctx_hooks.steps.oversized_results import cut
-from ctx_hooks.steps.results import may_be_cut, with_text
+from ctx_hooks.steps.results import is_spared, with_text
 
 if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
@@ -41,7 +41,7 @@ def _capped(conversation: Conversation, chars: int, budget: Budget) -> Conversat
         if messages[i].pinned:
             continue
         parts = tuple(
-            _cut(p, chars, budget) if isinstance(p, ToolResult) and may_be_cut(p) else p for p in messages[i].parts
+            _cut(p, chars, budget) if isinstance(p, ToolResult) and not is_spared(p) else p for p in messages[i].parts
         )
         messages[i] = messages[i].with_parts(parts)
     return conversation.with_messages(tuple(messages))

@@ -21,11 +21,16 @@ _rewrites: ContentCache[str | None] = ContentCache(share=0.1)
 
 
 def may_be_cut(result: ToolResult) -> bool:
-    """Whether the result may lose text: not when it says `{"context": {"truncation_skip": true}}`, nor when it was cut."""
+    """Whether the result may lose text: not when its tool forbids it, nor when it was cut before."""
+    return notices.MARK not in result.text and not is_spared(result)
+
+
+def is_spared(result: ToolResult) -> bool:
+    """Whether the result says `{"context": {"truncation_skip": true}}`."""
     if flag(result.raw, SKIP) or any(flag(p.raw, SKIP) for p in result.parts):
-        return False
+        return True
     text = result.text
-    return notices.MARK not in text and not (SKIP in text and _skip_in_json(text))
+    return SKIP in text and _skip_in_json(text)
 
 
 def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], str]) -> Conversation:
