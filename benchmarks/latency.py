@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -129,6 +130,7 @@ async def stalls() -> None:
     """Print the longest waits."""
     content_cache.clear_all()
     engine = Engine()
+    gc.freeze()  # as the plugin does when it starts
 
     async def ours(messages: list[dict[str, Any]], window: int) -> None:
         await engine.decide(Request("openai-chat", {"messages": messages}), to(window))
