@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.provider import Reply
@@ -13,18 +14,23 @@ if TYPE_CHECKING:
 OUTPUT_TOKENS = 12
 
 
+def new_id(kind: str) -> str:
+    """Return an id that no other answer has: clients join what carries the same one."""
+    return f"{kind}_{uuid4().hex[:24]}"
+
+
 def whole(wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     """Return the answer to a request that is not streamed."""
     model = payload.get("model")
     if wire_format == "openai-chat":
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
         if reply.tool:
-            message["tool_calls"] = [_chat_call(reply, tokens)]
+            message["tool_calls"] = [_chat_call(reply)]
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.tool else "stop"}
-        head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model}
+        head = {"id": new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": model}
         return {**head, "choices": [choice], "usage": _chat_usage(tokens, cached)}
     if wire_format == "anthropic":
-        block = _anthropic_call(reply, tokens) if reply.tool else {"type": "text", "text": reply.text}
+        block = _anthropic_call(reply) if reply.tool else {"type": "text", "text": reply.text}
         return {
             **_anthropic_message(model, tokens, cached),
             "content": [block],
@@ -32,7 +38,7 @@ def whole(wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tok
         }
     return {
         **_response(model, "completed"),
-        "output": [_item(reply, tokens)],
+        "output": [_item(reply)],
         "usage": _responses_usage(tokens, cached),
     }
 
@@ -75,16 +81,16 @@ def _chat_usage(tokens: int, cached: int) -> dict[str, Any]:
     }
 
 
-def _chat_call(reply: Reply, tokens: int) -> dict[str, Any]:
+def _chat_call(reply: Reply) -> dict[str, Any]:
     function = {"name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
-    return {"id": f"call_{tokens}", "type": "function", "function": function}
+    return {"id": new_id("call"), "type": "function", "function": function}
 
 
 def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": payload.get("model")}
+    head = {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "created": 1, "model": payload.get("model")}
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
     if reply.tool:
-        deltas.append(({"tool_calls": [{"index": 0, **_chat_call(reply, tokens)}]}, None))
+        deltas.append(({"tool_calls": [{"index": 0, **_chat_call(reply)}]}, None))
     else:
         deltas += [({"content": word + " "}, None) for word in reply.text.split(" ")]
     deltas.append(({}, "tool_calls" if reply.tool else "stop"))
@@ -101,19 +107,19 @@ def _anthropic_message(model: Any, tokens: int, cached: int) -> dict[str, Any]:
         "cache_creation_input_tokens": 0,
         "output_tokens": OUTPUT_TOKENS,
     }
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
+    head = {"id": new_id("msg"), "type": "message", "role": "assistant", "model": model, "content": []}
     return {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}
 
 
-def _anthropic_call(reply: Reply, tokens: int) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{tokens}", "name": reply.tool, "input": dict(reply.arguments)}
+def _anthropic_call(reply: Reply) -> dict[str, Any]:
+    return {"type": "tool_use", "id": new_id("toolu"), "name": reply.tool, "input": dict(reply.arguments)}
 
 
 def _anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     start: dict[str, Any] = {"type": "text", "text": ""}
     deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": word + " "} for word in reply.text.split(" ")]
     if reply.tool:
-        start = {**_anthropic_call(reply, tokens), "input": {}}
+        start = {**_anthropic_call(reply), "input": {}}
         deltas = [{"type": "input_json_delta", "partial_json": json.dumps(dict(reply.arguments))}]
     stop = {"stop_reason": "tool_use" if reply.tool else "end_turn", "stop_sequence": None}
     return [
@@ -128,7 +134,7 @@ def _anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cac
 
 def _response(model: Any, status: str) -> dict[str, Any]:
     return {
-        "id": "resp_1",
+        "id": new_id("resp"),
         "object": "response",
         "created_at": 1,
         "status": status,
@@ -156,16 +162,16 @@ def _responses_usage(tokens: int, cached: int) -> dict[str, Any]:
     }
 
 
-def _item(reply: Reply, tokens: int) -> dict[str, Any]:
+def _item(reply: Reply) -> dict[str, Any]:
     if reply.tool:
-        head = {"type": "function_call", "id": f"fc_{tokens}", "call_id": f"call_{tokens}", "status": "completed"}
+        head = {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "status": "completed"}
         return {**head, "name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
     text = {"type": "output_text", "text": reply.text, "annotations": []}
-    return {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [text]}
+    return {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant", "content": [text]}
 
 
 def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
-    model, item = payload.get("model"), _item(reply, tokens)
+    model, item = payload.get("model"), _item(reply)
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": _response(model, "in_progress")},
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
