@@ -88,7 +88,7 @@ def compress(
         preamble_tokens = sum(counter.text(t) for t in conversation.preamble)
         found = entries(format, messages, counter)
         history = History(conversation.part, found, preamble_tokens, digest_of(conversation.preamble))
-        low = target_tokens_of(goal, policy) if target_tokens == "auto" else min(target_tokens, goal)
+        low = target_tokens_of(goal, policy, history.fixed_tokens) if target_tokens == "auto" else min(target_tokens, goal)
         outcome, _ = replay(history, Marks(budget, low))
     written = deepcopy(codec.write(outcome.conversation))
     return CompressionResult(

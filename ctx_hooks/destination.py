@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ctx_hooks.litellm_compat import Deployment
     from ctx_hooks.policy.resolve import Policies
     from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.store.learned import LearnedFigures
     from ctx_hooks.tokens.calibration import Calibration
 
 
@@ -31,11 +32,16 @@ class Destination:
     rung: int = 0
     ignored: tuple[str, ...] = ()
 
-    def window_with(self, learned_limit_tokens: int | None) -> Window:
-        """Return the window, or the learned limit where that is smaller."""
-        if learned_limit_tokens is None or learned_limit_tokens >= self.window.tokens:
-            return self.window
-        return Window(learned_limit_tokens, "learned", self.window.holds_output)
+    def window_with(self, learned: LearnedFigures, now: float) -> Window:
+        """Return the window, or the learned limit where that is smaller, and what was learned of its holding the output."""
+        limit = learned.limit_at(now)
+        window = self.window
+        if limit is not None and limit < window.tokens:
+            window = replace(window, tokens=limit, source="learned")
+        held = learned.output_held(window.tokens)
+        if held is None or self.policy.window_holds_output is not None:
+            return window
+        return replace(window, holds_output=held)
 
     def factor_with(self, calibration: Calibration) -> float:
         """Return what the provider bills per token of our count."""

@@ -9,7 +9,7 @@ prefix byte for byte, on any worker and after any restart.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from ctx_hooks import invariants, pipeline, recall
@@ -80,6 +80,11 @@ class History:
     def tokens(self) -> int:
         """The tokens of the whole request."""
         return self.preamble_tokens + sum(e.tokens for e in self.entries)
+
+    @property
+    def fixed_tokens(self) -> int:
+        """The tokens in front of the conversation that no compaction makes smaller."""
+        return self.preamble_tokens + sum(e.tokens for e in takewhile(lambda e: e.role == "system", self.entries))
 
 
 def replay(history: History, marks: Marks, *, repair: bool = True) -> tuple[Outcome, int]:

@@ -58,13 +58,14 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
     counter = Counter(DEFAULT)
     codec = CODECS[fmt]
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
-    marks = Marks(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY))
     found = entries(fmt, messages, counter)
     ways: tuple[list[Sent], ...] = ([], [], [])
     before: list[list[bytes]] = [[], [], []]
     for length in request_points(found):
         conversation = codec.read(messages[:length])
-        outcome, compactions = replay(History(conversation.part, found[:length], 0, b""), marks)
+        history = History(conversation.part, found[:length], 0, b"")
+        low = target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)
+        outcome, compactions = replay(history, Marks(budget, low))
         slid = _newest(conversation, budget)
         for n, sent in enumerate((conversation, outcome.conversation, slid)):
             digests = [digest_of(m) for m in codec.write(sent)]

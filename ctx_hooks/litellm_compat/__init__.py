@@ -16,7 +16,7 @@ from ctx_hooks.litellm_compat.deployments import (
     prices_of,
     shared_cache,
 )
-from ctx_hooks.litellm_compat.errors import provider_of, refusal, worded_error
+from ctx_hooks.litellm_compat.errors import overflow_of, refusal, worded_error
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_rung
 
@@ -33,8 +33,8 @@ __all__ = [
     "group_of",
     "headers_of",
     "known_window_tokens",
+    "overflow_of",
     "prices_of",
-    "provider_of",
     "reclassify",
     "refusal",
     "shared_cache",

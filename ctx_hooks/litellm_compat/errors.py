@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+
 
 def provider_of(error: Exception) -> str | None:
     """Return the provider that LiteLLM names in an exception."""
     provider = getattr(error, "llm_provider", None)
     return provider if isinstance(provider, str) and provider else None
+
+
+def overflow_of(error: Exception) -> Overflow | None:
+    """Return the overflow that an exception tells, a request larger than a whole minute's allowance included."""
+    return recognise_overflow(error, provider=provider_of(error)) or too_large_for_rate(error)
 
 
 def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:

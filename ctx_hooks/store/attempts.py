@@ -21,7 +21,7 @@ class Attempt:
 
     `sent_tokens` is None when a look at its size was enough and nothing was counted. `factor` is what the provider was
     thought to bill per token of our count. `first_tokens` is what the first attempt of the request sent. `number` counts
-    from 0; `failed` says that the attempt is over.
+    from 0; `failed` says that the attempt is over. `output_tokens` is the output that the request asked for.
     """
 
     deployment_id: str
@@ -32,6 +32,7 @@ class Attempt:
     factor: float
     number: int = 0
     first_tokens: int | None = None
+    output_tokens: int | None = None
     lowered: bool = False
     failed: bool = False
     overflow: Overflow | None = None

@@ -36,13 +36,18 @@ class SharedCache(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LearnedFigures:
-    """The figures of one deployment. `limit_tokens` is in the provider's tokens and holds until `limit_until` (epoch)."""
+    """The figures of one deployment, in the provider's tokens.
+
+    `limit_tokens` holds until `limit_until` (epoch). `holds_output` says that the requested output was refused as part
+    of the window. `accepted_tokens` is the largest sum of an answered request's input and requested output.
+    """
 
     calibration: Calibration = field(default_factory=Calibration)
     limit_tokens: int | None = None
     limit_until: float = 0.0
     holds_output: bool | None = None
     output_limit_tokens: int | None = None
+    accepted_tokens: int = 0
 
     def limit_at(self, now: float) -> int | None:
         """Return the learned limit while it holds."""
@@ -55,6 +60,16 @@ class LearnedFigures:
         if limit is not None and billed_tokens > limit:
             return replace(figures, limit_tokens=billed_tokens)
         return figures
+
+    def accepted(self, total_tokens: int) -> LearnedFigures:
+        """Return the figures after an answer to a request whose input and requested output were that many tokens."""
+        return replace(self, accepted_tokens=max(self.accepted_tokens, total_tokens))
+
+    def output_held(self, window_tokens: int) -> bool | None:
+        """Return whether a window of that size holds the output too, as far as answers and refusals have shown it."""
+        if self.holds_output:
+            return True
+        return False if self.accepted_tokens > window_tokens else None
 
     def limited(self, limit_tokens: int, now: float) -> LearnedFigures:
         """Return the figures after an overflow that named, or showed, a limit."""
@@ -70,6 +85,7 @@ class LearnedFigures:
                 "limit_until": self.limit_until,
                 "holds_output": self.holds_output,
                 "output_limit_tokens": self.output_limit_tokens,
+                "accepted_tokens": self.accepted_tokens,
             }
         )
 
@@ -85,6 +101,7 @@ def from_json(value: Any) -> LearnedFigures | None:
             float(fields["limit_until"]),
             fields["holds_output"],
             fields["output_limit_tokens"],
+            fields["accepted_tokens"],
         )
     except (ValueError, TypeError, KeyError):
         return None

@@ -162,16 +162,24 @@ def _conversation_key(wire_format: WireFormat, payload: Mapping[str, Any]) -> st
 
 
 def _cached_tokens(state: _State, wire_format: WireFormat, payload: Mapping[str, Any], billed: int) -> int:
-    """Return how many tokens a prefix cache would serve: the longest run of leading messages seen before."""
+    """Return how many tokens a prefix cache would serve: tools, system text and the leading messages seen before."""
     items = payload.get("input") if wire_format == "openai-responses" else payload.get("messages")
-    texts = [json.dumps(i, sort_keys=True) for i in items] if isinstance(items, list) else [str(items)]
-    running = hashlib.sha256(json.dumps([payload.get("system"), payload.get("tools")], sort_keys=True).encode())
+    system = payload.get("instructions") if wire_format == "openai-responses" else payload.get("system")
+    parts = [payload.get("tools"), system, *(items if isinstance(items, list) else [items])]
+    running = hashlib.sha256()
     served = total = 0
     matching = True
-    for text in texts:
+    for text in (json.dumps(_without_markers(p), sort_keys=True) for p in parts if p):
         running.update(text.encode("utf-8", "surrogatepass"))
         total += len(text)
         matching = matching and running.digest() in state.prefixes
         served = total if matching else served
         state.prefixes.add(running.digest())
     return int(billed * served / max(1, total))
+
+
+def _without_markers(value: Any) -> Any:
+    """Return the JSON value without `cache_control`: where markers stand is no part of the cached text."""
+    if isinstance(value, Mapping):
+        return {k: _without_markers(v) for k, v in value.items() if k != "cache_control"}
+    return [_without_markers(v) for v in value] if isinstance(value, list) else value

@@ -18,6 +18,8 @@ LEAST_BUDGET_TOKENS = 4_096
 LARGEST_RESERVE_FRACTION = 0.25
 """A fixed reserve above this share of the window gives way to the scaled one: a small window must stay usable."""
 LARGEST_TARGET_FRACTION = 0.625
+LEAST_HISTORY_FRACTION = 0.25
+"""The share of what system text and tools leave that no requested output takes from the history."""
 DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 """Mean tokens of the last ten messages above which the reserve holds (pi)."""
 DYNAMIC_MESSAGES = 10
@@ -64,14 +66,19 @@ def holds_output(model: str, policy: Policy) -> bool:
 
 
 def reserve_tokens_of(
-    window: Window, policy: Policy, max_output_tokens: int | None = None, recent_message_tokens: float = 0.0
+    window: Window,
+    policy: Policy,
+    max_output_tokens: int | None = None,
+    recent_message_tokens: float = 0.0,
+    fixed_tokens: float = 0.0,
 ) -> int:
     """Return the tokens kept free for the answer.
 
     `reserve: fixed` is `reserve_tokens` (pi), in a small window its scaled form; `scaled` is always a share of the window;
     `dynamic` follows `recent_message_tokens`, the mean size of the last ten messages (pi). It is never less than the
-    request's own `max_output_tokens` where the window holds the output too; an output that would leave no room for any
-    history is logged and does not count.
+    request's own `max_output_tokens` where the window holds the output too, short of what leaves the history, beside
+    the `fixed_tokens` of system text and tools, less than 4,096 tokens or a quarter of the rest. An output larger than
+    the window is logged and does not count.
     """
     scaled = int(window.tokens * policy.reserve_fraction)
     if policy.reserve == "scaled":
@@ -83,17 +90,22 @@ def reserve_tokens_of(
         reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else scaled
     if max_output_tokens is None or not window.holds_output or max_output_tokens <= reserve:
         return reserve
-    if max_output_tokens > window.tokens - LEAST_BUDGET_TOKENS:
+    if max_output_tokens >= window.tokens:
         logger.warning("max_tokens %d leaves no room in a window of %d and is passed over", max_output_tokens, window.tokens)
         return reserve
-    return max_output_tokens
+    rest = window.tokens - fixed_tokens
+    return max(reserve, min(max_output_tokens, int(rest - max(LEAST_BUDGET_TOKENS, rest * LEAST_HISTORY_FRACTION))))
 
 
 def budget_tokens_of(
-    window: Window, policy: Policy, max_output_tokens: int | None = None, recent_message_tokens: float = 0.0
+    window: Window,
+    policy: Policy,
+    max_output_tokens: int | None = None,
+    recent_message_tokens: float = 0.0,
+    fixed_tokens: float = 0.0,
 ) -> int:
     """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window."""
-    budget = window.tokens - reserve_tokens_of(window, policy, max_output_tokens, recent_message_tokens)
+    budget = window.tokens - reserve_tokens_of(window, policy, max_output_tokens, recent_message_tokens, fixed_tokens)
     return max(budget, min(LEAST_BUDGET_TOKENS, window.tokens))
 
 
@@ -102,10 +114,13 @@ def keep_recent_tokens_of(budget_tokens: int, policy: Policy) -> int:
     return min(policy.keep_recent_tokens, int(budget_tokens * policy.keep_recent_fraction))
 
 
-def target_tokens_of(budget_tokens: int, policy: Policy) -> int:
+def target_tokens_of(budget_tokens: int, policy: Policy, fixed_tokens: int = 0) -> int:
     """Return what a compaction compacts down to: `target_fraction` of the budget, or `keep_recent_tokens` if that is more.
 
-    In a small budget the latter is held to 5/8 of it, so that a compaction stays rare.
+    In a small budget the latter is held to 5/8 of it, so that a compaction stays rare. For the same reason the
+    `fixed_tokens` of system text and tools, which no compaction makes smaller, are set aside first.
     """
-    recent = min(policy.keep_recent_tokens, int(budget_tokens * LARGEST_TARGET_FRACTION))
-    return max(recent, int(budget_tokens * policy.target_fraction))
+    fixed_tokens = min(fixed_tokens, budget_tokens)
+    rest = budget_tokens - fixed_tokens
+    recent = min(policy.keep_recent_tokens, int(rest * LARGEST_TARGET_FRACTION))
+    return fixed_tokens + max(recent, int(rest * policy.target_fraction))

@@ -85,3 +85,10 @@ def test_a_limit_that_was_exceeded_without_complaint_is_raised():
 def test_a_limit_is_forgotten_after_a_day():
     now = time.time()
     assert LearnedFigures().limited(8_000, now - 25 * 3600).limit_at(now) is None
+
+
+def test_an_answer_shows_that_the_output_has_a_window_of_its_own():
+    figures = LearnedFigures().accepted(88_000).accepted(61_000)
+    assert figures.output_held(60_000) is False
+    assert figures.output_held(90_000) is None
+    assert LearnedFigures(holds_output=True).accepted(88_000).output_held(60_000) is True

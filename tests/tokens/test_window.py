@@ -56,6 +56,19 @@ def test_the_reserve_follows_the_policy_and_the_requests_own_output(window, poli
     assert reserve_tokens_of(Window(window, "policy"), policy, output, recent) == expected
 
 
+def test_no_requested_output_takes_all_of_the_history():
+    window = Window(60_000, "learned")
+    assert reserve_tokens_of(window, POLICY, 50_000, fixed_tokens=20_000) == 30_000
+    assert reserve_tokens_of(window, POLICY, 50_000, fixed_tokens=50_000) == 10_000 - 4_096
+
+
+def test_what_no_compaction_makes_smaller_is_set_aside_before_the_target():
+    policy = Policy(keep_recent_tokens=0)
+    assert target_tokens_of(40_000, policy) == 20_000
+    assert target_tokens_of(40_000, policy, 30_000) == 35_000
+    assert target_tokens_of(40_000, policy, 50_000) == 40_000
+
+
 def test_an_output_beside_the_window_needs_no_reserve_in_it():
     assert reserve_tokens_of(Window(1_000_000, "model_map", holds_output=False), POLICY, 65_000) == 16_384
 

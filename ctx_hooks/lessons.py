@@ -1,0 +1,46 @@
+"""What refusals and answers teach about a deployment: pure functions from its figures to its figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_hooks.overflow.ladder import limit_shown
+
+if TYPE_CHECKING:
+    from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.store.attempts import Attempt
+    from ctx_hooks.store.learned import LearnedFigures
+
+LEAST_TRUNCATED_TOKENS = 1_024
+TRUNCATED_FRACTION = 0.45
+"""No tokenizer is so far off: below this share of our estimate something was cut away."""
+
+
+def was_truncated(attempt: Attempt, billed_tokens: int) -> bool:
+    """Return whether an answer's own figure says that only a part of the request was read, as Ollama does in silence."""
+    expected = (attempt.sent_tokens or 0) * attempt.factor
+    return LEAST_TRUNCATED_TOKENS <= billed_tokens < TRUNCATED_FRACTION * expected
+
+
+def of_answer(figures: LearnedFigures, attempt: Attempt, billed_tokens: int, now: float) -> LearnedFigures:
+    """Return the figures after an answer that billed so many input tokens."""
+    if was_truncated(attempt, billed_tokens):
+        return figures.limited(billed_tokens, now)
+    figures = figures.accepted(billed_tokens + (attempt.output_tokens or 0))
+    return figures if attempt.sent_tokens is None else figures.billed(attempt.sent_tokens, billed_tokens, now)
+
+
+def of_refusal(figures: LearnedFigures, attempt: Attempt, overflow: Overflow, now: float) -> LearnedFigures:
+    """Return the figures after an overflow: the limit that it names or shows, and what it says of counting."""
+    counted = attempt.sent_tokens
+    if counted is None:
+        return figures
+    if overflow.input_tokens and not overflow.at_least:
+        figures = replace(figures, calibration=figures.calibration.observe(counted, overflow.input_tokens))
+    if overflow.kind == "output_limit":
+        return replace(figures, output_limit_tokens=overflow.limit_tokens)
+    if overflow.kind == "input_plus_output":
+        figures = replace(figures, holds_output=True)
+    sent, first = (int(tokens * attempt.factor) for tokens in (counted, attempt.first_tokens or counted))
+    return figures.limited(limit_shown(overflow, sent, first, attempt.number + 1), now)

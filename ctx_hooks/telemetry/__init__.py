@@ -1,0 +1,1 @@
+"""What the caller and the operator see of a decision."""
