@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctx_hooks.budget import Budget
+    from ctx_hooks.choice import Selection
     from ctx_hooks.conversation import Conversation
-    from ctx_hooks.selection import Selection, Selector
+    from ctx_hooks.selection import Selector
 
 ATTEMPTS = 4
 USUAL_RECORD_FRACTION = 0.4

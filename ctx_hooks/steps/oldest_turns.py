@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_hooks.choice import Selection
 from ctx_hooks.record import record_of
-from ctx_hooks.selection import Selection, Selector
+from ctx_hooks.selection import Selector
 from ctx_hooks.steps import Step
 from ctx_hooks.steps.fitting import fit
 from ctx_hooks.steps.thinning import thinned

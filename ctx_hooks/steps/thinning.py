@@ -12,8 +12,8 @@ from ctx_hooks.salience import units
 from ctx_hooks.steps.results import call_names, with_text
 
 if TYPE_CHECKING:
+    from ctx_hooks.choice import Selection
     from ctx_hooks.policy.settings import Language
-    from ctx_hooks.selection import Selection
 
 
 def thinned(conversation: Conversation, selection: Selection, language: Language) -> dict[int, Message]:
