@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 NOTICE_TOKENS = 24
 """What the notice above the kept lines of a part costs."""
-ARGUMENT_CHARS = 400
-"""Longest string that the arguments of an older call keep whole."""
+LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 2_000
+GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
+"""A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is kept or cut whole; a longer one by its lines."""
 REQUEST_WORDS = 16
@@ -65,6 +66,11 @@ class Candidate:
     """1 for what was said just now, halving with every goal's worth of tokens said since."""
     spoken: bool
     """Whether it is plain dialogue, without calls or results."""
+
+
+def argument_chars(budget: Budget) -> int:
+    """Return the longest string that the arguments of an older call keep whole."""
+    return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
 
 
 def thinnable(part: Part) -> bool:
@@ -142,7 +148,7 @@ def _candidate(
                 frame += NOTICE_TOKENS - tokens
                 sources.append(Source((i, k), text, units(text), tokens / len(text), relevance.get((i, k), {})))
             elif isinstance(part, ToolCall):
-                short = arguments.shortened(part.arguments, ARGUMENT_CHARS, budget.policy.language)
+                short = arguments.shortened(part.arguments, argument_chars(budget), budget.policy.language)
                 if short is not part.arguments:
                     frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
                 named |= identifiers(short)

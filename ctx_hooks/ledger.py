@@ -15,6 +15,7 @@ import orjson
 from ctx_hooks.content_cache import ContentCache
 from ctx_hooks.conversation import Format, Role, is_request
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.protection import stays
 from ctx_hooks.wire import CODECS
 from ctx_hooks.wire.fields import item_of, items_of
 
@@ -30,7 +31,7 @@ DIGEST_BYTES = 16
 class Entry:
     """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it.
 
-    `result_chars` is the length of its longest tool result.
+    `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message.
     """
 
     digest: bytes
@@ -38,6 +39,7 @@ class Entry:
     role: Role
     is_request: bool
     result_chars: int = 0
+    stays: bool = False
 
 
 _entries: ContentCache[Entry] = ContentCache(share=0.1)
@@ -83,6 +85,7 @@ def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
     def read() -> Entry:
         message = CODECS[fmt].read_message(item_of(raw, index))
         longest = max((len(r.text) for r in message.results), default=0)
-        return Entry(digest, counter.message(message, fmt), message.role, is_request(message), longest)
+        tokens = counter.message(message, fmt)
+        return Entry(digest, tokens, message.role, is_request(message), longest, stays(message))
 
     return _entries.get((fmt, counter.vocabulary, digest), read)

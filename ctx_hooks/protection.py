@@ -18,18 +18,16 @@ def protected(conversation: Conversation) -> frozenset[int]:
     So does a record of ours that stands for what was removed, and so do items of no known role: a provider's own
     compaction or reference is not ours to judge.
     """
-    stay = {
-        i
-        for i, m in enumerate(conversation.messages)
-        if m.role == "system" or m.pinned or m.role == "other" or _is_record(m)
-    }
+    stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
     if conversation.newest_request is not None:
         stay.add(conversation.newest_request)
     return frozenset(stay.union(conversation.newest_loop))
 
 
-def _is_record(message: Message) -> bool:
-    return message.role == "user" and message.text.startswith(notices.MARK)
+def stays(message: Message) -> bool:
+    """Whether the message stays whole wherever it stands: system text, pinned, of no known role, or a record of ours."""
+    is_record = message.role == "user" and message.text.startswith(notices.MARK)
+    return message.role in ("system", "other") or message.pinned or is_record
 
 
 def older_exchanges(conversation: Conversation) -> tuple[range, ...]:

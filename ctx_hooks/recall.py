@@ -32,18 +32,22 @@ class Compacted(Protocol):
         """What is sent in their place."""
 
 
-def block(conversation: Conversation, compacted: Compacted, budget: Budget) -> str:
+def block(conversation: Conversation, compacted: Compacted, budget: Budget, room: float) -> str:
     """Return the pieces of the compacted messages that fit the newest message best and are not sent, "" for none.
 
-    They have at most `recall_fraction` of the budget, in the order in which they were said.
+    They have at most `room` tokens, in the order in which they were said. Where a turn that is still sent fits as well as
+    the best of them, nothing has to be put back.
     """
-    room = budget.goal_tokens * budget.policy.recall_fraction
     query = relevance.terms(conversation.messages[-1].text)
     if room < 1 or not query:
         return ""
-    pieces = _pieces(conversation.messages[: compacted.length], _sent_lines(compacted.messages))
-    scores = relevance.rank(query, [relevance.terms(p) for p in pieces])
-    least = LEAST_SCORE_FRACTION * max(scores, default=0.0)
+    sent = (*compacted.messages, *conversation.messages[compacted.length : -1])
+    pieces = _pieces(conversation.messages[: compacted.length], _lines(compacted.messages))
+    scores = relevance.rank(query, [relevance.terms(p) for p in (*pieces, *_spoken(sent))])
+    best = max(scores[: len(pieces)], default=0.0)
+    if best <= max(scores[len(pieces) :], default=0.0):
+        return ""
+    least = LEAST_SCORE_FRACTION * best
     kept: set[int] = set()
     room -= budget.counter.text(notices.recalled(budget.policy.language))
     for n in sorted(range(len(pieces)), key=lambda n: (-scores[n], -n)):
@@ -62,7 +66,7 @@ def added(message: Message, text: str) -> Message:
     return replace(message, parts=(*message.parts, Text(f"\n{text}")), edited=True)
 
 
-def _sent_lines(messages: Sequence[Message]) -> frozenset[str]:
+def _lines(messages: Sequence[Message]) -> frozenset[str]:
     texts = [m.text for m in messages] + [r.text for m in messages for r in m.results]
     return frozenset(line.strip() for text in texts for line in (text, *text.splitlines()))
 
@@ -71,8 +75,8 @@ def _pieces(messages: Sequence[Message], sent: frozenset[str]) -> list[str]:
     """Return what is no longer sent: turns of dialogue with their speaker, and lines of tool results."""
     pieces: list[str] = []
     for message in messages:
-        if message.role in ("user", "assistant") and message.text.strip() and message.text.strip() not in sent:
-            pieces += _cut(f"{message.role}: {message.text}")
+        if message.text.strip() not in sent:
+            pieces += _spoken((message,))
         for result in message.results:
             text = result.text
             lines = (text[a:b].strip() for a, b in units(text).spans)
@@ -80,5 +84,7 @@ def _pieces(messages: Sequence[Message], sent: frozenset[str]) -> list[str]:
     return pieces
 
 
-def _cut(text: str) -> list[str]:
-    return [text[i : i + LONGEST_PIECE_CHARS] for i in range(0, len(text), LONGEST_PIECE_CHARS)]
+def _spoken(messages: Sequence[Message]) -> list[str]:
+    """Return what users and assistants said, with the speaker, in pieces of bounded length."""
+    said = (f"{m.role}: {m.text}" for m in messages if m.role in ("user", "assistant") and m.text.strip())
+    return [text[i : i + LONGEST_PIECE_CHARS] for text in said for i in range(0, len(text), LONGEST_PIECE_CHARS)]

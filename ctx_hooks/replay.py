@@ -8,7 +8,9 @@ prefix byte for byte, on any worker and after any restart.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from ctx_hooks import invariants, pipeline, recall
 from ctx_hooks.content_cache import ContentCache
 from ctx_hooks.ledger import Entry, chain, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
+from ctx_hooks.record import record_tokens
 from ctx_hooks.steps.oversized_results import least_capped_chars, on_arrival
 
 if TYPE_CHECKING:
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
 
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation, Message
+
+MOST_RECALL_TOKENS = 2_000
+"""What answers a question is rarely longer, however large the budget is."""
+LATER_RECALL_FRACTION = 0.5
+"""What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
 
 _compactions: ContentCache[Compaction] = ContentCache(share=0.05)
 _recalls: ContentCache[str] = ContentCache(share=0.02)
@@ -87,57 +95,83 @@ class History:
         return self.preamble_tokens + sum(e.tokens for e in takewhile(lambda e: e.role == "system", self.entries))
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A compaction of the first `length` messages that is due, and the tokens that are expected of its messages."""
+
+    length: int = 0
+    tokens: int = 0
+    number: int = 0
+
+
 def replay(history: History, marks: Marks, *, repair: bool = True) -> tuple[Outcome, int]:
     """Return the conversation as it is to be sent, and how many compactions led to it.
 
-    Cost is linear in the messages; what an earlier request of the same conversation had compacted is remembered.
+    Where compactions are due follows from the sizes of messages alone; of their texts only the newest one is made. What
+    an earlier request of the same conversation had made is remembered.
     """
-    digests = chain(history.preamble_digest, history.entries)
-    walk = _Walk(history, marks, digests, repair=repair)
-    for length in request_points(history.entries):
-        walk.to(length)
-    return walk.outcome(), walk.compactions
+    walk = _Walk(history, marks, repair=repair)
+    cut, compaction = walk.newest_compaction()
+    return walk.sent(compaction), cut.number
 
 
 class _Walk:
-    """One way through a history, from request to request."""
+    """The way through a history, from request to request."""
 
-    def __init__(self, history: History, marks: Marks, digests: tuple[bytes, ...], *, repair: bool) -> None:
-        self.compactions = 0
+    def __init__(self, history: History, marks: Marks, *, repair: bool) -> None:
         self._history = history
         self._marks = marks
-        self._digests = digests
+        self._digests = chain(history.preamble_digest, history.entries)
         self._repair = repair
-        self._arrived = {i: self._cut(i) for i in self._oversized()}
+        self._arrived = {i: self._cut_on_arrival(i) for i in self._oversized()}
+        self._points = request_points(history.entries)
         self._sums = (0, *accumulate(self._tokens(i) for i in range(len(history.entries))))
-        self._last = NONE_YET
-        self._recalled: dict[int, str] = {}
-        self._recalled_tokens = 0
+        self._asked = (0, *accumulate(e.is_request for e in history.entries))
+        self._stays = (0, *accumulate(e.tokens if e.stays else 0 for e in history.entries))
 
-    def to(self, length: int) -> None:
-        """Go on to the request of the first `length` messages."""
-        if not self._exceeds(length):
-            self._recall(length)
-        if self._exceeds(length):
-            self._last = self._compacted(length)
-            self._recalled, self._recalled_tokens = {}, 0
-            self.compactions += 1
+    def newest_compaction(self) -> tuple[Cut, Compaction]:
+        """Return the newest compaction that is due.
 
-    def _exceeds(self, length: int) -> bool:
-        since = self._sums[length] - self._sums[self._last.length] + self._recalled_tokens
-        return self._history.preamble_tokens + self._last.tokens + since > self._marks.high.goal_tokens
+        One that comes out larger than expected, because more is protected than its size told, is counted as it is.
+        """
+        cut = self._newest_cut(Cut())
+        compaction = NONE_YET
+        while cut.length > compaction.length:
+            compaction = self._compacted(cut.length)
+            if compaction.tokens > cut.tokens:
+                cut = self._newest_cut(replace(cut, tokens=compaction.tokens))
+        return cut, compaction
 
-    def outcome(self) -> Outcome:
-        """Return the request at which the walk has arrived."""
+    def sent(self, compaction: Compaction) -> Outcome:
+        """Return the request: the compaction, what came since, and what its user turns asked for of what was cut."""
         budget = self._marks.high
-        since = self._read(self._last.length, len(self._history.entries))
-        tail = (self._with_recall(i, m) for i, m in enumerate(since.messages, self._last.length))
-        sent = replace(since, messages=(*self._last.messages, *tail))
+        since = self._read(compaction.length, len(self._history.entries))
+        recalled = self._recalled(compaction)
+        tail = (self._with_recall(m, recalled.get(i)) for i, m in enumerate(since.messages, compaction.length))
+        sent = replace(since, messages=(*compaction.messages, *tail))
         if self._repair:
             sent, _ = invariants.repair(sent, continues=self._history.continues)
         tokens = budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
-        return Outcome(sent, self._history.tokens, tokens, fits, self._last.steps, None if fits else self._last.reason)
+        return Outcome(sent, self._history.tokens, tokens, fits, compaction.steps, None if fits else compaction.reason)
+
+    def _newest_cut(self, cut: Cut) -> Cut:
+        """Return the newest compaction due after `cut`, itself when none is."""
+        for length in self._points[bisect_right(self._points, cut.length) :]:
+            since = self._sums[length] - self._sums[cut.length] + self._recall_tokens(cut.length, length)
+            if self._history.preamble_tokens + cut.tokens + since > self._marks.high.goal_tokens:
+                cut = Cut(length, self._expected_tokens(length), cut.number + 1)
+        return cut
+
+    def _expected_tokens(self, length: int) -> int:
+        """Return what a compaction of the first `length` messages leaves: the low-water mark, or what is protected."""
+        found = self._history.entries[:length]
+        request = next((e.tokens for e in reversed(found) if e.is_request), 0)
+        results = sum(1 for _ in takewhile(lambda e: e.role != "assistant" and not e.is_request, reversed(found)))
+        calls = sum(1 for _ in takewhile(lambda e: e.role == "assistant", reversed(found[: length - results])))
+        loop = self._sums[length] - self._sums[length - results - calls] if results else 0
+        protected = self._stays[length] + request + loop + record_tokens(self._marks.high)
+        return max(self._marks.low_tokens - self._history.preamble_tokens, int(protected))
 
     def _oversized(self) -> list[int]:
         """Return the messages with a result that is too large for this window: each is cut as it arrives."""
@@ -150,7 +184,7 @@ class _Walk:
             return self._history.entries[index].tokens
         return self._marks.high.counter.message(cut.messages[0], cut.format)
 
-    def _cut(self, index: int) -> Conversation:
+    def _cut_on_arrival(self, index: int) -> Conversation:
         read = self._history.read(index, index + 1)
         return read.with_messages((on_arrival(read.messages[0], self._marks.high),))
 
@@ -190,18 +224,32 @@ class _Walk:
 
         return _compactions.get(key, compute, lambda c: 8 * c.tokens)
 
-    def _recall(self, length: int) -> None:
-        """Put back what the newest user turn asks for, if it was said after the last compaction."""
-        i = length - 1
-        marks = self._marks
-        if not self.compactions or i < self._last.length or i in self._recalled or not self._history.entries[i].is_request:
-            return
-        key = (marks.key, self._digests[self._last.length], self._digests[length])
-        text = _recalls.get(key, lambda: recall.block(self._history.read(0, length), self._last, marks.high), len)
-        if text:
-            self._recalled[i] = text
-            self._recalled_tokens += marks.high.counter.text(text)
+    @property
+    def _recall_share(self) -> float:
+        budget = self._marks.high
+        return min(MOST_RECALL_TOKENS, budget.goal_tokens * budget.policy.recall_fraction)
 
-    def _with_recall(self, index: int, message: Message) -> Message:
-        text = self._recalled.get(index)
+    def _recall_tokens(self, start: int, length: int) -> int:
+        """Return the most that the user turns from `start` on may have put back, which is reserved for them."""
+        asked = self._asked[length] - self._asked[start] if start else 0
+        return int(self._recall_share * (1 + LATER_RECALL_FRACTION * (asked - 1))) if asked else 0
+
+    def _recalled(self, compaction: Compaction) -> dict[int, str]:
+        """Return what is put back into each user turn since the compaction."""
+        recalled: dict[int, str] = {}
+        spent = 0
+        start, entries = compaction.length, self._history.entries
+        for i in (i for i in range(start, len(entries)) if start and entries[i].is_request):
+            room = min(self._recall_share, self._recall_tokens(start, i + 1) - spent)
+            key = (self._marks.key, self._digests[start], self._digests[i + 1], room)
+            text = _recalls.get(key, partial(self._block, i, compaction, room), len)
+            if text:
+                recalled[i] = text
+                spent += self._marks.high.counter.text(text)
+        return recalled
+
+    def _block(self, index: int, compaction: Compaction, room: float) -> str:
+        return recall.block(self._history.read(0, index + 1), compaction, self._marks.high, room)
+
+    def _with_recall(self, message: Message, text: str | None) -> Message:
         return recall.added(message, text) if text else message

@@ -182,7 +182,7 @@ def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "big", "content": "line of a large file\n" * 1_500},
     ]
-    policy = Policy(tool_result_max_chars=4_000)
+    policy = Policy(tool_result_max_chars=4_000, recall_fraction=0)
     first = sent(messages, "openai-chat", high=16_000, policy=policy)[0]
     later = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Good."}]
     assert len(first[-1]) < 6_000

@@ -26,7 +26,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     selector = Selector(conversation, budget)
 
     def build(selection: Selection) -> Conversation:
-        forms = thinned(conversation, selection, budget.policy.language)
+        forms = thinned(conversation, selection, budget)
         return conversation.with_messages(tuple(forms.get(i, m) for i, m in enumerate(conversation.messages)))
 
     fitted = fit(conversation, budget, selector, build, may_remove=False)

@@ -23,7 +23,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
 
     def build(selection: Selection) -> Conversation:
         stay = selection.whole | selection.thinned
-        forms = thinned(conversation, selection, budget.policy.language)
+        forms = thinned(conversation, selection, budget)
         gone = [m for i, m in enumerate(conversation.messages) if i in older and older[i] not in stay]
         kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
         if gone:

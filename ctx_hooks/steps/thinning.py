@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks import arguments, notices
-from ctx_hooks.candidates import ARGUMENT_CHARS, thinnable
+from ctx_hooks.candidates import argument_chars, thinnable
 from ctx_hooks.conversation import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.protection import reasoning_may_go
 from ctx_hooks.salience import units
 from ctx_hooks.steps.results import call_names, with_text
 
 if TYPE_CHECKING:
+    from ctx_hooks.budget import Budget
     from ctx_hooks.choice import Selection
     from ctx_hooks.policy.settings import Language
 
 
-def thinned(conversation: Conversation, selection: Selection, language: Language) -> dict[int, Message]:
+def thinned(conversation: Conversation, selection: Selection, budget: Budget) -> dict[int, Message]:
     """Return the thinned form of every message of the selection's thinned exchanges, by index."""
     calls = call_names(conversation.messages)
     forms = {}
@@ -26,7 +27,7 @@ def thinned(conversation: Conversation, selection: Selection, language: Language
             parts = tuple(
                 form
                 for k, part in enumerate(message.parts)
-                if (form := _thin(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), language)) is not None
+                if (form := _thin(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), budget)) is not None
             )
             forms[i] = message.with_parts(parts or message.parts)
     return forms
@@ -38,12 +39,13 @@ def _thin(
     part: Part,
     selection: Selection,
     call: tuple[str, str],
-    language: Language,
+    budget: Budget,
 ) -> Part | None:
+    language = budget.policy.language
     if isinstance(part, Reasoning) and reasoning_may_go(conversation, position[0]):
         return None
     if isinstance(part, ToolCall):
-        short = arguments.shortened(part.arguments, ARGUMENT_CHARS, language)
+        short = arguments.shortened(part.arguments, argument_chars(budget), language)
         return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
     if not thinnable(part) or not isinstance(part, (Text, ToolResult)):
         return part
