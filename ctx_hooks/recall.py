@@ -38,12 +38,12 @@ def block(conversation: Conversation, compacted: Compacted, budget: Budget, room
     They have at most `room` tokens, in the order in which they were said. Where a turn that is still sent fits as well as
     the best of them, nothing has to be put back.
     """
-    query = relevance.terms(conversation.messages[-1].text)
-    if room < 1 or not query:
+    request = conversation.messages[-1].text
+    if room < 1 or not request.strip():
         return ""
     sent = (*compacted.messages, *conversation.messages[compacted.length : -1])
     pieces = _pieces(conversation.messages[: compacted.length], _lines(compacted.messages))
-    scores = relevance.rank(query, [relevance.terms(p) for p in (*pieces, *_spoken(sent))])
+    scores = relevance.rank(request, (*pieces, *_spoken(sent)))
     best = max(scores[: len(pieces)], default=0.0)
     if best <= max(scores[len(pieces) :], default=0.0):
         return ""

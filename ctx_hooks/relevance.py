@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from ctx_hooks.content_cache import ContentCache, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 STEM_CHARS = 4
 """Words are compared by their first letters; five are what inflected forms share in most European languages."""
 K1 = 1.2
 B = 0.75
-"""Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3)."""
+"""Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3); lengths are in characters."""
 NEIGHBOUR_WEIGHT = 0.4
 """An answer often stands beside the turn that shares the request's words: neighbours lend this much of their score."""
 BYTES_PER_CHAR = 5
@@ -36,26 +36,28 @@ def terms(text: str) -> Mapping[str, int]:
     return _terms.get(digest(text), lambda: _read(text), lambda _: BYTES_PER_CHAR * len(text))
 
 
-def rank(query: Mapping[str, int], documents: Sequence[Mapping[str, int]]) -> list[float]:
-    """Return one score a document, in order; 0 for a document that neither holds a query term nor stands beside one."""
-    if not documents:
-        return []
-    lengths = [sum(d.values()) for d in documents]
-    average = max(1.0, sum(lengths) / len(lengths))
-    total = len(documents)
+def rank(request: str, texts: Sequence[str]) -> list[float]:
+    """Return one score a text, in order; 0 for a text that neither holds a word of the request nor stands beside one."""
+    query = terms(request)
+    total = len(texts)
+    average = max(1.0, sum(map(len, texts)) / max(1, total))
+    # Most texts hold no word of the request: they are not taken apart.
+    holding = [(i, terms(text)) for i, text in enumerate(texts) if _may_hold(text.lower(), query)]
     scores = [0.0] * total
     for term in query:
-        holding = [(i, d[term]) for i, d in enumerate(documents) if term in d]
-        if not holding:
-            continue
-        weight = math.log(1 + (total - len(holding) + 0.5) / (len(holding) + 0.5))
-        for i, frequency in holding:
-            norm = K1 * (1 - B + B * lengths[i] / average)
+        found = [(i, document[term]) for i, document in holding if term in document]
+        weight = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
+        for i, frequency in found:
+            norm = K1 * (1 - B + B * len(texts[i]) / average)
             scores[i] += weight * frequency * (K1 + 1) / (frequency + norm)
     return [
         score + NEIGHBOUR_WEIGHT * max(scores[i - 1] if i else 0.0, scores[i + 1] if i + 1 < total else 0.0)
         for i, score in enumerate(scores)
     ]
+
+
+def _may_hold(lowered: str, query: Iterable[str]) -> bool:
+    return any(term in lowered for term in query)
 
 
 def _read(text: str) -> Counter[str]:

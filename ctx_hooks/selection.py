@@ -75,8 +75,7 @@ class Selector:
             return
         down_to = choice.room * (1 - share)
         texts = [" ".join(self._conversation.messages[i].text for i in c.messages) for c in spoken]
-        query = relevance.terms(self._conversation.messages[request].text)
-        scores = relevance.rank(query, [relevance.terms(t) for t in texts])
+        scores = relevance.rank(self._conversation.messages[request].text, texts)
         for n in sorted(range(len(spoken)), key=lambda n: (-scores[n], -n)):
             if scores[n] <= 0:
                 return
