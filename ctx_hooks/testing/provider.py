@@ -35,7 +35,8 @@ class ProviderSettings:
     """How the provider counts and refuses.
 
     `tokens_factor` is what it bills per cl100k_base token; `noise_fraction` varies that by content, the same for the
-    same content. `counts_output` adds the requested output to the input before comparing with the window.
+    same content. `counts_output` adds the requested output to the input before comparing with the window. Every answer and
+    refusal takes `delay_seconds`.
     """
 
     window_tokens: int = 8_000
@@ -48,6 +49,7 @@ class ProviderSettings:
     max_output_tokens: int | None = None
     wording: str = "openai"
     silent_truncation: bool = False
+    delay_seconds: float = 0.0
     strict: bool = True
 
 
@@ -105,6 +107,7 @@ async def _answer(wire_format: WireFormat, payload: Mapping[str, Any], state: _S
         "error": None,
     }
     state.records.append(record)
+    await asyncio.sleep(used.delay_seconds)
     refusal = _refusal(wire_format, payload, counted, used)
     if refusal is not None:
         status, message, body, in_stream = refusal

@@ -20,7 +20,14 @@ TEAMS = pathlib.Path(__file__).with_name("teams.json")
 async def user_api_key_auth(request, api_key):
     team = api_key.removeprefix("sk-team-")
     metadata = json.loads(TEAMS.read_text()).get(team, {})
-    return UserAPIKeyAuth(api_key=api_key, team_id=team, team_alias=team.upper(), team_metadata=metadata)
+    return UserAPIKeyAuth(
+        api_key=api_key,
+        team_id=team,
+        team_alias=team.upper(),
+        team_metadata=metadata,
+        team_model_aliases={"house-model": "fitted"},
+        aliases={"my-model": "fitted"},
+    )
 """
 TEAMS = {
     "chinese": {"ctx_hooks": {"language": "zh"}},
@@ -47,6 +54,7 @@ def team_proxy(provider, folder):
         deployment(provider.url, "gentle", "openai/large", max_input_tokens=WINDOW),
         deployment(provider.url, "blocked", "openai/large", max_input_tokens=WINDOW),
         deployment(provider.url, "openai/*", "openai/*", max_input_tokens=WINDOW),
+        deployment(provider.url, "unknown", "openai/served"),
     )
     settings = {
         "defaults": {
@@ -59,6 +67,8 @@ def team_proxy(provider, folder):
         "teams": {"PLAIN": {"recall_fraction": 0}},
     }
     config = configuration(provider.url, *models, callback_settings={"ctx_hooks": settings})
+    aliases = {"nickname": "fitted", "unknown-nickname": "unknown"}
+    config["router_settings"] = {"model_group_alias": aliases, "num_retries": 2, "routing_strategy": "least-busy"}
     config["general_settings"]["custom_auth"] = "team_auth.user_api_key_auth"
     environment = {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
     with ProxyProcess(config, environment) as running:
@@ -142,3 +152,18 @@ def test_a_window_below_the_operators_least_is_answered_before_any_call(team_pro
 
 def test_wildcard_models_are_matched_by_pattern(team_proxy, provider):
     assert "已移除" in ask(team_proxy, provider, "plain", group="openai/served")[1]
+
+
+@pytest.mark.parametrize("name", ["nickname", "house-model", "my-model"])
+def test_aliases_of_the_router_of_a_team_and_of_a_key_are_the_groups_they_stand_for(name, team_proxy, provider):
+    answer, _ = ask(team_proxy, provider, "plain", group=name)
+    assert answer.status_code == 200, answer.text
+    assert [r["status"] for r in provider.requests()] == [200], "the window of the group behind the alias is known"
+    assert answer.headers["x-ctx-hooks"].startswith("compressed")
+
+
+@pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
+def test_an_overflow_behind_an_alias_is_rescued(route, team_proxy, provider):
+    answer, _ = ask(team_proxy, provider, "plain", route=route, group="unknown-nickname")
+    assert answer.status_code == 200, answer.text
+    assert [r["status"] for r in provider.requests()][-1] == 200
