@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
-from ctx_hooks.extensions import CompactionEvent, on
+from ctx_hooks.extensions import CompactionEvent, TruncationEvent, on
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.steps import Step
@@ -22,6 +22,7 @@ __all__ = [
     "Policy",
     "RepairResult",
     "Step",
+    "TruncationEvent",
     "compress",
     "on",
     "proxy_handler_instance",

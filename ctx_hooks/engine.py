@@ -49,6 +49,7 @@ class Engine:
         self.attempts = Attempts()
         self.learned = Learned(shared)
         self._warned: set[str] = set()
+        self._counted: set[str] = set()
         self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="ctx_hooks")
 
     async def decide(self, request: Request, destination: Destination) -> Decision:
@@ -66,8 +67,10 @@ class Engine:
             figures = await self.learned.of(destination.deployment_id)
             most = self._budget_tokens(request, destination, figures)
             self._warn_of_small(destination)
-            if not destination.rung and not destination.policy.looks_at_every_request and not request.exceeds(most):
-                self.attempts.sent(destination.call_id, _attempt(request, destination, figures, None, None))
+            size = request.most_tokens(most)
+            if size <= most and not self._counts_anyway(destination):
+                attempt = _attempt(request, destination, figures, None, None)
+                self.attempts.sent(destination.call_id, replace(attempt, most_tokens=size))
                 return _untouched("fits by its size alone", _lower_output(request, figures.output_limit_tokens))
             return await self._away(request, lambda: self._decide(request, destination, figures))
         except MalformedConversationError as error:
@@ -88,11 +91,17 @@ class Engine:
         attempt = self.attempts.done(call_id)
         if attempt is None or billed_tokens is None:
             return
-        if lessons.was_truncated(attempt, billed_tokens):
+        if lessons.may_be_truncated(attempt, billed_tokens):
+            self._counted.add(attempt.deployment_id)
+        event = lessons.truncation(attempt, billed_tokens)
+        if event is not None:
+            emit(event)
             logger.warning(
-                "deployment %s truncates silently: it has read only %d tokens, and is sent no more from now on",
-                attempt.deployment_id,
-                billed_tokens,
+                "deployment %s refuses nothing that is too long: it was sent about %d tokens and read %d, in a window of %d",
+                event.deployment_id,
+                event.sent_tokens,
+                event.read_tokens,
+                event.window_tokens,
             )
         await self.learned.learn(
             attempt.deployment_id, lambda figures: lessons.of_answer(figures, attempt, billed_tokens, time.time())
@@ -126,6 +135,10 @@ class Engine:
         if to.window.tokens < to.policy.warn_below_tokens and to.model not in self._warned:
             self._warned.add(to.model)
             logger.warning("the window of %s is small: %d tokens (%s)", to.model, to.window.tokens, to.window.source)
+
+    def _counts_anyway(self, to: Destination) -> bool:
+        """Whether a request is counted however small it is."""
+        return bool(to.rung) or to.policy.looks_at_every_request or to.deployment_id in self._counted
 
     def _was_fitted(self, request: Request, to: Destination) -> bool:
         """Whether this is the same attempt again: LiteLLM asks twice where it translates a request to another format."""
@@ -231,7 +244,7 @@ def _attempt(request: Request, to: Destination, learned: LearnedFigures, receive
     window = to.window_with(learned, time.time())
     factor = to.factor_with(learned.calibration)
     output = request.max_output_tokens
-    return Attempt(to.deployment_id, request.format, received, sent, window.tokens, factor, to.rung, output_tokens=output)
+    return Attempt(to.deployment_id, request.format, received, sent, window, factor, to.rung, output_tokens=output)
 
 
 def _history(request: Request, counter: Counter) -> History:

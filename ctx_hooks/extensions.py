@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from ctx_hooks.conversation import Format
 from ctx_hooks.steps import Step
@@ -19,14 +19,14 @@ from ctx_hooks.steps import Step
 logger = logging.getLogger("ctx_hooks")
 
 GROUP = "ctx_hooks.steps"
-EventName = Literal["before_compaction", "after_compaction"]
+EventName = Literal["before_compaction", "after_compaction", "silent_truncation"]
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionEvent:
     """A compaction that is about to happen, or has happened; `tokens_after` and `steps` are known afterwards only."""
 
-    name: EventName
+    name: Literal["before_compaction", "after_compaction"]
     model: str
     format: Format
     tokens_before: int
@@ -37,12 +37,25 @@ class CompactionEvent:
     steps: tuple[str, ...] = ()
 
 
-Listener = Callable[[CompactionEvent], object]
-_listeners: dict[EventName, list[Listener]] = {"before_compaction": [], "after_compaction": []}
+@dataclass(frozen=True, slots=True)
+class TruncationEvent:
+    """A deployment that answered a request that was too long for it: about what was sent, what it says it has read."""
+
+    name: Literal["silent_truncation"]
+    deployment_id: str
+    sent_tokens: int
+    read_tokens: int
+    window_tokens: int
+
+
+Event: TypeAlias = CompactionEvent | TruncationEvent
+Listener: TypeAlias = Callable[[Any], object]
+"""Called with the event of the name it listens to."""
+_listeners: dict[EventName, list[Listener]] = {"before_compaction": [], "after_compaction": [], "silent_truncation": []}
 
 
 def on(name: EventName, listener: Listener) -> Callable[[], None]:
-    """Call `listener` with each event of that name, in the thread that compacts; return a function that ends it.
+    """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
 
     Raises ValueError for a name that is none. What a listener raises is logged and harms no request.
     """
@@ -52,7 +65,7 @@ def on(name: EventName, listener: Listener) -> Callable[[], None]:
     return lambda: _listeners[name].remove(listener)
 
 
-def emit(event: CompactionEvent) -> None:
+def emit(event: Event) -> None:
     """Tell the listeners."""
     for listener in tuple(_listeners[event.name]):
         try:

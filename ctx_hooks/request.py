@@ -106,21 +106,26 @@ class Request:
         return CODECS[self.format].read((), system=system, tools=self.fields.get("tools")).preamble
 
     def exceeds(self, tokens: int) -> bool:
-        """Whether the request could have more than `tokens` tokens in any vocabulary; looks no further than that.
+        """Whether the request could have more than `tokens` tokens in any vocabulary; looks no further than that."""
+        return self.most_tokens(tokens) > tokens
+
+    def most_tokens(self, enough: int) -> int:
+        """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at.
 
         A token has at least one byte; what a message or image costs beside its text is added.
         """
         waiting = [self.fields.get(name) for name in ("messages", "input", "tools", "system", "instructions")]
-        while waiting and tokens >= 0:
+        tokens = 0
+        while waiting and tokens <= enough:
             value = waiting.pop()
             if isinstance(value, str):
-                tokens -= len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+                tokens += len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
             elif isinstance(value, Mapping):
-                tokens -= MOST_MEDIA_TOKENS if value.get("type") in MEDIA_KINDS else MAPPING_TOKENS
+                tokens += MOST_MEDIA_TOKENS if value.get("type") in MEDIA_KINDS else MAPPING_TOKENS
                 waiting += value.values()
             elif isinstance(value, (list, tuple)):
                 waiting += value
-        return tokens < 0
+        return tokens
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
         """Return the field that carries the messages, holding a copy of `conversation`.

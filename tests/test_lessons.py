@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ctx_hooks import lessons
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.store.attempts import Attempt
 from ctx_hooks.store.learned import LearnedFigures
+from ctx_hooks.tokens.window import Window
 
 NOW = 1_000_000.0
 NOTHING = LearnedFigures()
-COUNTED = Attempt("deployment", "openai-chat", 50_000, 50_000, 200_000, 1.0, output_tokens=8_000)
-UNCOUNTED = Attempt("deployment", "openai-chat", None, None, 200_000, 1.0, output_tokens=8_000)
+COUNTED = Attempt("deployment", "openai-chat", 50_000, 50_000, Window(200_000, "model_info"), 1.0, output_tokens=8_000)
+UNCOUNTED = Attempt("deployment", "openai-chat", None, None, Window(200_000, "model_info"), 1.0, output_tokens=8_000)
 
 
 def test_an_answer_teaches_the_ratio_and_what_was_accepted():
@@ -30,6 +33,16 @@ def test_an_answer_to_a_fraction_of_the_request_teaches_a_limit_and_no_ratio():
     figures = lessons.of_answer(NOTHING, COUNTED, 4_096, NOW)
     assert figures.limit_at(NOW) == 4_096
     assert figures.calibration.ratios == ()
+
+
+def test_what_should_have_been_refused_and_was_not_is_told():
+    part = lessons.truncation(COUNTED, 4_096)
+    assert part is not None
+    assert (part.sent_tokens, part.read_tokens, part.window_tokens) == (50_000, 4_096, 200_000)
+    assert lessons.truncation(COUNTED, 210_000) is not None
+    assert lessons.truncation(COUNTED, 49_000) is None
+    learned = replace(COUNTED, window=Window(45_000, "learned"))
+    assert lessons.truncation(learned, 50_000) is None, "a learned limit may have been too small"
 
 
 def test_a_refusal_teaches_its_limit_and_its_count():

@@ -16,7 +16,7 @@ CODE = "context_length_exceeded"
 def readable_error(fmt: Format, attempt: Attempt | None, policy: Policy) -> str:
     """Return what was too large, the limit, what was tried and what the caller can do; or the operator's own words."""
     limit = (attempt.overflow.limit_tokens if attempt and attempt.overflow else None) or (
-        attempt.window_tokens if attempt else None
+        attempt.window.tokens if attempt else None
     )
     opening = _opening(fmt, attempt.received_tokens if attempt else None, limit)
     if policy.error_text:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ctx_hooks.conversation import Format
     from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.tokens.window import Window
 
 RUNNING_REQUESTS = 10_000
 """Requests remembered at once; the oldest are forgotten first and would then be rescued without figures."""
@@ -19,20 +20,22 @@ RUNNING_REQUESTS = 10_000
 class Attempt:
     """One attempt, in our count: what was received and sent, the window assumed, and how it ended.
 
-    `sent_tokens` is None when a look at its size was enough and nothing was counted. `factor` is what the provider was
-    thought to bill per token of our count. `first_tokens` is what the first attempt of the request sent. `number` counts
-    from 0; `failed` says that the attempt is over. `output_tokens` is the output that the request asked for.
+    `sent_tokens` is None when a look at its size was enough and nothing was counted; `most_tokens` is that size. `factor`
+    is what the provider was thought to bill per token of our count. `first_tokens` is what the first attempt of the
+    request sent, `output_tokens` the output that it asked for. `number` counts from 0; `failed` says that the attempt is
+    over.
     """
 
     deployment_id: str
     format: Format
     received_tokens: int | None
     sent_tokens: int | None
-    window_tokens: int
+    window: Window
     factor: float
     number: int = 0
     first_tokens: int | None = None
     output_tokens: int | None = None
+    most_tokens: int = 0
     lowered: bool = False
     failed: bool = False
     overflow: Overflow | None = None

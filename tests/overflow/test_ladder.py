@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, limit_shown, lower_output, rung_of
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.store.attempts import Attempt
+from ctx_hooks.tokens.window import Window
 
 tokens = st.integers(1_000, 2_000_000)
 
 
 def attempt_of(sent, overflow=None, **fields):
-    return Attempt("d", "openai-chat", sent, sent, 200_000, 1.0, first_tokens=sent, overflow=overflow, **fields)
+    return Attempt(
+        "d", "openai-chat", sent, sent, Window(200_000, "model_info"), 1.0, first_tokens=sent, overflow=overflow, **fields
+    )
 
 
 @given(sent=tokens, limit=tokens, counted=tokens, number=st.integers(1, 3), known=st.booleans())

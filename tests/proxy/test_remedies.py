@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import litellm
 import pytest
 from conftest import WINDOW, configuration, deployment
@@ -32,6 +34,9 @@ def counting_proxy(counting_provider):
             for n, m in (("chat", "openai/x"), ("messages", "anthropic/x"), ("responses", "openai/x"))
         ),
         deployment(url, "capped", "openai/x"),
+        deployment(url, "mute-openai-chat", "openai/small"),
+        deployment(url, "mute-anthropic", "anthropic/small"),
+        deployment(url, "mute-openai-responses", "openai/small"),
         deployment(url, "twins", "openai/small", max_input_tokens=8_000),
         deployment(url, "twins", "openai/wide", max_input_tokens=500_000),
         deployment(url, "short-lived", "openai/x", max_input_tokens=40_000, ctx_hooks={"max_turns": 1}),
@@ -124,3 +129,23 @@ async def test_a_plain_router_fits_and_rescues_as_well(counting_provider, monkey
         assert violations("openai-chat", only["payload"]) == []
     finally:
         counting_provider.reset(counts_output=True, wording="openai_requested")
+
+
+@ROUTES
+def test_a_provider_that_truncates_in_silence_is_told_of_and_sent_no_more_than_it_reads(
+    route, counting_proxy, counting_provider
+):
+    group = f"mute-{route.wire_format}"
+    talk = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "a quiet word or two " * 300} for n in range(21)]
+    payload = {"model": group, "max_tokens": 100, "input" if route is RESPONSES else "messages": talk}
+    counting_provider.reset(silent_truncation=True, counts_output=False)
+    try:
+        for _ in range(3):
+            assert route.post(counting_proxy, payload).status_code == 200
+            time.sleep(1.0)
+        first, *_, last = counting_provider.requests()
+        assert first["input_tokens"] > 20_000, "small enough for the window that is believed, so it is not even counted"
+        assert last["input_tokens"] <= 8_000
+        assert "refuses nothing that is too long" in counting_proxy.log()
+    finally:
+        counting_provider.reset(silent_truncation=False, counts_output=True)
