@@ -45,12 +45,12 @@ class Source:
     relevance: Mapping[int, float]
 
     @property
-    def entries(self) -> tuple[tuple[int, frozenset[str]], ...]:
+    def entries(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """The units worth looking at, each with what identifiers it adds: the cover, and what is only relevant."""
         if not self.relevance:
             return self.units.cover
         covering = {n for n, _ in self.units.cover}
-        return (*self.units.cover, *((n, frozenset()) for n in self.relevance if n not in covering))
+        return (*self.units.cover, *((n, ()) for n in self.relevance if n not in covering))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Candidate:
     messages: range
     frame_tokens: float
     whole_tokens: float
-    identifiers: frozenset[str]
+    identifiers: tuple[str, ...]
     sources: tuple[Source, ...]
     recency: float
     """1 for what was said just now, halving with every goal's worth of tokens said since."""
@@ -119,11 +119,11 @@ def identifiers_of(messages: Iterable[Message]) -> set[str]:
     for message in messages:
         for part in message.parts:
             if isinstance(part, ToolCall):
-                found |= identifiers(part.arguments)
+                found.update(identifiers(part.arguments))
             elif isinstance(part, ToolResult):
-                found |= units(part.text).identifiers
+                found.update(units(part.text).identifiers)
             elif isinstance(part, Text):
-                found |= identifiers(part.text)
+                found.update(identifiers(part.text))
     return found
 
 
@@ -138,7 +138,7 @@ def _candidate(
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
-    named: frozenset[str] = frozenset()
+    named: set[str] = set()
     sources = []
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
@@ -151,13 +151,13 @@ def _candidate(
                 short = arguments.shortened(part.arguments, argument_chars(budget), budget.policy.language)
                 if short is not part.arguments:
                     frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
-                named |= identifiers(short)
+                named.update(identifiers(short))
             elif isinstance(part, Reasoning):
                 frame -= counter.text(part.text) if reasoning_may_go(conversation, i) else 0
             elif isinstance(part, (Text, ToolResult)):
-                named |= identifiers(part.text)
+                named.update(identifiers(part.text))
     spoken = not any(m.calls or m.results for m in messages)
-    return Candidate(exchange, max(1.0, frame), whole, named, tuple(sources), recency, spoken)
+    return Candidate(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
 
 
 def _relevance(conversation: Conversation, texts: Mapping[Position, str]) -> dict[Position, dict[int, float]]:

@@ -47,7 +47,7 @@ class Offer(NamedTuple):
     candidate: int
     source: Source | None
     line: int
-    names: frozenset[str]
+    names: tuple[str, ...]
     bonus: float
     tokens: float
 
@@ -73,7 +73,7 @@ def offers_of(candidates: tuple[Candidate, ...], used: AbstractSet[str]) -> Offe
 
 
 def _offers(n: int, candidate: Candidate) -> Iterable[Offer]:
-    yield Offer(n, None, 0, frozenset(), 0.0, 0.0)
+    yield Offer(n, None, 0, (), 0.0, 0.0)
     for source in candidate.sources:
         spans, per_char, relevance = source.units.spans, source.tokens_per_char, source.relevance
         for line, names in source.entries:
@@ -185,7 +185,7 @@ class Choice:
             return 0.0
         return factor * (worth + carried) / (offer.tokens + (candidate.frame_tokens if unopened else 0.0))
 
-    def _sum(self, names: AbstractSet[str]) -> float:
+    def _sum(self, names: Iterable[str]) -> float:
         return sum(map(self._worth.__getitem__, names))
 
     def _has(self, offer: Offer) -> bool:

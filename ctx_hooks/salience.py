@@ -28,20 +28,23 @@ class Units:
 
     `spans` are offsets into the text, side by side and covering it. `cover` lists the units that bring identifiers the
     text has not shown before, densest first, each with those: together they hold every identifier of the text.
+
+    Names are in tuples, not sets: Python's garbage collector, which holds up every request while it runs, soon leaves out
+    tuples of texts and numbers, and there are many of these.
     """
 
     spans: tuple[tuple[int, int], ...]
-    cover: tuple[tuple[int, frozenset[str]], ...]
-    identifiers: frozenset[str]
+    cover: tuple[tuple[int, tuple[str, ...]], ...]
+    identifiers: tuple[str, ...]
 
 
 _analyses: ContentCache[Units] = ContentCache(share=0.5)
-_names: ContentCache[frozenset[str]] = ContentCache(share=0.1)
+_names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
 
 
-def identifiers(text: str) -> frozenset[str]:
+def identifiers(text: str) -> tuple[str, ...]:
     """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
-    return _names.get(digest(text), lambda: _telling(_IDENTIFIER.findall(text)), lambda _: BYTES_PER_CHAR * len(text))
+    return _names.get(digest(text), lambda: tuple(_telling(_IDENTIFIER.findall(text))), lambda _: BYTES_PER_CHAR * len(text))
 
 
 def units(text: str) -> Units:
@@ -49,10 +52,10 @@ def units(text: str) -> Units:
     return _analyses.get(digest(text), lambda: _analyse(text), lambda _: BYTES_PER_CHAR * len(text))
 
 
-def _telling(words: Iterable[str]) -> frozenset[str]:
+def _telling(words: Iterable[str]) -> set[str]:
     """Return the words that name something: a figure, a path, a dotted, underscored or camel-cased name."""
     search = _TELLING.search
-    return frozenset(w for w in set(words) if search(w))
+    return {w for w in set(words) if search(w)}
 
 
 def _analyse(text: str) -> Units:
@@ -72,8 +75,8 @@ def _analyse(text: str) -> Units:
         new = found - seen
         if new:
             seen |= new
-            cover.append((n, new))
-    return Units(tuple(spans), tuple(cover), everything)
+            cover.append((n, tuple(new)))
+    return Units(tuple(spans), tuple(cover), tuple(everything))
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
