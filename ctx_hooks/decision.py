@@ -34,7 +34,7 @@ class Untouched:
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """The request was fitted before it was sent; without figures only its requested output was lowered."""
+    """The request was fitted before it was sent; without figures it fitted, and was repaired or asks for less output."""
 
     changes: Mapping[str, Any] = field(repr=False)
     figures: Figures | None

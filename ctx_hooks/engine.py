@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.destination import Destination
     from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.pipeline import Outcome
     from ctx_hooks.request import Request
     from ctx_hooks.tokens.window import Window
 
@@ -158,48 +159,27 @@ class Engine:
         counter = Counter(vocabulary_of(to.model))
         history = _history(request, counter)
         received = history.tokens
-        whole = request
-        if to.policy.max_turns is not None:
-            request = request.newest_turns(history.entries, to.policy.max_turns)
-            history = history if request is whole else _history(request, counter)
-        recent = history.entries[-DYNAMIC_MESSAGES:]
-        mean = sum(e.tokens for e in recent) / max(1, len(recent))
-        most = self._budget_tokens(request, to, learned, mean, history.fixed_tokens)
+        newest = request.newest_turns(history.entries, to.policy.max_turns)
+        if newest is not request:
+            history = _history(newest, counter)
         window = to.window_with(learned, time.time())
-        rung = Rung(most, cut_newest=False)
-        if to.rung:
-            rung = rung_of(to.rung, to.policy.rescue_attempts, self.attempts.last(to.call_id), request.max_output_tokens)
-            most = max(1, min(most, rung.most_tokens)) if rung.max_output_tokens is None else rung.most_tokens
-        if request is whole and received <= most and rung.max_output_tokens is None and to.policy.repair != "always":
-            attempt = _attempt(request, to, learned, received, received)
-            self.attempts.sent(to.call_id, attempt)
-            return _untouched("fits", _lower_output(request, learned.output_limit_tokens, window, attempt))
-        # Where the provider has named its limit, what does not fit will be refused: no rung would be saved for it.
-        cut_newest = rung.cut_newest or window.source == "learned"
-        budget = Budget(most, window.tokens, counter, to.policy, cut_newest=cut_newest)
-        event = CompactionEvent("before_compaction", to.model, request.format, received, most, window.tokens, to.rung)
-        emit(event)
-        repair = to.policy.repair != "off"
-        low_tokens = target_tokens_of(most, to.policy, history.fixed_tokens)
-        if self._does_not_pay(history.tokens, low_tokens, budget, to):
-            outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
-        else:
-            outcome, _ = replay(history, Marks(budget, low_tokens), repair=repair)
-        steps = tuple(step.name for step in outcome.steps)
-        emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
+        rung = self._rung(request, history, to, learned, window)
+        if newest is request and received <= rung.most_tokens and rung.max_output_tokens is None:
+            return self._fitting(request, to, learned, window, received)
+        budget = Budget(rung.most_tokens, window.tokens, counter, to.policy, rung.cut_newest)
+        outcome = self._compressed(newest, history, budget, to)
         lowered = rung.max_output_tokens is not None
-        attempt = _attempt(request, to, learned, received, outcome.tokens_after)
-        attempt = replace(attempt, lowered=lowered)
+        attempt = replace(_attempt(request, to, learned, received, outcome.tokens_after), lowered=lowered)
         self.attempts.sent(to.call_id, attempt)
-        factor = attempt.factor
-        figures = Figures(int(received * factor), int(outcome.tokens_after * factor), int(most * factor), window.tokens)
-        changes = request.changes(outcome.conversation) if outcome.tokens_after < received else {}
+        changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
         if to.policy.repair == "always" and not changes:
             changes = request.repaired()
         if rung.max_output_tokens is not None:
             changes |= request.with_output(rung.max_output_tokens)
         else:
             changes |= _lower_output(request, learned.output_limit_tokens, window, attempt)
+        before, after, most = (int(n * attempt.factor) for n in (received, outcome.tokens_after, rung.most_tokens))
+        figures = Figures(before, after, most, window.tokens)
         if not changes:
             return Untouched("nothing to do", figures)
         if not outcome.fits:
@@ -207,6 +187,44 @@ class Engine:
         if to.rung:
             return Rescued(changes, figures, outcome.steps, to.rung)
         return Compressed(changes, figures, outcome.steps)
+
+    def _rung(self, request: Request, history: History, to: Destination, learned: LearnedFigures, window: Window) -> Rung:
+        """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused."""
+        recent = history.entries[-DYNAMIC_MESSAGES:]
+        mean = sum(e.tokens for e in recent) / max(1, len(recent))
+        most = self._budget_tokens(request, to, learned, mean, history.fixed_tokens)
+        # Where the provider has named its limit, what does not fit will be refused: no rung would be saved for it.
+        named = window.source == "learned"
+        if not to.rung:
+            return Rung(most, cut_newest=named)
+        rung = rung_of(to.rung, to.policy.rescue_attempts, self.attempts.last(to.call_id), request.max_output_tokens)
+        if rung.max_output_tokens is None:
+            rung = replace(rung, most_tokens=max(1, min(most, rung.most_tokens)))
+        return replace(rung, cut_newest=rung.cut_newest or named)
+
+    def _fitting(
+        self, request: Request, to: Destination, learned: LearnedFigures, window: Window, received: int
+    ) -> Decision:
+        """Return the decision about a request that fits as it came."""
+        attempt = _attempt(request, to, learned, received, received)
+        self.attempts.sent(to.call_id, attempt)
+        changes = request.repaired() if to.policy.repair == "always" else {}
+        return _untouched("fits", changes | _lower_output(request, learned.output_limit_tokens, window, attempt))
+
+    def _compressed(self, request: Request, history: History, budget: Budget, to: Destination) -> Outcome:
+        """Return the history as it is to be sent, and tell the listeners."""
+        event = CompactionEvent(
+            "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.rung
+        )
+        emit(event)
+        low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
+        if self._does_not_pay(history.tokens, low_tokens, budget, to):
+            outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
+        else:
+            outcome, _ = replay(history, Marks(budget, low_tokens), repair=to.policy.repair != "off")
+        steps = tuple(step.name for step in outcome.steps)
+        emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
+        return outcome
 
     def _does_not_pay(self, received: int, low_tokens: int, budget: Budget, to: Destination) -> bool:
         """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""

@@ -134,13 +134,13 @@ class Request:
         """
         return {_MESSAGES[self.format]: deepcopy(CODECS[self.format].write(conversation))}
 
-    def newest_turns(self, found: Sequence[Entry], max_turns: int) -> Request:
+    def newest_turns(self, found: Sequence[Entry], max_turns: int | None) -> Request:
         """Return the request with the newest turns of the user alone, and the system text before them; itself if all fit.
 
         `found` is the ledger of its messages. A turn begins with the user's own words, so no call loses its result.
         """
         starts = [i for i, entry in enumerate(found) if entry.is_request]
-        if len(starts) <= max_turns:
+        if max_turns is None or len(starts) <= max_turns:
             return self
         first = starts[-max_turns]
         kept = [m for i, m in enumerate(self.items) if i >= first or found[i].role == "system"]
