@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -30,7 +29,9 @@ from ctx_hooks.engine import Engine
 from ctx_hooks.ledger import entries
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import Request
+from ctx_hooks.startup import smooth_event_loop
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.window import Window
 
@@ -130,7 +131,8 @@ async def stalls() -> None:
     """Print the longest waits."""
     content_cache.clear_all()
     engine = Engine()
-    gc.freeze()  # as the plugin does when it starts
+    smooth_event_loop()
+    vocabulary.load_all()
 
     async def ours(messages: list[dict[str, Any]], window: int) -> None:
         await engine.decide(Request("openai-chat", {"messages": messages}), to(window))

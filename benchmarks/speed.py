@@ -9,7 +9,6 @@ to litellm.compress on the same messages is what carries over to another machine
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from contestants import litellm_compress, size
 
 import ctx_hooks
 from ctx_hooks import content_cache
+from ctx_hooks.startup import smooth_event_loop
 from ctx_hooks.testing import agent_session
 
 SESSION_TOKENS = 150_000
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path)
     arguments = parser.parse_args()
     ctx_hooks.compress([{"role": "user", "content": "load the vocabulary"}], format="openai-chat", budget_tokens=1)
-    gc.freeze()  # as the plugin does when it starts
+    smooth_event_loop()  # as the plugin does when it starts
     print(
         f"{'session':40}{'mode':8}{'cold ms':>9}{'warm ms':>9}{'litellm.compress':>18}{'ratio cold':>12}{'ratio warm':>12}"
     )

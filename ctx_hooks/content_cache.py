@@ -1,7 +1,8 @@
 """A bounded memory of what was computed about a text, found again by the text's digest.
 
 Only a text itself leads to its entry, so what one tenant's conversation put in is of no use to another's. All caches of
-a process share one limit.
+a process share one limit. What is remembered in great number is kept in plain tuples of texts and numbers: Python's
+garbage collector, which holds up every request while it runs, leaves those out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 250
-"""What an entry costs beside its value: its key, its tuple and its place in the map."""
+"""What an entry costs beside its value: its key, its size and its place in the map."""
 
 _caches: list[ContentCache[Any]] = []
 
@@ -47,7 +48,8 @@ class ContentCache(Generic[T]):
         self.share = share
         self._max_bytes = int(DEFAULT_LIMIT_BYTES * share)
         self._bytes = 0
-        self._entries: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, T] = OrderedDict()
+        self._sizes: dict[Hashable, int] = {}
         self._lock = threading.Lock()
         _caches.append(self)
 
@@ -58,15 +60,15 @@ class ContentCache(Generic[T]):
         """
         entries = self._entries
         with self._lock:
-            found = entries.get(key)
-            if found is not None:
+            if key in entries:
                 entries.move_to_end(key)
-                return found[0]
+                return entries[key]
         value = compute()
         size = ENTRY_BYTES + (size_of(value) if size_of else 0)
         with self._lock:
             if key not in entries and size <= self._max_bytes:
-                entries[key] = (value, size)
+                entries[key] = value
+                self._sizes[key] = size
                 self._bytes += size
             self._evict()
         return value
@@ -81,6 +83,7 @@ class ContentCache(Generic[T]):
         """Forget every entry."""
         with self._lock:
             self._entries.clear()
+            self._sizes.clear()
             self._bytes = 0
 
     def __len__(self) -> int:
@@ -93,4 +96,5 @@ class ContentCache(Generic[T]):
 
     def _evict(self) -> None:
         while self._bytes > self._max_bytes:
-            self._bytes -= self._entries.popitem(last=False)[1][1]
+            key, _ = self._entries.popitem(last=False)
+            self._bytes -= self._sizes.pop(key)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
@@ -42,7 +42,9 @@ class Entry:
     stays: bool = False
 
 
-_entries: ContentCache[Entry] = ContentCache(share=0.1)
+_Figures: TypeAlias = tuple[int, Role, bool, int, bool]
+
+_entries: ContentCache[_Figures] = ContentCache(share=0.1)
 
 
 def entries(fmt: Format, messages: Any, counter: Counter) -> tuple[Entry, ...]:
@@ -82,10 +84,9 @@ def digest_of(value: Any) -> bytes:
 def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
     digest = digest_of(raw)
 
-    def read() -> Entry:
+    def read() -> _Figures:
         message = CODECS[fmt].read_message(item_of(raw, index))
         longest = max((len(r.text) for r in message.results), default=0)
-        tokens = counter.message(message, fmt)
-        return Entry(digest, tokens, message.role, is_request(message), longest, stays(message))
+        return counter.message(message, fmt), message.role, is_request(message), longest, stays(message)
 
-    return _entries.get((fmt, counter.vocabulary, digest), read)
+    return Entry(digest, *_entries.get((fmt, counter.vocabulary, digest), read))

@@ -67,4 +67,4 @@ def _read(text: str) -> dict[str, int]:
             found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
         else:
             found[word[:STEM_CHARS]] += 1
-    return dict(found)  # the garbage collector leaves out a plain one of texts and numbers
+    return dict(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.content_cache import ContentCache, digest
 
@@ -28,9 +28,6 @@ class Units:
 
     `spans` are offsets into the text, side by side and covering it. `cover` lists the units that bring identifiers the
     text has not shown before, densest first, each with those: together they hold every identifier of the text.
-
-    Names are in tuples, not sets: Python's garbage collector, which holds up every request while it runs, soon leaves out
-    tuples of texts and numbers, and there are many of these.
     """
 
     spans: tuple[tuple[int, int], ...]
@@ -38,7 +35,9 @@ class Units:
     identifiers: tuple[str, ...]
 
 
-_analyses: ContentCache[Units] = ContentCache(share=0.5)
+_Analysis: TypeAlias = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
+
+_analyses: ContentCache[_Analysis] = ContentCache(share=0.5)
 _names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
 
 
@@ -49,7 +48,7 @@ def identifiers(text: str) -> tuple[str, ...]:
 
 def units(text: str) -> Units:
     """Return the units of `text`; remembered by content."""
-    return _analyses.get(digest(text), lambda: _analyse(text), lambda _: BYTES_PER_CHAR * len(text))
+    return Units(*_analyses.get(digest(text), lambda: _analyse(text), lambda _: BYTES_PER_CHAR * len(text)))
 
 
 def _telling(words: Iterable[str]) -> set[str]:
@@ -58,7 +57,7 @@ def _telling(words: Iterable[str]) -> set[str]:
     return {w for w in set(words) if search(w)}
 
 
-def _analyse(text: str) -> Units:
+def _analyse(text: str) -> _Analysis:
     spans = _spans(text)
     find = _IDENTIFIER.findall
     lines = [find(text, start, end) for start, end in spans]
@@ -76,7 +75,7 @@ def _analyse(text: str) -> Units:
         if new:
             seen |= new
             cover.append((n, tuple(new)))
-    return Units(tuple(spans), tuple(cover), tuple(everything))
+    return tuple(spans), tuple(cover), tuple(everything)
 
 
 def _spans(text: str) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import TYPE_CHECKING
 
 from ctx_hooks import content_cache, litellm_compat
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Settings
 
 
+SWITCH_SECONDS = 0.0005
+"""Python's own interval is 0.005: an event that needs the lock three times would wait 15 ms."""
+
+
 def start(settings: Settings, note: Callable[[Mapping[str, Any], Exception], Awaitable[bool]]) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
@@ -24,6 +29,15 @@ def start(settings: Settings, note: Callable[[Mapping[str, Any], Exception], Awa
     vocabulary.load_all()
     if settings.reclassify_errors:
         litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note)
-    if settings.freeze_startup_objects:
-        # A full collection walks all that LiteLLM has loaded and holds up every request meanwhile.
-        gc.freeze()
+    if settings.smooth_event_loop:
+        smooth_event_loop()
+
+
+def smooth_event_loop() -> None:
+    """Let long work in a thread hold up the event loop less, in the whole process.
+
+    A full garbage collection stops everything and walks all that is loaded: LiteLLM's hundreds of thousands of objects
+    are taken out of it. And whenever the loop wants Python's lock back it waits for one switch interval.
+    """
+    gc.freeze()
+    sys.setswitchinterval(SWITCH_SECONDS)

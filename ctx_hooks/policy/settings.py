@@ -121,9 +121,10 @@ class Settings(BaseModel):
         default=True,
         description="Retry overflows that LiteLLM leaves as other errors, too; off: only ContextWindowExceededError.",
     )
-    freeze_startup_objects: bool = Field(
+    smooth_event_loop: bool = Field(
         default=True,
-        description="Take what is loaded at start out of garbage collection: it stays, and full collections get short.",
+        description="Take what is loaded at start out of garbage collection and let threads switch every 0.5 ms: while one "
+        "request is compressed, others wait less. Both hold for the whole process.",
     )
     cache_bytes: int = Field(
         DEFAULT_LIMIT_BYTES,
