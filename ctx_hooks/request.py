@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import invariants
 from ctx_hooks.wire import CODECS
-from ctx_hooks.wire.fields import MEDIA_KINDS
+from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +121,7 @@ class Request:
             if isinstance(value, str):
                 tokens += len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
             elif isinstance(value, Mapping):
-                tokens += MOST_MEDIA_TOKENS if value.get("type") in MEDIA_KINDS else MAPPING_TOKENS
+                tokens += MOST_MEDIA_TOKENS if text_or_empty(value.get("type")) in MEDIA_KINDS else MAPPING_TOKENS
                 waiting += value.values()
             elif isinstance(value, (list, tuple)):
                 waiting += value

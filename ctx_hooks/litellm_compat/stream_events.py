@@ -21,13 +21,13 @@ class StreamedError(Exception):
 def error_event(chunk: Any) -> Mapping[str, Any] | None:
     """Return the event when it says that the answer failed, else None."""
     event = _event(chunk)
-    return event if event is not None and event.get("type") in FAILED else None
+    return event if event is not None and str(event.get("type")) in FAILED else None
 
 
 def is_opening(chunk: Any) -> bool:
     """Whether the event comes before any content."""
     event = _event(chunk)
-    return event is not None and event.get("type") in OPENING
+    return event is not None and str(event.get("type")) in OPENING
 
 
 def _event(chunk: Any) -> Mapping[str, Any] | None:

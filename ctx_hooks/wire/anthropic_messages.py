@@ -75,7 +75,7 @@ def read_message(raw: Mapping[str, Any]) -> Message:
 def _part(block: Any) -> Part:
     if not isinstance(block, Mapping):
         return text_parts([block], TEXT_TYPES)[0]
-    kind = block.get("type")
+    kind = text_or_empty(block.get("type"))
     if kind in TEXT_TYPES and isinstance(block.get("text"), str):
         return Text(block["text"], raw=block)
     if kind in CALL_TYPES:

@@ -98,7 +98,7 @@ def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
         return Text(block, raw=block)
     if not isinstance(block, Mapping):
         return Opaque(compact_json(block), raw=block)
-    if block.get("type") in text_types and isinstance(block.get("text"), str):
+    if text_or_empty(block.get("type")) in text_types and isinstance(block.get("text"), str):
         return Text(block["text"], raw=block)
     return media_of(block) or Opaque(compact_json(block), raw=block)
 

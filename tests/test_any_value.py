@@ -1,0 +1,79 @@
+"""Any JSON value in any place of a request: read, repaired or refused with a typed error, and never anything else."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import ctx_hooks
+from ctx_hooks.destination import Destination
+from ctx_hooks.engine import Engine
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.request import request_of
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.window import Window
+
+CALL_TYPES = {"openai-chat": "acompletion", "anthropic": "anthropic_messages", "openai-responses": "aresponses"}
+SESSIONS = {fmt: agent_session(fmt, turns=5, result_chars=800, thinking=fmt == "anthropic") for fmt in CALL_TYPES}
+TO = Destination("openai/x", "deployment", Window(1_200, "policy"), ctx_hooks.Policy(), "call")
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("\ud800")
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "role", "id", "x"]), inner),
+    max_leaves=4,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [p for k, v in inner for p in ((*path, k), *places(v, (*path, k)))]
+
+
+def with_value(value: Any, path: tuple[Any, ...], put: Any) -> Any:
+    if not path:
+        return put
+    key, *rest = path
+    changed = with_value(value[key], tuple(rest), put)
+    return {**value, key: changed} if isinstance(value, dict) else [*value[:key], changed, *value[key + 1 :]]
+
+
+@st.composite
+def odd_requests(draw: Any, fmt: str) -> dict[str, Any]:
+    payload = SESSIONS[fmt]
+    for _ in range(draw(st.integers(1, 3))):
+        payload = with_value(payload, draw(st.sampled_from(places(payload))), draw(values))
+    return payload
+
+
+@pytest.mark.parametrize("fmt", CALL_TYPES)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_the_library_raises_its_own_error_or_none(fmt, data):
+    payload = data.draw(odd_requests(fmt))
+    messages = payload["input" if fmt == "openai-responses" else "messages"]
+    system = payload.get("system", payload.get("instructions"))
+    for target in (None, "auto"):
+        with contextlib.suppress(MalformedConversationError):
+            ctx_hooks.compress(
+                messages, format=fmt, budget_tokens=700, tools=payload.get("tools"), system=system, target_tokens=target
+            )
+    with contextlib.suppress(MalformedConversationError):
+        ctx_hooks.repair(messages, format=fmt)
+
+
+@pytest.mark.parametrize("fmt", CALL_TYPES)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+async def test_the_plugin_has_nothing_to_survive(fmt, data):
+    payload = data.draw(odd_requests(fmt))
+    request = request_of(CALL_TYPES[fmt], payload)
+    if request is None:
+        return
+    for rung in (0, 1, 3):
+        decision = await Engine().decide(request, replace(TO, rung=rung))
+        assert not getattr(decision, "reason", "").startswith("failed")
