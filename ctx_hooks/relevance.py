@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.content_cache import ContentCache, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 STEM_CHARS = 4
 """Words are compared by their first letters; five are what inflected forms share in most European languages."""
@@ -23,6 +23,7 @@ B = 0.75
 """Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3); lengths are in characters."""
 NEIGHBOUR_WEIGHT = 0.4
 """An answer often stands beside the turn that shares the request's words: neighbours lend this much of their score."""
+FEW_TERMS = 16
 BYTES_PER_CHAR = 5
 
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
@@ -41,11 +42,8 @@ def rank(request: str, texts: Sequence[str]) -> list[float]:
     query = terms(request)
     total = len(texts)
     average = max(1.0, sum(map(len, texts)) / max(1, total))
-    # Most texts hold no word of the request: they are not taken apart.
-    holding = [(i, terms(text)) for i, text in enumerate(texts) if _may_hold(text.lower(), query)]
     scores = [0.0] * total
-    for term in query:
-        found = [(i, document[term]) for i, document in holding if term in document]
+    for found in _postings(query, texts).values():
         weight = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
         for i, frequency in found:
             norm = K1 * (1 - B + B * len(texts[i]) / average)
@@ -56,8 +54,18 @@ def rank(request: str, texts: Sequence[str]) -> list[float]:
     ]
 
 
-def _may_hold(lowered: str, query: Iterable[str]) -> bool:
-    return any(term in lowered for term in query)
+def _postings(query: Mapping[str, int], texts: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """Return for each term of the query the texts that hold it, each with how often."""
+    postings: dict[str, list[tuple[int, int]]] = {term: [] for term in query}
+    few = len(query) <= FEW_TERMS
+    for i, text in enumerate(texts):
+        lowered = text.lower() if few else ""
+        if few and not any(term in lowered for term in query):
+            continue  # most texts hold no word of a short request: they are not taken apart
+        document = terms(text)
+        for term in query.keys() & document.keys():
+            postings[term].append((i, document[term]))
+    return postings
 
 
 def _read(text: str) -> dict[str, int]:

@@ -48,16 +48,16 @@ def deep_items_of(messages: Any) -> list[Mapping[str, Any]]:
 
 def check_depth(value: Any, path: str) -> None:
     """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list, tuple)) else []
     for _ in range(MAX_DEPTH):
-        level = [v for x in level if isinstance(x, (Mapping, list, tuple)) for v in _children(x)]
+        level = [v for x in level for v in _children(x)]
         if not level:
             return
     raise MalformedConversationError(f"{path} is nested deeper than {MAX_DEPTH} levels")
 
 
-def _children(value: Mapping[str, Any] | Sequence[Any]) -> list[Any]:
-    return [v for v in (value.values() if isinstance(value, Mapping) else value) if isinstance(v, (Mapping, list, tuple))]
+def _children(value: Any) -> list[Any]:
+    return [v for v in (value.values() if isinstance(value, dict) else value) if isinstance(v, (dict, list, tuple))]
 
 
 def compact_json(value: Any) -> str:
