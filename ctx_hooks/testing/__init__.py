@@ -6,9 +6,10 @@ It stands apart from the rest of the package on purpose: its rules and its token
 the plugin's cannot hide behind the same mistake here.
 """
 
+from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 from ctx_hooks.testing.conversations import agent_session
 from ctx_hooks.testing.processes import MASTER_KEY, FakeProvider, ProxyProcess, free_port
-from ctx_hooks.testing.provider import ProviderSettings, Reply, create_app
+from ctx_hooks.testing.provider import create_app
 from ctx_hooks.testing.rules import sign, violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording
 

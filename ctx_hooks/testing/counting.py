@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tiktoken
 
 if TYPE_CHECKING:
-    from ctx_hooks.testing.provider import ProviderSettings
+    from ctx_hooks.testing.behaviour import ProviderSettings
     from ctx_hooks.testing.rules import WireFormat
 
 IMAGE_TOKENS = 300

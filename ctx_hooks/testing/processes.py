@@ -19,7 +19,8 @@ import httpx
 import uvicorn
 import yaml
 
-from ctx_hooks.testing.provider import ProviderSettings, Script, create_app
+from ctx_hooks.testing.behaviour import ProviderSettings, Script
+from ctx_hooks.testing.provider import create_app
 
 if TYPE_CHECKING:
     from typing_extensions import Self

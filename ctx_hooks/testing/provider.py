@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,44 +13,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from ctx_hooks.testing import streams
+from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import count_payload
 from ctx_hooks.testing.rules import WireFormat, violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
-
-Script = Callable[[WireFormat, Mapping[str, Any], int], "Reply"]
-"""Called with the format, the payload and how many requests of the same conversation were answered before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer: a text, or a call of a tool with its arguments."""
-
-    text: str = ""
-    tool: str | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderSettings:
-    """How the provider counts and refuses.
-
-    `tokens_factor` is what it bills per cl100k_base token; `noise_fraction` varies that by content, the same for the
-    same content. `counts_output` adds the requested output to the input before comparing with the window. Every answer and
-    refusal takes `delay_seconds`.
-    """
-
-    window_tokens: int = 8_000
-    windows: Mapping[str, int] = field(default_factory=dict)
-    tokens_factor: float = 1.0
-    noise_fraction: float = 0.0
-    message_overhead_tokens: int = 4
-    tool_overhead_tokens: int = 8
-    counts_output: bool = False
-    max_output_tokens: int | None = None
-    wording: str = "openai"
-    silent_truncation: bool = False
-    delay_seconds: float = 0.0
-    strict: bool = True
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from ctx_hooks.testing.provider import Reply
+    from ctx_hooks.testing.behaviour import Reply
     from ctx_hooks.testing.rules import WireFormat
 
 OUTPUT_TOKENS = 12

@@ -1,0 +1,44 @@
+"""How the fake provider behaves: what it counts and refuses, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ctx_hooks.testing.rules import WireFormat
+
+Script = Callable[[WireFormat, Mapping[str, Any], int], "Reply"]
+"""Called with the format, the payload and how many requests of the same conversation were answered before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: a text, or a call of a tool with its arguments."""
+
+    text: str = ""
+    tool: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """How the provider counts and refuses.
+
+    `tokens_factor` is what it bills per cl100k_base token; `noise_fraction` varies that by content, the same for the
+    same content. `counts_output` adds the requested output to the input before comparing with the window. Every answer and
+    refusal takes `delay_seconds`.
+    """
+
+    window_tokens: int = 8_000
+    windows: Mapping[str, int] = field(default_factory=dict)
+    tokens_factor: float = 1.0
+    noise_fraction: float = 0.0
+    message_overhead_tokens: int = 4
+    tool_overhead_tokens: int = 8
+    counts_output: bool = False
+    max_output_tokens: int | None = None
+    wording: str = "openai"
+    silent_truncation: bool = False
+    delay_seconds: float = 0.0
+    strict: bool = True
