@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation, Message
 
-MOST_RECALL_TOKENS = 2_000
-"""What answers a question is rarely longer, however large the budget is."""
 LATER_RECALL_FRACTION = 0.5
 """What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
 
@@ -227,7 +225,7 @@ class _Walk:
     @property
     def _recall_share(self) -> float:
         budget = self._marks.high
-        return min(MOST_RECALL_TOKENS, budget.goal_tokens * budget.policy.recall_fraction)
+        return min(budget.policy.recall_max_tokens, budget.goal_tokens * budget.policy.recall_fraction)
 
     def _recall_tokens(self, start: int, length: int) -> int:
         """Return the most that the user turns from `start` on may have put back, which is reserved for them."""

@@ -51,6 +51,9 @@ class Policy(BaseModel):
     recall_fraction: float = Field(
         0.1, ge=0, le=0.5, description="Share of the budget in which a user turn gets back what it asks for; 0 is off."
     )
+    recall_max_tokens: int = Field(
+        2_000, ge=0, description="Most that one user turn gets back: what answers a question is rarely longer."
+    )
     calibrate: bool = Field(default=True, description="Learn from real usage what the provider bills per counted token.")
     cost_aware: bool = Field(
         default=False,

@@ -90,7 +90,11 @@ def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: 
     head = {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "created": 1, "model": payload.get("model")}
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
     if reply.tool:
-        deltas.append(({"tool_calls": [{"index": 0, **_chat_call(reply)}]}, None))
+        call = _chat_call(reply)
+        # As OpenAI does: the name comes first, the arguments in later chunks.
+        opening = {"index": 0, **call, "function": {**call["function"], "arguments": ""}}
+        arguments = {"index": 0, "function": {"arguments": call["function"]["arguments"]}}
+        deltas += [({"tool_calls": [piece]}, None) for piece in (opening, arguments)]
     else:
         deltas += [({"content": word + " "}, None) for word in reply.text.split(" ")]
     deltas.append(({}, "tool_calls" if reply.tool else "stop"))
@@ -170,15 +174,23 @@ def _item(reply: Reply) -> dict[str, Any]:
     return {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant", "content": [text]}
 
 
+def _begun(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item as it is announced: without the content that its deltas bring."""
+    empty: dict[str, Any] = {"arguments": ""} if "arguments" in item else {"content": []}
+    return {**item, **empty, "status": "in_progress"}
+
+
 def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     model, item = payload.get("model"), _item(reply)
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": _response(model, "in_progress")},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": _begun(item)},
     ]
     where = {"item_id": item["id"], "output_index": 0}
     if reply.tool:
-        events.append({"type": "response.function_call_arguments.done", **where, "arguments": item["arguments"]})
+        arguments = item["arguments"]
+        events.append({"type": "response.function_call_arguments.delta", **where, "delta": arguments})
+        events.append({"type": "response.function_call_arguments.done", **where, "arguments": arguments})
     else:
         part = item["content"][0]
         events.append({"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}})
