@@ -38,10 +38,11 @@ def _shape(line: str) -> str:
 
 
 def _likely(text: str) -> bool:
-    """Whether some neighbouring lines have the same length and ends, as nearly all lines of a run have: a cheap look."""
+    """Whether enough neighbouring lines are the same without anything that a figure may hold: a cheap look."""
     alike = 0
-    for a, b in pairwise(text.split("\n")):
-        alike = alike + 1 if a and abs(len(a) - len(b)) <= 2 and a[-1:] == b[-1:] and a[:1] == b[:1] else 0  # noqa: PLR2004
+    bare = text.encode("utf-8", "surrogatepass").translate(None, b"0123456789abcdefABCDEF")
+    for a, b in pairwise(bare.split(b"\n")):
+        alike = alike + 1 if a == b else 0
         if alike >= SHORTEST_RUN_LINES - 1:
             return True
     return False

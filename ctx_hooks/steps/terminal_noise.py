@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # ECMA-48: control sequences (CSI), operating system commands up to BEL or ST, and two-character escapes.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _OVERWRITTEN = re.compile(r"[^\r\n]*\r(?!\n)")
-_TRAILING = re.compile(r"[ \t]+(?=\r?\n|\Z)")
 _BLANK_LINES = re.compile(r"\n{4,}")
 
 
@@ -25,9 +24,12 @@ def clean(text: str) -> str:
         text = _ESCAPE.sub("", text)
     if "\r" in text:
         text = _OVERWRITTEN.sub("", text)
-    if " \n" in text or "\t\n" in text or text.endswith((" ", "\t")):
-        text = _TRAILING.sub("", text)
-    return _BLANK_LINES.sub("\n\n", text)
+    text = "\n".join(map(_without_trailing_blanks, text.split("\n")))
+    return _BLANK_LINES.sub("\n\n", text) if "\n\n\n\n" in text else text
+
+
+def _without_trailing_blanks(line: str) -> str:
+    return line[:-1].rstrip(" \t") + "\r" if line.endswith("\r") else line.rstrip(" \t")
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
