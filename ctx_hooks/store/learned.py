@@ -5,6 +5,7 @@ Workers read each other's figures within seconds and a restart keeps them. Witho
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -18,6 +19,8 @@ logger = logging.getLogger("ctx_hooks")
 
 REFRESH_SECONDS = 10.0
 """How old a figure of another worker may be."""
+WAIT_SECONDS = 0.25
+"""A request waits no longer for Redis, once in so many seconds: what the process knows will do."""
 KEPT_SECONDS = 7 * 24 * 3600
 LIMIT_SECONDS = 24 * 3600
 """A learned limit is forgotten after a day: providers raise windows, operators change servers."""
@@ -122,9 +125,9 @@ class Learned:
         if shared is not None and now - self._read_at.get(deployment_id, -REFRESH_SECONDS) >= REFRESH_SECONDS:
             self._read_at[deployment_id] = now
             try:
-                found = from_json(await shared.async_get_cache(KEY_PREFIX + deployment_id))
+                found = from_json(await asyncio.wait_for(shared.async_get_cache(KEY_PREFIX + deployment_id), WAIT_SECONDS))
             except Exception as error:  # noqa: BLE001 - a request must not wait for, nor fail with, a broken Redis
-                logger.warning("ctx_hooks cannot read its figures from Redis: %s", error)
+                logger.warning("ctx_hooks cannot read its figures from Redis: %r", error)
                 found = None
             if found is not None:
                 self._figures[deployment_id] = found
@@ -140,6 +143,7 @@ class Learned:
         shared = self._shared()
         if shared is not None:
             try:
-                await shared.async_set_cache(KEY_PREFIX + deployment_id, after.as_json(), ttl=KEPT_SECONDS)
+                writing = shared.async_set_cache(KEY_PREFIX + deployment_id, after.as_json(), ttl=KEPT_SECONDS)
+                await asyncio.wait_for(writing, WAIT_SECONDS)
             except Exception as error:  # noqa: BLE001 - the figures stay in this process
-                logger.warning("ctx_hooks cannot write its figures to Redis: %s", error)
+                logger.warning("ctx_hooks cannot write its figures to Redis: %r", error)

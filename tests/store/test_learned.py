@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -17,7 +18,7 @@ FIGURES = LearnedFigures(Calibration((1.1, 1.2), 1.15), limit_tokens=8_000, limi
 
 
 @pytest.fixture(scope="module")
-def redis_cache():
+def redis_server():
     program = shutil.which("redis-server") or shutil.which("valkey-server")
     if program is None:
         pytest.skip("no redis-server on this machine")
@@ -26,17 +27,23 @@ def redis_cache():
         port = free.getsockname()[1]
     server = subprocess.Popen([program, "--port", str(port), "--save", ""], stdout=subprocess.DEVNULL)
     try:
-        from litellm.caching.redis_cache import RedisCache
-
         for _ in range(100):
             with closing(socket.socket()) as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
-        yield RedisCache(host="127.0.0.1", port=port)
+        yield server, port
     finally:
+        server.send_signal(signal.SIGCONT)
         server.terminate()
         server.wait(10)
+
+
+@pytest.fixture
+def redis_cache(redis_server):
+    from litellm.caching.redis_cache import RedisCache
+
+    return RedisCache(host="127.0.0.1", port=redis_server[1])
 
 
 class BrokenCache:
@@ -73,6 +80,22 @@ async def test_a_broken_redis_costs_no_request(caplog):
     await learned.learn("deployment", lambda _: FIGURES)
     assert await learned.of("deployment") == FIGURES
     assert "Redis" in caplog.text
+
+
+async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, caplog):
+    server, _ = redis_server
+    learned = Learned(lambda: redis_cache)
+    await learned.learn("hanging", lambda _: FIGURES)
+    server.send_signal(signal.SIGSTOP)
+    try:
+        one = Learned(lambda: redis_cache)
+        assert await one.of("hanging") == LearnedFigures()
+        await one.learn("hanging", lambda f: f.limited(9_000, time.time()))
+        assert (await one.of("hanging")).limit_at(time.time()) == 9_000
+        assert "from Redis: TimeoutError()" in caplog.text, "it is not LiteLLM, which waits for seconds, that gave up"
+        assert "to Redis: TimeoutError()" in caplog.text
+    finally:
+        server.send_signal(signal.SIGCONT)
 
 
 def test_a_limit_that_was_exceeded_without_complaint_is_raised():
