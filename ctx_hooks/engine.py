@@ -165,11 +165,12 @@ class Engine:
         window = to.window_with(learned, time.time())
         rung = self._rung(request, history, to, learned, window)
         if newest is request and received <= rung.most_tokens and rung.max_output_tokens is None:
-            return self._fitting(request, to, learned, window, received)
+            return self._fitting(request, history, to, learned, window)
         budget = Budget(rung.most_tokens, window.tokens, counter, to.policy, rung.cut_newest)
         outcome = self._compressed(newest, history, budget, to)
         lowered = rung.max_output_tokens is not None
-        attempt = replace(_attempt(request, to, learned, received, outcome.tokens_after), lowered=lowered)
+        attempt = _attempt(request, to, learned, received, outcome.tokens_after)
+        attempt = replace(attempt, lowered=lowered, guessed_tokens=_guessed(history))
         self.attempts.sent(to.call_id, attempt)
         changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
         if to.policy.repair == "always" and not changes:
@@ -203,10 +204,11 @@ class Engine:
         return replace(rung, cut_newest=rung.cut_newest or named)
 
     def _fitting(
-        self, request: Request, to: Destination, learned: LearnedFigures, window: Window, received: int
+        self, request: Request, history: History, to: Destination, learned: LearnedFigures, window: Window
     ) -> Decision:
         """Return the decision about a request that fits as it came."""
-        attempt = _attempt(request, to, learned, received, received)
+        attempt = _attempt(request, to, learned, history.tokens, history.tokens)
+        attempt = replace(attempt, guessed_tokens=_guessed(history))
         self.attempts.sent(to.call_id, attempt)
         changes = request.repaired() if to.policy.repair == "always" else {}
         return _untouched("fits", changes | _lower_output(request, learned.output_limit_tokens, window, attempt))
@@ -263,6 +265,10 @@ def _attempt(request: Request, to: Destination, learned: LearnedFigures, receive
     factor = to.factor_with(learned.calibration)
     output = request.max_output_tokens
     return Attempt(to.deployment_id, request.format, received, sent, window, factor, to.rung, output_tokens=output)
+
+
+def _guessed(history: History) -> int:
+    return sum(e.guessed_tokens for e in history.entries)
 
 
 def _history(request: Request, counter: Counter) -> History:

@@ -31,7 +31,8 @@ DIGEST_BYTES = 16
 class Entry:
     """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it.
 
-    `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message.
+    `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message;
+    `guessed_tokens` are those of its media, reasoning and unknown parts, of which a provider may bill far less.
     """
 
     digest: bytes
@@ -40,9 +41,10 @@ class Entry:
     is_request: bool
     result_chars: int = 0
     stays: bool = False
+    guessed_tokens: int = 0
 
 
-_Figures: TypeAlias = tuple[int, Role, bool, int, bool]
+_Figures: TypeAlias = tuple[int, Role, bool, int, bool, int]
 
 _entries: ContentCache[_Figures] = ContentCache(share=0.1)
 
@@ -87,6 +89,7 @@ def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
     def read() -> _Figures:
         message = CODECS[fmt].read_message(item_of(raw, index))
         longest = max((len(r.text) for r in message.results), default=0)
-        return counter.message(message, fmt), message.role, is_request(message), longest, stays(message)
+        guessed = counter.guessed(message, fmt)
+        return counter.message(message, fmt), message.role, is_request(message), longest, stays(message), guessed
 
     return Entry(digest, *_entries.get((fmt, counter.vocabulary, digest), read))

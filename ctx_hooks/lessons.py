@@ -19,6 +19,9 @@ USUAL_TOKEN_BYTES = 8
 TRUNCATED_FRACTION = 0.45
 """No tokenizer is so far off: below this share of our estimate something was cut away."""
 
+MOST_GUESSED_FRACTION = 0.2
+"""A request of which more is images, files or sealed reasoning says nothing of how its text is billed."""
+
 
 def may_be_truncated(attempt: Attempt, billed_tokens: int) -> bool:
     """Return whether an answer bills little for the size of a request that was not counted: the next one had better be."""
@@ -43,7 +46,9 @@ def of_answer(figures: LearnedFigures, attempt: Attempt, billed_tokens: int, now
     if _only_a_part(attempt, billed_tokens):
         return figures.limited(billed_tokens, now)
     figures = figures.accepted(billed_tokens + (attempt.output_tokens or 0))
-    return figures if attempt.sent_tokens is None else figures.billed(attempt.sent_tokens, billed_tokens, now)
+    if attempt.sent_tokens is None or attempt.guessed_tokens > MOST_GUESSED_FRACTION * attempt.sent_tokens:
+        return figures
+    return figures.billed(attempt.sent_tokens, billed_tokens, now)
 
 
 def of_refusal(figures: LearnedFigures, attempt: Attempt, overflow: Overflow, now: float) -> LearnedFigures:
@@ -62,5 +67,5 @@ def of_refusal(figures: LearnedFigures, attempt: Attempt, overflow: Overflow, no
 
 
 def _only_a_part(attempt: Attempt, billed_tokens: int) -> bool:
-    expected = (attempt.sent_tokens or 0) * attempt.factor
+    expected = ((attempt.sent_tokens or 0) - attempt.guessed_tokens) * attempt.factor
     return LEAST_TRUNCATED_TOKENS <= billed_tokens < TRUNCATED_FRACTION * expected

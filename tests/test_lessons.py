@@ -35,6 +35,13 @@ def test_an_answer_to_a_fraction_of_the_request_teaches_a_limit_and_no_ratio():
     assert figures.calibration.ratios == ()
 
 
+def test_what_is_mostly_guessed_teaches_neither_a_limit_nor_a_ratio():
+    """A scanned document of five megabytes may be billed at a tenth of what its size suggests."""
+    document = replace(COUNTED, guessed_tokens=48_000)
+    assert lessons.truncation(document, 6_000) is None
+    assert lessons.of_answer(NOTHING, document, 6_000, NOW) == NOTHING.accepted(14_000)
+
+
 def test_what_should_have_been_refused_and_was_not_is_told():
     part = lessons.truncation(COUNTED, 4_096)
     assert part is not None

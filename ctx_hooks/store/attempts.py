@@ -21,9 +21,9 @@ class Attempt:
     """One attempt, in our count: what was received and sent, the window assumed, and how it ended.
 
     `sent_tokens` is None when a look at its size was enough and nothing was counted; `most_tokens` is that size. `factor`
-    is what the provider was thought to bill per token of our count. `first_tokens` is what the first attempt of the
-    request sent, `output_tokens` the output that it asked for. `number` counts from 0; `failed` says that the attempt is
-    over.
+    is what the provider was thought to bill per token of our count, `guessed_tokens` how much of the count is a guess.
+    `first_tokens` is what the first attempt of the request sent, `output_tokens` the output that it asked for. `number`
+    counts from 0; `failed` says that the attempt is over.
     """
 
     deployment_id: str
@@ -36,6 +36,7 @@ class Attempt:
     first_tokens: int | None = None
     output_tokens: int | None = None
     most_tokens: int = 0
+    guessed_tokens: int = 0
     lowered: bool = False
     failed: bool = False
     overflow: Overflow | None = None

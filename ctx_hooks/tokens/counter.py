@@ -74,6 +74,11 @@ class Counter:
         self._seen[id(message)] = (message, tokens)  # the message is held, so that its id stays its own
         return tokens
 
+    def guessed(self, message: Message, fmt: Format) -> int:
+        """Return how many of a message's tokens are a guess: those of media, reasoning and parts that are unknown."""
+        parts = [p for part in message.parts for p in (part.parts if isinstance(part, ToolResult) else (part,))]
+        return sum(self.part(p, fmt) for p in parts if not isinstance(p, (Text, ToolCall)))
+
     def messages(self, messages: Iterable[Message], fmt: Format) -> int:
         """Return the tokens of several messages."""
         return sum(self.message(m, fmt) for m in messages)
