@@ -20,6 +20,7 @@ from ctx_hooks.ledger import Entry, chain, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
 from ctx_hooks.record import record_tokens
 from ctx_hooks.steps.oversized_results import least_capped_chars, on_arrival
+from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 LATER_RECALL_FRACTION = 0.5
 """What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
 
-_compactions: ContentCache[Compaction] = ContentCache(share=0.05)
+_compactions: ContentCache[Compaction] = ContentCache(share=0.18)
 _recalls: ContentCache[str] = ContentCache(share=0.02)
 
 
@@ -216,7 +217,9 @@ class _Walk:
             outcome = pipeline.compress(conversation, low)
             if not outcome.fits and outcome.tokens_after > high.goal_tokens:
                 outcome = pipeline.compress(conversation, high)
-            sent = outcome.conversation.messages
+            # Read again from what is sent: the edited messages would hold on to all that was cut.
+            codec = CODECS[conversation.format]
+            sent = codec.read(codec.write(outcome.conversation)).messages
             tokens = high.counter.messages(sent, conversation.format)
             return Compaction(length, sent, tokens, outcome.steps, outcome.reason)
 

@@ -37,7 +37,7 @@ class Units:
 
 _Analysis: TypeAlias = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
 
-_analyses: ContentCache[_Analysis] = ContentCache(share=0.5)
+_analyses: ContentCache[_Analysis] = ContentCache(share=0.3)
 _names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
 
 
