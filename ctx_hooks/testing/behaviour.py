@@ -26,8 +26,8 @@ class ProviderSettings:
     """How the provider counts and refuses.
 
     `tokens_factor` is what it bills per cl100k_base token; `noise_fraction` varies that by content, the same for the
-    same content. `counts_output` adds the requested output to the input before comparing with the window. Every answer and
-    refusal takes `delay_seconds`.
+    same content. `counts_output` adds the requested output to the input before comparing with the window. While it `holds`,
+    it answers nothing, and records of each request whether its sender has `left`.
     """
 
     window_tokens: int = 8_000
@@ -40,5 +40,5 @@ class ProviderSettings:
     max_output_tokens: int | None = None
     wording: str = "openai"
     silent_truncation: bool = False
-    delay_seconds: float = 0.0
+    holds: bool = False
     strict: bool = True

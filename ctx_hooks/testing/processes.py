@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120
 """A proxy's first start on a busy machine, compiling its modules, takes up to a minute."""
+WAIT_SECONDS = 30
 POLL_SECONDS = 0.1
 STOP_SECONDS = 10
 MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
@@ -52,7 +53,7 @@ class FakeProvider:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        _wait(lambda: self._server.started, self._thread.is_alive, "the fake provider")
+        _wait(lambda: self._server.started, self._thread.is_alive, "the fake provider to start", START_SECONDS)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -64,11 +65,19 @@ class FakeProvider:
         found: list[dict[str, Any]] = httpx.get(f"{self.url}/_requests", timeout=30).json()
         return found
 
+    def wait_until(self, seen: Callable[[list[dict[str, Any]]], bool]) -> None:
+        """Wait until the records of the requests satisfy `seen`; raises RuntimeError when they do not in 30 seconds."""
+        _wait(lambda: seen(self.requests()), self._thread.is_alive, "a request at the fake provider", WAIT_SECONDS)
+
     def reset(self, **settings: Any) -> None:
         """Forget all requests, and change settings."""
         httpx.post(f"{self.url}/_reset", timeout=30)
         if settings:
-            httpx.post(f"{self.url}/_settings", json=settings, timeout=30)
+            self.configure(**settings)
+
+    def configure(self, **settings: Any) -> None:
+        """Change settings."""
+        httpx.post(f"{self.url}/_settings", json=settings, timeout=30)
 
 
 class ProxyProcess:
@@ -101,7 +110,7 @@ class ProxyProcess:
                 start_new_session=True,
             )
         try:
-            _wait(self._answers, self._runs, "the proxy")
+            _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
         except RuntimeError as error:
             self.__exit__(None, None, None)
             raise RuntimeError(f"{error}\n{self.last_log}") from None
@@ -126,6 +135,10 @@ class ProxyProcess:
         path = Path(self._folder.name, "log")
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
+    def wait_for_log(self, text: str) -> None:
+        """Wait until the proxy has printed `text`; raises RuntimeError when it does not in 30 seconds."""
+        _wait(lambda: text in self.log(), self._runs, f"the proxy to print {text!r}", WAIT_SECONDS)
+
     def _environment(self) -> dict[str, str]:
         root = str(Path(__file__).resolve().parents[2])
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -148,11 +161,11 @@ class ProxyProcess:
             return False  # not listening yet
 
 
-def _wait(ready: Any, alive: Any, what: str) -> None:
-    end = time.monotonic() + START_SECONDS
+def _wait(ready: Callable[[], bool], alive: Callable[[], bool], what: str, seconds: float) -> None:
+    end = time.monotonic() + seconds
     while not ready():
         if not alive():
-            raise RuntimeError(f"{what} stopped while it was starting")
+            raise RuntimeError(f"waited for {what}, which has stopped")
         if time.monotonic() > end:
-            raise RuntimeError(f"{what} did not start within {START_SECONDS} seconds")
+            raise RuntimeError(f"waited {seconds:.0f} seconds for {what}")
         time.sleep(POLL_SECONDS)

@@ -18,6 +18,9 @@ from ctx_hooks.testing.counting import count_payload
 from ctx_hooks.testing.rules import WireFormat, violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
 
+LEFT_STATUS = 499
+"""What servers note of a request whose sender did not wait for the answer."""
+
 
 @dataclass(slots=True)
 class _State:
@@ -34,7 +37,7 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
 
     def serve(wire_format: WireFormat, *paths: str) -> None:
         async def answer(request: Request) -> Response:
-            return await _answer(wire_format, await request.json(), state, script)
+            return await _answer(wire_format, request, state, script)
 
         for path in paths:
             app.post(path)(answer)
@@ -60,7 +63,8 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
     return app
 
 
-async def _answer(wire_format: WireFormat, payload: Mapping[str, Any], state: _State, script: Script | None) -> Response:
+async def _answer(wire_format: WireFormat, request: Request, state: _State, script: Script | None) -> Response:
+    payload = await request.json()
     used = state.settings
     counted = await asyncio.to_thread(count_payload, wire_format, payload, used)
     record = {
@@ -71,9 +75,14 @@ async def _answer(wire_format: WireFormat, payload: Mapping[str, Any], state: _S
         "payload": payload,
         "status": 200,
         "error": None,
+        "left": False,
     }
     state.records.append(record)
-    await asyncio.sleep(used.delay_seconds)
+    if used.holds:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        record["left"] = True
+        return Response(status_code=LEFT_STATUS)
     refusal = _refusal(wire_format, payload, counted, used)
     if refusal is not None:
         status, message, body, in_stream = refusal

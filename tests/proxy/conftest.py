@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from routes import NAMES
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
 ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = "ctx_hooks.proxy_handler_instance"
+GENERAL = {"master_key": "os.environ/LITELLM_MASTER_KEY"}
 WINDOW = 8_000
 BELIEVED = 200_000
 """What the proxy thinks the window is: too much, so that the provider has to refuse."""
@@ -43,12 +47,27 @@ def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -
     return {
         "model_list": list(listed),
         "litellm_settings": {
-            "callbacks": ["ctx_hooks.proxy_handler_instance"],
+            "callbacks": [PLUGIN],
             "context_window_fallbacks": [{"cornered": ["large"]}],
         },
-        "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
+        "general_settings": GENERAL,
         **sections,
     }
+
+
+@contextmanager
+def served(settings: ProviderSettings, *models: tuple[str, str, dict[str, Any]], **sections: Any) -> Iterator[Any]:
+    """Serve model groups, each with its provider's model and its `model_info`, by a provider and a proxy of their own."""
+    with FakeProvider(settings) as provider:
+        listed = (deployment(provider.url, group, model, **info) for group, model, info in models)
+        with ProxyProcess(configuration(provider.url, *listed, **sections)) as proxy:
+            yield proxy, provider
+
+
+def importable(folder: Path, name: str, code: str) -> dict[str, str]:
+    """Write a module, and return the environment in which a proxy can import it."""
+    (folder / f"{name}.py").write_text(code)
+    return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
 @pytest.fixture(scope="session")
@@ -99,10 +118,9 @@ handler = ctx_hooks.proxy_handler_instance
 @pytest.fixture(scope="session")
 def broken_proxy(provider, tmp_path_factory):
     """A proxy with a plugin whose only step raises."""
-    folder = tmp_path_factory.mktemp("broken")
-    (folder / "broken_plugin.py").write_text(BROKEN)
+    environment = importable(tmp_path_factory.mktemp("broken"), "broken_plugin", BROKEN)
     models = (deployment(provider.url, "broken", "openai/large", max_input_tokens=WINDOW),)
     settings = {"callbacks": ["broken_plugin.handler"]}
     config = configuration(provider.url, *models, litellm_settings=settings)
-    with ProxyProcess(config, {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}) as running:
+    with ProxyProcess(config, environment) as running:
         yield running

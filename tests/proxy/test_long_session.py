@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from conftest import configuration, deployment
+from conftest import served
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import ProviderSettings, agent_session
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.testing.rules import violations
 
@@ -22,14 +22,13 @@ ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["cha
 
 @pytest.fixture(scope="module")
 def growing():
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW, wording="anthropic")) as provider:
-        models = (
-            deployment(provider.url, "grown-openai-chat", "openai/chat"),
-            deployment(provider.url, "grown-anthropic", "anthropic/messages"),
-            deployment(provider.url, "grown-openai-responses", "openai/responses"),
-        )
-        with ProxyProcess(configuration(provider.url, *models)) as proxy:
-            yield proxy, provider
+    with served(
+        ProviderSettings(window_tokens=WINDOW, wording="anthropic"),
+        ("grown-openai-chat", "openai/chat", {}),
+        ("grown-anthropic", "anthropic/messages", {}),
+        ("grown-openai-responses", "openai/responses", {}),
+    ) as pair:
+        yield pair
 
 
 @ROUTES

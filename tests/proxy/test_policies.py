@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
-from conftest import ROOT, WINDOW, configuration, deployment
+from conftest import GENERAL, WINDOW, configuration, deployment, importable
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import ProxyProcess
@@ -41,7 +40,6 @@ TEAMS = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("auth")
-    (found / "team_auth.py").write_text(AUTH)
     (found / "teams.json").write_text(json.dumps(TEAMS))
     return found
 
@@ -69,9 +67,8 @@ def team_proxy(provider, folder):
     config = configuration(provider.url, *models, callback_settings={"ctx_hooks": settings})
     aliases = {"nickname": "fitted", "unknown-nickname": "unknown"}
     config["router_settings"] = {"model_group_alias": aliases, "num_retries": 2, "routing_strategy": "least-busy"}
-    config["general_settings"]["custom_auth"] = "team_auth.user_api_key_auth"
-    environment = {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
-    with ProxyProcess(config, environment) as running:
+    config["general_settings"] = {**GENERAL, "custom_auth": "team_auth.user_api_key_auth"}
+    with ProxyProcess(config, importable(folder, "team_auth", AUTH)) as running:
         yield running
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import litellm
 import pytest
-from conftest import WINDOW, configuration, deployment
+from conftest import PLUGIN, WINDOW, configuration, deployment, importable
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
@@ -25,9 +23,22 @@ def counting_provider():
         yield running
 
 
+ANSWERS = """
+from litellm.integrations.custom_logger import CustomLogger
+
+class Answers(CustomLogger):
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        print("told of the answer to", kwargs.get("litellm_call_id"), flush=True)
+
+handler = Answers()
+"""
+"""A second callback: LiteLLM tells them in their order, so the plugin has learned by then."""
+
+
 @pytest.fixture(scope="module")
-def counting_proxy(counting_provider):
+def counting_proxy(counting_provider, tmp_path_factory):
     url = counting_provider.url
+    environment = importable(tmp_path_factory.mktemp("answers"), "answers", ANSWERS)
     models = (
         *(
             deployment(url, f"sum-{n}", m)
@@ -41,7 +52,8 @@ def counting_proxy(counting_provider):
         deployment(url, "twins", "openai/wide", max_input_tokens=500_000),
         deployment(url, "short-lived", "openai/x", max_input_tokens=40_000, ctx_hooks={"max_turns": 1}),
     )
-    with ProxyProcess(configuration(url, *models)) as running:
+    config = configuration(url, *models, litellm_settings={"callbacks": [PLUGIN, "answers.handler"]})
+    with ProxyProcess(config, environment) as running:
         yield running
 
 
@@ -141,8 +153,9 @@ def test_a_provider_that_truncates_in_silence_is_told_of_and_sent_no_more_than_i
     counting_provider.reset(silent_truncation=True, counts_output=False)
     try:
         for _ in range(3):
-            assert route.post(counting_proxy, payload).status_code == 200
-            time.sleep(1.0)
+            answer = route.post(counting_proxy, payload)
+            assert answer.status_code == 200
+            counting_proxy.wait_for_log(f"told of the answer to {answer.headers['x-litellm-call-id']}")
         first, *_, last = counting_provider.requests()
         assert first["input_tokens"] > 20_000, "small enough for the window that is believed, so it is not even counted"
         assert last["input_tokens"] <= 8_000

@@ -25,13 +25,9 @@ def redis_server():
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen([program, "--port", str(port), "--save", ""], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([program, "--port", str(port), "--save", ""], stdout=subprocess.PIPE, text=True)
     try:
-        for _ in range(100):
-            with closing(socket.socket()) as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
+        assert any("Ready to accept connections" in line for line in server.stdout)
         yield server, port
     finally:
         server.send_signal(signal.SIGCONT)
