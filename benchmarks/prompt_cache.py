@@ -39,9 +39,9 @@ def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -
     started = time.perf_counter()
     found = entries(fmt, messages, counter)
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
-    marks = Marks(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY))
     for length in request_points(found):
-        replay(History(lambda a, b: codec.read(messages[a:b]), found[:length], 0, b""), marks)
+        history = History(lambda a, b: codec.read(messages[a:b]), found[:length], 0, b"")
+        replay(history, Marks(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)))
     return (time.perf_counter() - started) / counting
 
 

@@ -39,7 +39,6 @@ class Compressed:
     changes: Mapping[str, Any] = field(repr=False)
     figures: Figures | None
     steps: tuple[StepReport, ...]
-    repairs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,6 @@ class Rescued:
     figures: Figures
     steps: tuple[StepReport, ...]
     rung: int
-    repairs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

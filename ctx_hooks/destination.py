@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.cost import Prices
     from ctx_hooks.litellm_compat import Deployment
-    from ctx_hooks.policy.resolve import Policies
+    from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.store.learned import LearnedFigures
     from ctx_hooks.tokens.calibration import Calibration
@@ -50,18 +50,18 @@ class Destination:
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
     """Return the destination of an attempt whose deployment the Router has chosen."""
-    return _of_deployment(litellm_compat.deployment_of(kwargs), kwargs, policies, rung)
+    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, rung)
 
 
 def of_group(data: Mapping[str, Any], policies: Policies) -> Destination:
     """Return the destination with the largest window among the deployments of the request's model group."""
     group = str(data.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max((_of_deployment(d, data, policies, 0) for d in deployments), key=lambda d: d.window.tokens)
+    return max((_resolved(d, data, policies, 0) for d in deployments), key=lambda d: d.window.tokens)
 
 
-def _of_deployment(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
-    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header))
+def of_deployment(deployment: Deployment, resolved: Resolved, call_id: str, rung: int = 0) -> Destination:
+    """Return a deployment as the destination of a request whose policy is resolved."""
     policy = resolved.policy
     window = window_of(
         policy.window_tokens,
@@ -74,8 +74,13 @@ def _of_deployment(deployment: Deployment, fields: Mapping[str, Any], policies: 
         litellm_compat.deployment_id_of(deployment),
         window,
         policy,
-        litellm_compat.call_id_of(fields),
+        call_id,
         litellm_compat.prices_of(deployment) if policy.cost_aware else None,
         rung,
         resolved.ignored,
     )
+
+
+def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
+    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header))
+    return of_deployment(deployment, resolved, litellm_compat.call_id_of(fields), rung)

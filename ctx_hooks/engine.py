@@ -70,7 +70,8 @@ class Engine:
             self._warn_of_small(destination)
             size = request.most_tokens(most)
             if size <= most and not self._counts_anyway(destination):
-                attempt = _attempt(request, destination, figures, None, None)
+                window = destination.window_with(figures, time.time())
+                attempt = _attempt(request, destination, figures, window, None)
                 self.attempts.sent(destination.call_id, replace(attempt, most_tokens=size))
                 return _untouched("fits by its size alone", _lower_output(request, figures.output_limit_tokens))
             return await self._away(request, lambda: self._decide(request, destination, figures))
@@ -169,8 +170,8 @@ class Engine:
         budget = Budget(rung.most_tokens, window.tokens, counter, to.policy, rung.cut_newest)
         outcome = self._compressed(newest, history, budget, to)
         lowered = rung.max_output_tokens is not None
-        attempt = _attempt(request, to, learned, received, outcome.tokens_after)
-        attempt = replace(attempt, lowered=lowered, guessed_tokens=_guessed(history))
+        attempt = _attempt(request, to, learned, window, history)
+        attempt = replace(attempt, received_tokens=received, sent_tokens=outcome.tokens_after, lowered=lowered)
         self.attempts.sent(to.call_id, attempt)
         changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
         if to.policy.repair == "always" and not changes:
@@ -207,8 +208,7 @@ class Engine:
         self, request: Request, history: History, to: Destination, learned: LearnedFigures, window: Window
     ) -> Decision:
         """Return the decision about a request that fits as it came."""
-        attempt = _attempt(request, to, learned, history.tokens, history.tokens)
-        attempt = replace(attempt, guessed_tokens=_guessed(history))
+        attempt = _attempt(request, to, learned, window, history)
         self.attempts.sent(to.call_id, attempt)
         changes = request.repaired() if to.policy.repair == "always" else {}
         return _untouched("fits", changes | _lower_output(request, learned.output_limit_tokens, window, attempt))
@@ -260,15 +260,22 @@ def _lower_output(
     return request.with_output(allowed) if allowed < asked else {}
 
 
-def _attempt(request: Request, to: Destination, learned: LearnedFigures, received: int | None, sent: int | None) -> Attempt:
-    window = to.window_with(learned, time.time())
+def _attempt(request: Request, to: Destination, learned: LearnedFigures, window: Window, history: History | None) -> Attempt:
+    """Return the attempt that sends `history` as it came; None where it was not counted."""
     factor = to.factor_with(learned.calibration)
-    output = request.max_output_tokens
-    return Attempt(to.deployment_id, request.format, received, sent, window, factor, to.rung, output_tokens=output)
-
-
-def _guessed(history: History) -> int:
-    return sum(e.guessed_tokens for e in history.entries)
+    tokens = history.tokens if history is not None else None
+    guessed = sum(e.guessed_tokens for e in history.entries) if history is not None else 0
+    return Attempt(
+        to.deployment_id,
+        request.format,
+        tokens,
+        tokens,
+        window,
+        factor,
+        to.rung,
+        output_tokens=request.max_output_tokens,
+        guessed_tokens=guessed,
+    )
 
 
 def _history(request: Request, counter: Counter) -> History:

@@ -66,6 +66,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return data
         data = litellm_compat.without_request_key(data)
         group = destination.of_group(data, self.policies)
+        self.headers.note_ignored(group.call_id, group.ignored)
         if not group.policy.enabled:
             return data
         if group.window.tokens < group.policy.block_below_tokens:
@@ -101,8 +102,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with _failing_open("adds no header"):
-            ignored = destination.of_group(data, self.policies).ignored
-            return self.headers.of(litellm_compat.call_id_of(data), ignored)
+            return self.headers.of(litellm_compat.call_id_of(data))
         return None
 
     async def _note_overflow_in_stream(self, fields: Mapping[str, Any], error: Exception) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import invariants
+from ctx_hooks.logs import warn_once
 from ctx_hooks.wire import CODECS
 from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ctx_hooks.conversation import Conversation, Format
     from ctx_hooks.ledger import Entry
-
-logger = logging.getLogger("ctx_hooks")
 
 FORMATS: Mapping[str, Format] = {
     "completion": "openai-chat",
@@ -74,7 +72,7 @@ class Request:
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
             if value is not None:
-                logger.warning("%s is no positive number (%.40r) and is passed over", name, value)
+                warn_once(f"{name} is no positive number ({value!r:.40}) and is passed over")
         return None
 
     def conversation(self) -> Conversation:

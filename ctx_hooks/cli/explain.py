@@ -13,13 +13,13 @@ import yaml
 
 from ctx_hooks.cli.check import settings_of
 from ctx_hooks.decision import Untouched
-from ctx_hooks.destination import Destination
+from ctx_hooks.destination import of_deployment
 from ctx_hooks.engine import Engine
-from ctx_hooks.litellm_compat import Deployment, known_window_tokens
+from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.request import Request
 from ctx_hooks.tokens.calibration import Calibration
-from ctx_hooks.tokens.window import Window, budget_tokens_of, holds_output, target_tokens_of, window_of
+from ctx_hooks.tokens.window import Window, budget_tokens_of, target_tokens_of
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,14 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     resolved = Policies(settings).resolve(caller)
     fields = json.loads(Path(arguments.request).read_text(encoding="utf-8"))
     request = Request(_format(fields), fields)
-    window = window_of(
-        resolved.policy.window_tokens,
-        info.get("max_input_tokens"),
-        known_window_tokens(Deployment(model, info)),
-        holds_output=holds_output(model, resolved.policy),
-    )
-    _print_policy(resolved, window, request, model)
-    destination = Destination(model, model, window, resolved.policy, "explain")
+    destination = of_deployment(Deployment(model, info), resolved, "explain")
+    _print_policy(resolved, destination.window, request, model)
     decision = asyncio.run(Engine().decide(request, destination))
     if isinstance(decision, Untouched):
         print(f"untouched: {decision.reason}")
@@ -87,5 +81,6 @@ def _format(fields: dict[str, Any]) -> Any:
     if "input" in fields and "messages" not in fields:
         return "openai-responses"
     blocks = [b for m in fields.get("messages") or [] if isinstance(m.get("content"), list) for b in m["content"]]
-    anthropic = "system" in fields or any(b.get("type") in ("tool_use", "tool_result", "thinking") for b in blocks)
+    kinds = {str(b.get("type")) for b in blocks if isinstance(b, dict)}
+    anthropic = "system" in fields or bool(kinds & {"tool_use", "tool_result", "thinking"})
     return "anthropic" if anthropic else "openai-chat"

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.errors import ConfigurationError
+from ctx_hooks.logs import warn_once
 from ctx_hooks.policy.presets import PRESETS
 from ctx_hooks.policy.settings import Policy, Scope, Settings
 
@@ -81,7 +82,7 @@ class Policies:
                     values[name], origins[name] = value, origin
             locked |= dict.fromkeys(_locked(scope), origin)
         for line in ignored:
-            logger.warning("ctx_hooks: %s", line)
+            warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
         policy = Policy.model_validate(values)
         allowed, refused = self._request(caller, policy)
         kept = {n: v for n, v in allowed.items() if n not in locked}

@@ -50,7 +50,9 @@ class Attempts:
         self._lock = threading.Lock()
 
     def sent(self, call_id: str, attempt: Attempt) -> None:
-        """Note what is about to be sent."""
+        """Note what is about to be sent; a request without an id could be taken for another, and is not remembered."""
+        if not call_id:
+            return
         with self._lock:
             before = self._last.get(call_id)
             first = before.first_tokens if before is not None else None

@@ -17,24 +17,30 @@ IGNORED = "x-ctx-hooks-ignored"
 
 
 class Headers:
-    """What was decided last for each running request, in words, by LiteLLM's call id."""
+    """The headers of each running request so far, by LiteLLM's call id."""
 
     def __init__(self) -> None:
-        self._words: OrderedDict[str, str] = OrderedDict()
+        self._headers: OrderedDict[str, dict[str, str]] = OrderedDict()
 
     def note(self, call_id: str, decision: Decision) -> None:
         """Remember a decision; an untouched attempt says nothing of the one before it."""
-        if isinstance(decision, Untouched):
-            return
-        self._words[call_id] = _words(decision)
-        if len(self._words) > RUNNING_REQUESTS:
-            self._words.popitem(last=False)
+        if not isinstance(decision, Untouched):
+            self._set(call_id, DONE, _words(decision))
 
-    def of(self, call_id: str, ignored: Sequence[str]) -> dict[str, str]:
-        """Return the headers of a request; `ignored` are the wishes that its policy passed over."""
+    def note_ignored(self, call_id: str, ignored: Sequence[str]) -> None:
+        """Remember which of the request's own wishes its policy passed over."""
         wishes = "; ".join(line.removeprefix("request: ") for line in ignored if line.startswith("request"))
-        headers = {DONE: self._words.get(call_id, "untouched")}
-        return headers | ({IGNORED: wishes.encode("ascii", "replace").decode()} if wishes else {})
+        if wishes:
+            self._set(call_id, IGNORED, wishes.encode("ascii", "replace").decode())
+
+    def of(self, call_id: str) -> dict[str, str]:
+        """Return the headers of a request."""
+        return {DONE: "untouched", **self._headers.get(call_id, {})}
+
+    def _set(self, call_id: str, name: str, value: str) -> None:
+        self._headers.setdefault(call_id, {})[name] = value
+        if len(self._headers) > RUNNING_REQUESTS:
+            self._headers.popitem(last=False)
 
 
 def _words(decision: Decision) -> str:

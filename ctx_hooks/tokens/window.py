@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ctx_hooks.logs import warn_once
+
 if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
-
-logger = logging.getLogger("ctx_hooks")
 
 DEFAULT_WINDOW_TOKENS = 128_000
 """The window of a model that nobody knows (nanobot)."""
@@ -52,7 +51,7 @@ def window_of(
     elif isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:
         believed = Window(configured, "model_info")
     elif configured is not None:
-        logger.warning("model_info.max_input_tokens is no positive number (%.40r) and is passed over", configured)
+        warn_once(f"model_info.max_input_tokens is no positive number ({configured!r:.40}) and is passed over")
     if learned is not None and 0 < learned < believed.tokens:
         believed = Window(learned, "learned")
     return Window(believed.tokens, believed.source, holds_output)
@@ -91,7 +90,7 @@ def reserve_tokens_of(
     if max_output_tokens is None or not window.holds_output or max_output_tokens <= reserve:
         return reserve
     if max_output_tokens >= window.tokens:
-        logger.warning("max_tokens %d leaves no room in a window of %d and is passed over", max_output_tokens, window.tokens)
+        warn_once(f"max_tokens {max_output_tokens} leaves no room in a window of {window.tokens} and is passed over")
         return reserve
     rest = window.tokens - fixed_tokens
     return max(reserve, min(max_output_tokens, int(rest - max(LEAST_BUDGET_TOKENS, rest * LEAST_HISTORY_FRACTION))))
