@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks import invariants, pipeline
 from ctx_hooks.budget import Budget
-from ctx_hooks.ledger import digest_of, entries
+from ctx_hooks.ledger import entries
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
-from ctx_hooks.replay import History, Marks, replay
+from ctx_hooks.replay import Marks, history_of, replay
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, Window, budget_tokens_of, target_tokens_of
@@ -85,9 +85,7 @@ def compress(
     if target_tokens is None:
         outcome = pipeline.compress(conversation, budget)
     else:
-        preamble_tokens = sum(counter.text(t) for t in conversation.preamble)
-        found = entries(format, messages, counter)
-        history = History(conversation.part, found, preamble_tokens, digest_of(conversation.preamble))
+        history = history_of(conversation.part, entries(format, messages, counter), conversation.preamble, counter)
         low = target_tokens_of(goal, policy, history.fixed_tokens) if target_tokens == "auto" else min(target_tokens, goal)
         outcome, _ = replay(history, Marks(budget, low))
     written = deepcopy(codec.write(outcome.conversation))
@@ -96,7 +94,7 @@ def compress(
         tokens_before=outcome.tokens_before,
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
-        changed=outcome.conversation is not conversation,
+        changed=conversation.with_messages(outcome.conversation.messages) is not conversation,
         steps=outcome.steps,
         reason=outcome.reason,
     )

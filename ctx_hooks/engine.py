@@ -14,9 +14,9 @@ from ctx_hooks.budget import Budget
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.extensions import CompactionEvent, emit
-from ctx_hooks.ledger import digest_of, entries
+from ctx_hooks.ledger import entries
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, rung_of
-from ctx_hooks.replay import History, Marks, replay
+from ctx_hooks.replay import History, Marks, history_of, replay
 from ctx_hooks.store.attempts import Attempt, Attempts
 from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
 from ctx_hooks.tokens.counter import Counter
@@ -279,11 +279,5 @@ def _attempt(request: Request, to: Destination, learned: LearnedFigures, window:
 
 
 def _history(request: Request, counter: Counter) -> History:
-    preamble = request.preamble()
-    return History(
-        request.part,
-        entries(request.format, request.items, counter),
-        sum(counter.text(t) for t in preamble),
-        digest_of(preamble),
-        continues=request.continues_stored_history,
-    )
+    found = entries(request.format, request.items, counter)
+    return history_of(request.part, found, request.preamble(), counter, continues=request.continues_stored_history)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks import invariants, pipeline, recall
 from ctx_hooks.content_cache import ContentCache
-from ctx_hooks.ledger import Entry, chain, request_points
+from ctx_hooks.ledger import Entry, chain, digest_of, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
 from ctx_hooks.record import record_tokens
 from ctx_hooks.steps.oversized_results import least_capped_chars, on_arrival
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation, Message
+    from ctx_hooks.tokens.counter import Counter
 
 LATER_RECALL_FRACTION = 0.5
 """What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
@@ -92,6 +93,18 @@ class History:
     def fixed_tokens(self) -> int:
         """The tokens in front of the conversation that no compaction makes smaller."""
         return self.preamble_tokens + sum(e.tokens for e in takewhile(lambda e: e.role == "system", self.entries))
+
+
+def history_of(
+    read: Callable[[int, int], Conversation],
+    found: tuple[Entry, ...],
+    preamble: tuple[str, ...],
+    counter: Counter,
+    *,
+    continues: bool = False,
+) -> History:
+    """Return the history of the messages that `found` lists, behind the texts of a preamble."""
+    return History(read, found, sum(counter.text(t) for t in preamble), digest_of(preamble), continues)
 
 
 @dataclass(frozen=True, slots=True)

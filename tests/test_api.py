@@ -177,3 +177,11 @@ def test_lone_surrogates_and_ten_megabytes_are_bearable():
 def test_the_library_alone_does_not_load_litellm():
     program = "import sys, ctx_hooks; sys.exit('litellm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("target", [None, "auto", 500])
+def test_what_fits_is_not_called_changed(target):
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=1_000, target_tokens=target)
+    assert result.messages == messages
+    assert not result.changed
