@@ -24,8 +24,8 @@ import litellm
 from litellm import token_counter
 
 from ctx_hooks import content_cache
+from ctx_hooks.attempt_runner import AttemptRunner
 from ctx_hooks.destination import Destination
-from ctx_hooks.engine import Engine
 from ctx_hooks.ledger import entries
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import Request
@@ -87,8 +87,8 @@ def overhead(rounds: int) -> None:
 async def growth() -> None:
     """Print the time of one turn more, beside litellm.token_counter."""
     messages = conversation(LARGE_CHARS)
-    engine = Engine()
-    await engine.decide(Request("openai-chat", {"messages": messages}), to(180_000))
+    runner = AttemptRunner()
+    await runner.decide(Request("openai-chat", {"messages": messages}), to(180_000))
     ours, theirs = [], []
     for n in range(10):
         messages = [
@@ -97,7 +97,7 @@ async def growth() -> None:
             {"role": "user", "content": f"More {n}."},
         ]
         started = time.perf_counter()
-        await engine.decide(Request("openai-chat", {"messages": messages}), to(180_000))
+        await runner.decide(Request("openai-chat", {"messages": messages}), to(180_000))
         ours.append(time.perf_counter() - started)
         started = time.perf_counter()
         token_counter(model="gpt-4o", messages=messages)
@@ -130,12 +130,12 @@ async def longest_wait(work: Callable[[list[dict[str, Any]]], Awaitable[object]]
 async def stalls() -> None:
     """Print the longest waits."""
     content_cache.clear_all()
-    engine = Engine()
+    runner = AttemptRunner()
     smooth_event_loop()
     vocabulary.load_all()
 
     async def ours(messages: list[dict[str, Any]], window: int) -> None:
-        await engine.decide(Request("openai-chat", {"messages": messages}), to(window))
+        await runner.decide(Request("openai-chat", {"messages": messages}), to(window))
 
     async def theirs(messages: list[dict[str, Any]]) -> None:
         litellm.compress(messages, "gpt-4o", compression_trigger=100_000, compression_target=60_000)

@@ -78,7 +78,8 @@ def compress(
     policy = policy or DEFAULT_POLICY
     codec = CODECS[format]
     conversation = codec.read(messages, system=system, tools=tools)
-    window = window_tokens or policy.window_tokens or DEFAULT_WINDOW_TOKENS
+    given = window_tokens if window_tokens is not None else policy.window_tokens
+    window = given if given is not None else DEFAULT_WINDOW_TOKENS
     goal = budget_tokens if budget_tokens is not None else budget_tokens_of(Window(window, "policy"), policy)
     counter = Counter(vocabulary_of(model))
     budget = Budget(goal, max(window, goal), counter, policy)

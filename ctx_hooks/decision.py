@@ -61,4 +61,12 @@ class GaveUp:
     steps: tuple[StepReport, ...] = ()
 
 
-Decision: TypeAlias = Untouched | Compressed | Rescued | GaveUp
+@dataclass(frozen=True, slots=True)
+class NotRetried:
+    """A retry that would send what was refused again, or nearly: the provider is not asked."""
+
+    reason: str
+    figures: Figures | None = None
+
+
+Decision: TypeAlias = Untouched | Compressed | Rescued | GaveUp | NotRetried

@@ -1,8 +1,8 @@
-"""Where an attempt goes: the model, its window, and the policy that holds there."""
+"""Where an attempt goes: the model, its window, who asks, and the policy that holds there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
@@ -15,37 +15,25 @@ if TYPE_CHECKING:
     from ctx_hooks.litellm_compat import Deployment
     from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.store.learned import LearnedFigures
-    from ctx_hooks.tokens.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none)."""
+    """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none).
+
+    `deployment` is the key of what is learned: the Router's id and the model, since all models behind a wildcard share
+    one id. `tenant` stands for who asks, `request_id` for the request in this process.
+    """
 
     model: str
-    deployment_id: str
+    deployment: str
     window: Window
     policy: Policy
-    call_id: str
+    request_id: str
+    tenant: str = ""
     prices: Prices | None = None
     rung: int = 0
     ignored: tuple[str, ...] = ()
-
-    def window_with(self, learned: LearnedFigures, now: float) -> Window:
-        """Return the window, or the learned limit where that is smaller, and what was learned of its holding the output."""
-        limit = learned.limit_at(now)
-        window = self.window
-        if limit is not None and limit < window.tokens:
-            window = replace(window, tokens=limit, source="learned")
-        held = learned.output_held(window.tokens)
-        if held is None or self.policy.window_holds_output is not None:
-            return window
-        return replace(window, holds_output=held)
-
-    def factor_with(self, calibration: Calibration) -> float:
-        """Return what the provider bills per token of our count."""
-        return (calibration if self.policy.calibrate else type(calibration)()).factor(self.model)
 
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
@@ -60,7 +48,9 @@ def of_group(data: Mapping[str, Any], policies: Policies) -> Destination:
     return max((_resolved(d, data, policies, 0) for d in deployments), key=lambda d: d.window.tokens)
 
 
-def of_deployment(deployment: Deployment, resolved: Resolved, call_id: str, rung: int = 0) -> Destination:
+def of_deployment(
+    deployment: Deployment, resolved: Resolved, request_id: str, rung: int = 0, tenant: str = ""
+) -> Destination:
     """Return a deployment as the destination of a request whose policy is resolved."""
     policy = resolved.policy
     window = window_of(
@@ -71,10 +61,11 @@ def of_deployment(deployment: Deployment, resolved: Resolved, call_id: str, rung
     )
     return Destination(
         deployment.model,
-        litellm_compat.deployment_id_of(deployment),
+        litellm_compat.deployment_key_of(deployment),
         window,
         policy,
-        call_id,
+        request_id,
+        tenant,
         litellm_compat.prices_of(deployment) if policy.cost_aware else None,
         rung,
         resolved.ignored,
@@ -83,4 +74,5 @@ def of_deployment(deployment: Deployment, resolved: Resolved, call_id: str, rung
 
 def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header))
-    return of_deployment(deployment, resolved, litellm_compat.call_id_of(fields), rung)
+    request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
+    return of_deployment(deployment, resolved, request_id, rung, tenant)

@@ -1,283 +1,273 @@
-"""From a request and where it goes to a decision. Whatever goes wrong in here, the request goes on as it came."""
+"""From one attempt to one decision: pure functions. What they need of the world is handed in, frozen, once an attempt."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks import cost, lessons
+from ctx_hooks import cost
 from ctx_hooks.budget import Budget
-from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
-from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.extensions import CompactionEvent, emit
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.ledger import entries
-from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, rung_of
+from ctx_hooks.overflow.retry_plan import (
+    LEAST_OUTPUT_TOKENS,
+    SMALLER_FRACTION,
+    RetryPlan,
+    limit_for_retry,
+    lower_output,
+    plan_of,
+)
 from ctx_hooks.replay import History, Marks, history_of, replay
-from ctx_hooks.store.attempts import Attempt, Attempts
-from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
+from ctx_hooks.request import OUTPUT_FIELDS, Request
+from ctx_hooks.tokens.calibration import family_factor
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, Window, budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ctx_hooks.destination import Destination
-    from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.learning.stats import DeploymentStats
     from ctx_hooks.pipeline import Outcome
-    from ctx_hooks.request import Request
-    from ctx_hooks.tokens.window import Window
 
-T = TypeVar("T")
-logger = logging.getLogger("ctx_hooks")
-
-LOOP_BYTES = 16_000
-"""A larger request is worked on in a thread, so that the proxy's event loop goes on."""
 ESTIMATE_ERROR_FRACTION = 0.05
 """How far a calibrated figure may be off (its 95th percentile): an output that is lowered leaves this free."""
-WORKERS = 1
-"""Python runs one of them at a time anyway; more would only take turns away from the event loop."""
 
 
-class Engine:
-    """Decides what to send. It remembers attempts of running requests, and what it learned of each deployment."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a deployment when an attempt at it begins.
 
-    def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
-        self.attempts = Attempts()
-        self.learned = Learned(shared)
-        self._warned: set[str] = set()
-        self._counted: set[str] = set()
-        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="ctx_hooks")
+    `window` is in the provider's tokens, with what was learned of it; `factor` is what the provider bills per token
+    counted here; `output_limit_tokens` the largest answer it gives, None where nothing was shown; `counts` asks for a
+    count however small the request looks; `previous` is the attempt that was refused before this one.
+    """
 
-    async def decide(self, request: Request, destination: Destination) -> Decision:
-        """Return the request fitted before the call, compressed harder on a retry, or untouched.
+    window: Window
+    factor: float = 1.0
+    output_limit_tokens: int | None = None
+    counts: bool = False
+    previous: Attempt | None = None
 
-        Never raises: any failure leaves the request untouched and logs one warning.
-        """
-        if not destination.policy.enabled:
-            return Untouched("switched off")
-        try:
-            if self._was_fitted(request, destination):
-                return Untouched("fitted before it was translated")
-            if destination.rung:
-                await self._count_refused(request, destination)
-            figures = await self.learned.of(destination.deployment_id)
-            most = self._budget_tokens(request, destination, figures)
-            self._warn_of_small(destination)
-            size = request.most_tokens(most)
-            if size <= most and not self._counts_anyway(destination):
-                window = destination.window_with(figures, time.time())
-                attempt = _attempt(request, destination, figures, window, None)
-                self.attempts.sent(destination.call_id, replace(attempt, most_tokens=size))
-                return _untouched("fits by its size alone", _lower_output(request, figures.output_limit_tokens))
-            return await self._away(request, lambda: self._decide(request, destination, figures))
-        except MalformedConversationError as error:
-            return Untouched(str(error))
-        except Exception as error:
-            # A proxy must not lose a request to us, whatever is wrong here.
-            logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
-            return Untouched(f"failed: {type(error).__name__}")
 
-    async def failed(self, call_id: str, overflow: Overflow | None) -> None:
-        """Note that an attempt failed; learn from an overflow what the next attempt, and the next request, must keep to."""
-        attempt = self.attempts.failed(call_id, overflow)
-        if attempt is not None and overflow is not None:
-            await self._learn_refusal(attempt, overflow)
+class Decided(NamedTuple):
+    """A decision, and the attempt that it leads to."""
 
-    async def answered(self, call_id: str, billed_tokens: int | None) -> None:
-        """Learn from an answer what the provider bills for what was sent."""
-        attempt = self.attempts.done(call_id)
-        if attempt is None or billed_tokens is None:
-            return
-        if lessons.may_be_truncated(attempt, billed_tokens):
-            self._counted.add(attempt.deployment_id)
-        event = lessons.truncation(attempt, billed_tokens)
-        if event is not None:
-            emit(event)
-            logger.warning(
-                "deployment %s refuses nothing that is too long: it was sent about %d tokens and read %d, in a window of %d",
-                event.deployment_id,
-                event.sent_tokens,
-                event.read_tokens,
-                event.window_tokens,
-            )
-        await self.learned.learn(
-            attempt.deployment_id, lambda figures: lessons.of_answer(figures, attempt, billed_tokens, time.time())
-        )
+    decision: Decision
+    attempt: Attempt
 
-    async def _learn_refusal(self, attempt: Attempt, overflow: Overflow) -> None:
-        await self.learned.learn(
-            attempt.deployment_id, lambda figures: lessons.of_refusal(figures, attempt, overflow, time.time())
-        )
 
-    async def _count_refused(self, request: Request, to: Destination) -> None:
-        """Count what was sent without counting and then refused, and learn from the refusal now."""
-        last = self.attempts.last(to.call_id)
-        if last is None or last.sent_tokens is not None or last.overflow is None:
-            return
-        counter = Counter(vocabulary_of(to.model))
-        counted = await self._away(request, lambda: _history(request, counter).tokens)
-        last = replace(last, received_tokens=counted, sent_tokens=counted)
-        self.attempts.sent(to.call_id, last)
-        if last.overflow is not None:
-            await self._learn_refusal(last, last.overflow)
+def known_of(to: Destination, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
+    """Return what is known at the time `now` (epoch seconds) for an attempt at `to`."""
+    policy, tenant, window = to.policy, to.tenant, to.window
+    learned = stats.limit_tokens(tenant, window.tokens, policy.learned_limit_floor_fraction, now)
+    if learned is not None and learned < window.tokens:
+        window = replace(window, tokens=learned, source="learned")
+    held = stats.output_held(tenant, window.tokens, now)
+    if held is not None and policy.window_holds_output is None:
+        window = replace(window, holds_output=held)
+    factor = stats.factor(tenant, to.model, now) if policy.calibrate else family_factor(to.model)
+    if to.rung and previous is not None and previous.deployment == to.deployment:
+        window = _window_for_retry(window, factor, to.rung, previous)
+    counts = bool(to.rung) or policy.looks_at_every_request or stats.counts_next(tenant, now)
+    return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, previous)
 
-    async def _away(self, request: Request, work: Callable[[], T]) -> T:
-        """Do short work here, and long work in a thread."""
-        if not request.exceeds(LOOP_BYTES):
-            return work()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _warn_of_small(self, to: Destination) -> None:
-        """Warn once of each model whose window is small."""
-        if to.window.tokens < to.policy.warn_below_tokens and to.model not in self._warned:
-            self._warned.add(to.model)
-            logger.warning("the window of %s is small: %d tokens (%s)", to.model, to.window.tokens, to.window.source)
+def decide_by_size(request: Request, to: Destination, known: Known) -> Decided | None:
+    """Return the decision about a request that fits by its size alone, None where it has to be counted."""
+    if known.counts:
+        return None
+    most = _budget_tokens(request, to, known)
+    size = request.most_tokens(most)
+    if size > most:
+        return None
+    attempt = replace(_attempt(request, to, known, None), most_tokens=size)
+    return _decided(_untouched("fits by its size alone", _lower_output(request, known, None)), attempt)
 
-    def _counts_anyway(self, to: Destination) -> bool:
-        """Whether a request is counted however small it is."""
-        return bool(to.rung) or to.policy.looks_at_every_request or to.deployment_id in self._counted
 
-    def _was_fitted(self, request: Request, to: Destination) -> bool:
-        """Whether this is the same attempt again: LiteLLM asks twice where it translates a request to another format."""
-        last = self.attempts.last(to.call_id)
-        return last is not None and not last.failed and last.number == to.rung and last.format != request.format
+def decide(request: Request, to: Destination, known: Known) -> Decided:
+    """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
-    def _budget_tokens(
-        self, request: Request, to: Destination, figures: LearnedFigures, recent_tokens: float = 0.0, fixed_tokens: int = 0
-    ) -> int:
-        """Return what the request may have in our count."""
-        window = to.window_with(figures, time.time())
-        factor = to.factor_with(figures.calibration)
-        output, recent, fixed = request.max_output_tokens, recent_tokens * factor, fixed_tokens * factor
-        return int(budget_tokens_of(window, to.policy, output, recent, fixed) / factor)
+    Raises MalformedConversationError when the request holds no conversation.
+    """
+    counter = Counter(vocabulary_of(to.model))
+    history = history_in(request, counter)
+    received = history.tokens
+    newest = request.newest_turns(history.entries, to.policy.max_turns)
+    if newest is not request:
+        history = history_in(newest, counter)
+    plan = _plan(request, history, to, known)
+    attempt = replace(_attempt(request, to, known, history), received_tokens=received)
+    if newest is request and received <= plan.most_tokens and plan.max_output_tokens is None:
+        return _fitting(request, to, known, attempt)
+    outcome = _compressed(newest, history, _budget(to, known, plan, counter), to)
+    if not outcome.fits and to.rung and not plan.cut_newest:
+        plan = replace(plan, cut_newest=True)
+        outcome = _compressed(newest, history, _budget(to, known, plan, counter), to)
+    lowered = plan.max_output_tokens
+    attempt = replace(attempt, sent_tokens=outcome.tokens_after, lowered=lowered is not None)
+    changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
+    if to.policy.repair == "always" and not changes:
+        changes = request.repaired()
+    changes |= _lower_output(request, known, attempt) if lowered is None else request.with_output(lowered)
+    return _concluded(changes, outcome, received, plan, to, known, attempt)
 
-    def _decide(self, request: Request, to: Destination, learned: LearnedFigures) -> Decision:
-        counter = Counter(vocabulary_of(to.model))
-        history = _history(request, counter)
-        received = history.tokens
-        newest = request.newest_turns(history.entries, to.policy.max_turns)
-        if newest is not request:
-            history = _history(newest, counter)
-        window = to.window_with(learned, time.time())
-        rung = self._rung(request, history, to, learned, window)
-        if newest is request and received <= rung.most_tokens and rung.max_output_tokens is None:
-            return self._fitting(request, history, to, learned, window)
-        budget = Budget(rung.most_tokens, window.tokens, counter, to.policy, rung.cut_newest)
-        outcome = self._compressed(newest, history, budget, to)
-        lowered = rung.max_output_tokens is not None
-        attempt = _attempt(request, to, learned, window, history)
-        attempt = replace(attempt, received_tokens=received, sent_tokens=outcome.tokens_after, lowered=lowered)
-        self.attempts.sent(to.call_id, attempt)
-        changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
-        if to.policy.repair == "always" and not changes:
-            changes = request.repaired()
-        if rung.max_output_tokens is not None:
-            changes |= request.with_output(rung.max_output_tokens)
-        else:
-            changes |= _lower_output(request, learned.output_limit_tokens, window, attempt)
-        before, after, most = (int(n * attempt.factor) for n in (received, outcome.tokens_after, rung.most_tokens))
-        figures = Figures(before, after, most, window.tokens)
-        if not changes:
-            return Untouched("nothing to do", figures)
-        if not outcome.fits:
-            return GaveUp(changes, figures, outcome.reason or "", outcome.steps)
-        if to.rung:
-            return Rescued(changes, figures, outcome.steps, to.rung)
-        return Compressed(changes, figures, outcome.steps)
 
-    def _rung(self, request: Request, history: History, to: Destination, learned: LearnedFigures, window: Window) -> Rung:
-        """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused."""
-        recent = history.entries[-DYNAMIC_MESSAGES:]
-        mean = sum(e.tokens for e in recent) / max(1, len(recent))
-        most = self._budget_tokens(request, to, learned, mean, history.fixed_tokens)
-        # Where the provider has named its limit, what does not fit will be refused: no rung would be saved for it.
-        named = window.source == "learned"
-        if not to.rung:
-            return Rung(most, cut_newest=named)
-        rung = rung_of(to.rung, to.policy.rescue_attempts, self.attempts.last(to.call_id), request.max_output_tokens)
-        if rung.max_output_tokens is None:
-            rung = replace(rung, most_tokens=max(1, min(most, rung.most_tokens)))
-        return replace(rung, cut_newest=rung.cut_newest or named)
+def history_in(request: Request, counter: Counter) -> History:
+    """Return the request's history as `counter` counts it."""
+    found = entries(request.format, request.items, counter)
+    return history_of(request.part, found, request.preamble(), counter, continues=request.continues_stored_history)
 
-    def _fitting(
-        self, request: Request, history: History, to: Destination, learned: LearnedFigures, window: Window
-    ) -> Decision:
-        """Return the decision about a request that fits as it came."""
-        attempt = _attempt(request, to, learned, window, history)
-        self.attempts.sent(to.call_id, attempt)
-        changes = request.repaired() if to.policy.repair == "always" else {}
-        return _untouched("fits", changes | _lower_output(request, learned.output_limit_tokens, window, attempt))
 
-    def _compressed(self, request: Request, history: History, budget: Budget, to: Destination) -> Outcome:
-        """Return the history as it is to be sent, and tell the listeners."""
-        event = CompactionEvent(
-            "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.rung
-        )
-        emit(event)
-        low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
-        if self._does_not_pay(history.tokens, low_tokens, budget, to):
-            outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
-        else:
-            outcome, _ = replay(history, Marks(budget, low_tokens), repair=to.policy.repair != "off")
-        steps = tuple(step.name for step in outcome.steps)
-        emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
-        return outcome
+def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
+    """Return the window that a retry keeps to: for this request alone, what the refusal says or lets guess.
 
-    def _does_not_pay(self, received: int, low_tokens: int, budget: Budget, to: Destination) -> bool:
-        """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
-        if not to.policy.cost_aware or to.prices is None or to.rung or received > budget.window_tokens:
-            return False
-        return not cost.pays(received, low_tokens, to.policy.expected_turns, to.prices)
+    Where the provider names its count, what that has more or less than the count here is taken as fixed: it is content
+    that only the provider sees, or media whose size is a guess.
+    """
+    overflow = previous.overflow
+    if overflow is None or overflow.kind == "output_limit" or previous.sent_tokens is None:
+        return window
+    estimated = int(previous.sent_tokens * factor)
+    first = int((previous.first_tokens or previous.sent_tokens) * factor)
+    limit = limit_for_retry(overflow, estimated, first, number)
+    if overflow.limit_tokens and overflow.input_tokens and not overflow.at_least:
+        limit -= overflow.input_tokens - estimated
+    return replace(window, tokens=max(1, limit), source="refusal") if limit < window.tokens else window
+
+
+def _budget_tokens(
+    request: Request, to: Destination, known: Known, recent_tokens: float = 0.0, fixed_tokens: int = 0
+) -> int:
+    """Return what the request may have, as counted here."""
+    output, recent, fixed = request.max_output_tokens, recent_tokens * known.factor, fixed_tokens * known.factor
+    return int(budget_tokens_of(known.window, to.policy, output, recent, fixed) / known.factor)
+
+
+def _budget(to: Destination, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
+    return Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
+
+
+def _plan(request: Request, history: History, to: Destination, known: Known) -> RetryPlan:
+    """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused."""
+    recent = history.entries[-DYNAMIC_MESSAGES:]
+    mean = sum(e.tokens for e in recent) / max(1, len(recent))
+    most = _budget_tokens(request, to, known, mean, history.fixed_tokens)
+    # Where the provider has named its limit, what does not fit will be refused: nothing would be saved for a retry.
+    named = known.window.source in ("learned", "refusal")
+    if not to.rung:
+        return RetryPlan(most, cut_newest=named)
+    previous = known.previous
+    lowered = None
+    if previous is not None and previous.overflow is not None and not previous.lowered:
+        lowered = lower_output(previous.overflow, request.max_output_tokens)
+    plan = plan_of(to.rung, to.policy.rescue_attempts, previous.sent_tokens if previous else None, lowered)
+    if plan.max_output_tokens is None:
+        plan = replace(plan, most_tokens=max(1, min(most, plan.most_tokens)))
+    return replace(plan, cut_newest=plan.cut_newest or named)
+
+
+def _fitting(request: Request, to: Destination, known: Known, attempt: Attempt) -> Decided:
+    """Return the decision about a request that fits as it came."""
+    changes = request.repaired() if to.policy.repair == "always" else {}
+    return _decided(_untouched("fits", changes | _lower_output(request, known, attempt)), attempt)
+
+
+def _compressed(request: Request, history: History, budget: Budget, to: Destination) -> Outcome:
+    """Return the history as it is to be sent, and tell the listeners."""
+    event = CompactionEvent(
+        "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.rung
+    )
+    emit(event)
+    low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
+    if _does_not_pay(history.tokens, low_tokens, budget, to):
+        outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
+    else:
+        outcome, _ = replay(history, Marks(budget, low_tokens), repair=to.policy.repair != "off")
+    steps = tuple(step.name for step in outcome.steps)
+    emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
+    return outcome
+
+
+def _does_not_pay(received: int, low_tokens: int, budget: Budget, to: Destination) -> bool:
+    """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
+    if not to.policy.cost_aware or to.prices is None or to.rung or received > budget.window_tokens:
+        return False
+    return not cost.pays(received, low_tokens, to.policy.expected_turns, to.prices)
+
+
+def _concluded(
+    changes: dict[str, Any],
+    outcome: Outcome,
+    received: int,
+    plan: RetryPlan,
+    to: Destination,
+    known: Known,
+    attempt: Attempt,
+) -> Decided:
+    """Return the decision about a request that was compressed, or tried to be."""
+    before, after, most = (int(n * known.factor) for n in (received, outcome.tokens_after, plan.most_tokens))
+    figures = Figures(before, after, most, known.window.tokens)
+    refused = known.previous.sent_tokens if known.previous is not None else None
+    smaller = refused is None or outcome.tokens_after <= refused * SMALLER_FRACTION
+    if to.rung and not smaller and plan.max_output_tokens is None:
+        spent = replace(known.previous or attempt, spent=True)
+        return Decided(NotRetried(outcome.reason or "it cannot be made smaller", figures), spent)
+    if not changes:
+        return Decided(Untouched("nothing to do", figures), attempt)
+    if not outcome.fits:
+        return _decided(GaveUp(changes, figures, outcome.reason or "", outcome.steps), attempt)
+    if to.rung:
+        return _decided(Rescued(changes, figures, outcome.steps, to.rung), attempt)
+    return _decided(Compressed(changes, figures, outcome.steps), attempt)
+
+
+def _decided(decision: Decision, attempt: Attempt) -> Decided:
+    """Return the decision with the attempt that asks for the output which the decision leaves."""
+    changes = getattr(decision, "changes", {})
+    output = next((changes[name] for name in OUTPUT_FIELDS if name in changes), attempt.output_tokens)
+    return Decided(decision, replace(attempt, output_tokens=output))
 
 
 def _untouched(reason: str, changes: dict[str, Any]) -> Decision:
     return Compressed(changes, None, ()) if changes else Untouched(reason)
 
 
-def _lower_output(
-    request: Request, cap_tokens: int | None, window: Window | None = None, attempt: Attempt | None = None
-) -> dict[str, Any]:
+def _lower_output(request: Request, known: Known, attempt: Attempt | None) -> dict[str, Any]:
     """Return the lower output for a deployment that would refuse the requested one, nothing where it would not.
 
-    `cap_tokens` is the most that any answer of the deployment may have; beside it the window may leave less.
+    `known.output_limit_tokens` is the most that any answer of the deployment may have; beside it the window may leave
+    less, where the request was counted.
     """
-    asked = request.max_output_tokens
+    asked, cap, window = request.max_output_tokens, known.output_limit_tokens, known.window
     if asked is None:
         return {}
     allowed = asked
-    if cap_tokens is not None and cap_tokens >= LEAST_OUTPUT_TOKENS:
-        allowed = min(asked, cap_tokens)
-    if window is not None and window.holds_output and attempt is not None and attempt.sent_tokens is not None:
-        sent = int(attempt.sent_tokens * attempt.factor)
-        room = window.tokens - int(sent * (1 + ESTIMATE_ERROR_FRACTION))
-        if allowed > window.tokens - sent and room >= LEAST_OUTPUT_TOKENS:
+    if cap is not None and cap >= LEAST_OUTPUT_TOKENS:
+        allowed = min(asked, cap)
+    if window.holds_output and attempt is not None and attempt.sent_tokens is not None:
+        room = window.tokens - int(attempt.sent_provider_tokens * (1 + ESTIMATE_ERROR_FRACTION))
+        if allowed > window.tokens - attempt.sent_provider_tokens and room >= LEAST_OUTPUT_TOKENS:
             allowed = room
     return request.with_output(allowed) if allowed < asked else {}
 
 
-def _attempt(request: Request, to: Destination, learned: LearnedFigures, window: Window, history: History | None) -> Attempt:
+def _attempt(request: Request, to: Destination, known: Known, history: History | None) -> Attempt:
     """Return the attempt that sends `history` as it came; None where it was not counted."""
-    factor = to.factor_with(learned.calibration)
     tokens = history.tokens if history is not None else None
-    guessed = sum(e.guessed_tokens for e in history.entries) if history is not None else 0
     return Attempt(
-        to.deployment_id,
+        to.deployment,
+        to.model,
+        to.tenant,
         request.format,
         tokens,
         tokens,
-        window,
-        factor,
+        known.window,
+        known.factor,
+        to.window.tokens,
         to.rung,
         output_tokens=request.max_output_tokens,
-        guessed_tokens=guessed,
+        guessed_tokens=sum(e.guessed_tokens for e in history.entries) if history is not None else 0,
+        counts_all=history is None or not request.has_uncounted_content,
     )
-
-
-def _history(request: Request, counter: Counter) -> History:
-    found = entries(request.format, request.items, counter)
-    return history_of(request.part, found, request.preamble(), counter, continues=request.continues_stored_history)

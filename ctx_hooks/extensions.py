@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from ctx_hooks.conversation import Format
 from ctx_hooks.steps import Step
@@ -19,7 +19,7 @@ from ctx_hooks.steps import Step
 logger = logging.getLogger("ctx_hooks")
 
 GROUP = "ctx_hooks.steps"
-EventName = Literal["before_compaction", "after_compaction", "silent_truncation"]
+EventName = Literal["before_compaction", "after_compaction", "silent_truncation", "limit_learned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,25 @@ class TruncationEvent:
     window_tokens: int
 
 
-Event: TypeAlias = CompactionEvent | TruncationEvent
+@dataclass(frozen=True, slots=True)
+class LimitEvent:
+    """A limit that a deployment has shown to one tenant, beside the window that configuration or LiteLLM state.
+
+    `kind` is "limit" for one that the provider named, "refused" for the size of what was refused without a figure,
+    "output_limit" for the largest output. In the provider's tokens.
+    """
+
+    name: Literal["limit_learned"]
+    deployment: str
+    kind: str
+    limit_tokens: int
+    window_tokens: int
+
+
+Event: TypeAlias = CompactionEvent | TruncationEvent | LimitEvent
 Listener: TypeAlias = Callable[[Any], object]
 """Called with the event of the name it listens to."""
-_listeners: dict[EventName, list[Listener]] = {"before_compaction": [], "after_compaction": [], "silent_truncation": []}
+_listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}
 
 
 def on(name: EventName, listener: Listener) -> Callable[[], None]:

@@ -14,8 +14,8 @@ from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import destination, litellm_compat
-from ctx_hooks.decision import Untouched
-from ctx_hooks.engine import Engine
+from ctx_hooks.attempt_runner import AttemptRunner
+from ctx_hooks.decision import NotRetried, Untouched
 from ctx_hooks.overflow.report import CODE, readable_error, small_window
 from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import Request, format_of, request_of
@@ -38,9 +38,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         super().__init__()
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
         self.policies = Policies(self.settings)
-        self.engine = Engine(litellm_compat.shared_cache)
+        self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.headers = Headers()
-        start(self.settings, self._note_overflow_in_stream)
+        start(self.settings, self._note_failure)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
@@ -51,7 +51,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return data
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
-        """Fit each attempt to the deployment that the Router chose; on a retry of ours compress harder."""
+        """Fit each attempt to the deployment that the Router chose; on a retry of ours compress harder.
+
+        Raises ContextWindowExceededError in the place of a retry that would send again what was refused.
+        """
         sent = dict(kwargs)
         with _failing_open("forwards the request unchanged"):
             rung = litellm_compat.take_rung(sent)
@@ -64,9 +67,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         request = request_of(call_type, data)
         if request is None or switched_off():
             return data
-        data = litellm_compat.without_request_key(data)
+        data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
         group = destination.of_group(data, self.policies)
-        self.headers.note_ignored(group.call_id, group.ignored)
+        self.headers.note_ignored(group.request_id, group.ignored)
         if not group.policy.enabled:
             return data
         if group.window.tokens < group.policy.block_below_tokens:
@@ -77,8 +80,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return await self._decided(request, arranged, group)
 
     async def _decided(self, request: Request, fields: dict[str, Any], to: Destination) -> dict[str, Any]:
-        decision = await self.engine.decide(request, to)
-        self.headers.note(to.call_id, decision)
+        decision = await self.runner.decide(request, to)
+        self.headers.note(to.request_id, decision)
+        if isinstance(decision, NotRetried):
+            raise litellm_compat.not_retried(self.runner.attempts.last(to.request_id), fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
 
     async def async_post_call_failure_deployment_hook(
@@ -90,7 +95,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> None:
         """Note what the provider said of an attempt, for the next one."""
         with _failing_open("learns nothing from an error"):
-            await self.engine.failed(litellm_compat.call_id_of(request_data), litellm_compat.overflow_of(exception))
+            await self._note_failure(request_data, exception)
 
     async def async_post_call_response_headers_hook(
         self,
@@ -102,13 +107,13 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with _failing_open("adds no header"):
-            return self.headers.of(litellm_compat.call_id_of(data))
+            return self.headers.of(litellm_compat.request_id_of(data))
         return None
 
-    async def _note_overflow_in_stream(self, fields: Mapping[str, Any], error: Exception) -> bool:
+    async def _note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Note an attempt's failure, once, and return whether it is an overflow."""
         overflow = litellm_compat.overflow_of(error)
-        if overflow is not None:
-            await self.engine.failed(litellm_compat.call_id_of(fields), overflow)
+        await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
         return overflow is not None
 
     async def async_log_success_event(
@@ -117,7 +122,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Learn from the usage of every answer, streamed ones too, what the provider bills."""
         with _failing_open("learns nothing from an answer"):
             billed = billed_input_tokens(litellm_compat.usage_of(response_obj))
-            await self.engine.answered(litellm_compat.call_id_of(kwargs), billed)
+            await self.runner.answered(litellm_compat.request_id_of(kwargs), billed)
 
     async def async_post_call_failure_hook(
         self,
@@ -126,13 +131,13 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         user_api_key_dict: Any,
         traceback_str: str | None = None,
     ) -> Exception | None:
-        """Word the final error of an overflow that nothing could cure."""
+        """Word the final context-window error."""
         if not isinstance(original_exception, litellm.ContextWindowExceededError) or switched_off():
             return None
         with _failing_open("leaves the error as it is"):
             policy = destination.of_group(request_data, self.policies).policy
             if policy.enabled:
-                attempt = self.engine.attempts.last(litellm_compat.call_id_of(request_data))
+                attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 text = readable_error(format_of(request_data), attempt, policy)
                 return litellm_compat.worded_error(original_exception, text, CODE)
         return None
@@ -143,7 +148,7 @@ def _failing_open(consequence: str) -> Iterator[None]:
     """Survive whatever goes wrong here: a proxy must not lose a request, an answer or an error to us."""
     try:
         yield
-    except HTTPException:
-        raise  # the answer to a window that the operator does not serve
+    except (HTTPException, litellm.ContextWindowExceededError):
+        raise  # the answer to a window that the operator does not serve; a retry that is not sent
     except Exception as error:
         logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ctx_hooks
+from ctx_hooks.attempt_runner import AttemptRunner
 from ctx_hooks.destination import Destination
-from ctx_hooks.engine import Engine
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request import request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
@@ -74,6 +75,8 @@ async def test_the_plugin_has_nothing_to_survive(fmt, data):
     request = request_of(CALL_TYPES[fmt], payload)
     if request is None:
         return
+    runner = AttemptRunner()
     for rung in (0, 1, 3):
-        decision = await Engine().decide(request, replace(TO, rung=rung))
+        decision = await runner.decide(request, replace(TO, rung=rung))
         assert not getattr(decision, "reason", "").startswith("failed")
+        await runner.failed(TO.request_id, Overflow("input", "x"))

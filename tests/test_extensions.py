@@ -9,8 +9,8 @@ import textwrap
 import pytest
 
 import ctx_hooks
+from ctx_hooks.attempt_runner import AttemptRunner
 from ctx_hooks.destination import Destination
-from ctx_hooks.engine import Engine
 from ctx_hooks.request import Request
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
@@ -39,7 +39,7 @@ assert result.fits
 async def compact():
     payload = agent_session("openai-chat", turns=40)
     to = Destination("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(), "call")
-    return await Engine().decide(Request("openai-chat", payload), to)
+    return await AttemptRunner().decide(Request("openai-chat", payload), to)
 
 
 async def test_listeners_are_told_before_and_after():

@@ -8,7 +8,7 @@ from ctx_hooks.litellm_compat.callers import HEADER, call_id_of, caller_of, head
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
     checks_before_deployment,
-    deployment_id_of,
+    deployment_key_of,
     deployment_of,
     deployments,
     group_of,
@@ -16,7 +16,8 @@ from ctx_hooks.litellm_compat.deployments import (
     prices_of,
     shared_cache,
 )
-from ctx_hooks.litellm_compat.errors import overflow_of, refusal, worded_error
+from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
+from ctx_hooks.litellm_compat.identity import request_id_of, tenant_of, with_request_id
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_rung
 
@@ -27,19 +28,24 @@ __all__ = [
     "call_id_of",
     "caller_of",
     "checks_before_deployment",
-    "deployment_id_of",
+    "deployment_key_of",
     "deployment_of",
     "deployments",
     "group_of",
     "headers_of",
     "known_window_tokens",
+    "not_retried",
     "overflow_of",
     "prices_of",
     "reclassify",
     "refusal",
+    "request_id_of",
     "shared_cache",
     "take_rung",
+    "tenant_of",
+    "text_of",
     "usage_of",
+    "with_request_id",
     "without_request_key",
     "worded_error",
 ]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from ctx_hooks.cost import Prices
+
+LONGEST_KEY_CHARS = 200
+"""The Router's ids are digests of 64 characters, model names are shorter still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,15 @@ def group_of(kwargs: Mapping[str, Any]) -> str:
     return str(metadata_of(kwargs).get("model_group") or kwargs.get("model") or "")
 
 
-def deployment_id_of(deployment: Deployment) -> str:
-    """Return the Router's id of the deployment, which outlives restarts; the model's name outside a Router."""
-    return str(deployment.model_info.get("id") or deployment.model)
+def deployment_key_of(deployment: Deployment) -> str:
+    """Return the name under which figures of a deployment are kept: the Router's id, which outlives restarts, and the model.
+
+    All models behind a wildcard share one id. Callers choose the model's name there, so a long one is digested.
+    """
+    key = f"{deployment.model_info.get('id') or ''}:{deployment.model}"
+    if len(key) <= LONGEST_KEY_CHARS:
+        return key
+    return blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def shared_cache() -> Any:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+
+if TYPE_CHECKING:
+    from ctx_hooks.learning.attempts import Attempt
+
+LONGEST_TEXT_CHARS = 2_000
+"""An error's own words stand at its start; what follows may be the request echoed back."""
 
 
 def provider_of(error: Exception) -> str | None:
@@ -28,6 +34,26 @@ def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
         model=str(getattr(error, "model", None) or kwargs.get("model") or ""),
         llm_provider=str(getattr(error, "llm_provider", None) or ""),
         response=getattr(error, "response", None),
+    )
+
+
+def text_of(error: Exception) -> str:
+    """Return an error's text without the names of LiteLLM's exceptions in front, at most LONGEST_TEXT_CHARS of it."""
+    text = str(getattr(error, "message", None) or error)[:LONGEST_TEXT_CHARS]
+    while text.startswith("litellm.") and ": " in text:
+        text = text.split(": ", 1)[1]
+    return text
+
+
+def not_retried(attempt: Attempt | None, fields: Mapping[str, Any]) -> Exception:
+    """Return the provider's refusal again, for the Router to go on with its next fallback."""
+    import litellm  # noqa: PLC0415
+
+    text = attempt.refusal if attempt is not None else ""
+    return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
+        message=text or "The request exceeds the model's context window and cannot be made smaller.",
+        model=str(fields.get("model") or ""),
+        llm_provider=str(fields.get("custom_llm_provider") or ""),
     )
 
 

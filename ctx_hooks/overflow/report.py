@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation import Format
+    from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.store.attempts import Attempt
 
 CODE = "context_length_exceeded"
 """OpenAI's code for it: clients that compact by themselves look for it."""

@@ -54,6 +54,12 @@ class Policy(BaseModel):
     recall_max_tokens: int = Field(
         2_000, ge=0, description="Most that one user turn gets back: what answers a question is rarely longer."
     )
+    learned_limit_floor_fraction: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Least limit, as a share of the window, that a tenant takes from what one other tenant was refused.",
+    )
     calibrate: bool = Field(default=True, description="Learn from real usage what the provider bills per counted token.")
     cost_aware: bool = Field(
         default=False,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from ctx_hooks.decision import Decision, Untouched
+from ctx_hooks.decision import Decision, NotRetried, Untouched
+from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request import OUTPUT_FIELDS
-from ctx_hooks.store.attempts import RUNNING_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Headers:
 
     def note(self, call_id: str, decision: Decision) -> None:
         """Remember a decision; an untouched attempt says nothing of the one before it."""
-        if not isinstance(decision, Untouched):
+        if not isinstance(decision, (Untouched, NotRetried)):
             self._set(call_id, DONE, _words(decision))
 
     def note_ignored(self, call_id: str, ignored: Sequence[str]) -> None:
@@ -48,6 +48,6 @@ def _words(decision: Decision) -> str:
     figures = decision.figures
     if figures is not None:
         words.append(f"before={figures.tokens_before}; after={figures.tokens_after}")
-    changes = {} if isinstance(decision, Untouched) else decision.changes
+    changes = {} if isinstance(decision, (Untouched, NotRetried)) else decision.changes
     words += [f"{name}={changes[name]}" for name in OUTPUT_FIELDS if name in changes]
     return "; ".join(words)

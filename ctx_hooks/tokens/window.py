@@ -25,7 +25,7 @@ DYNAMIC_MESSAGES = 10
 INPUT_WINDOW_FAMILIES = ("gemini", "gpt-5")
 """Models whose documented window holds the input alone: their output has a limit of its own."""
 
-Source = Literal["policy", "model_info", "model_map", "learned", "default"]
+Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "default"]
 
 
 @dataclass(frozen=True, slots=True)

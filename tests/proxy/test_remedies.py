@@ -148,12 +148,12 @@ def test_a_provider_that_truncates_in_silence_is_told_of_and_sent_no_more_than_i
     route, counting_proxy, counting_provider
 ):
     group = f"mute-{route.wire_format}"
-    talk = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "a quiet word or two " * 300} for n in range(21)]
-    payload = {"model": group, "max_tokens": 100, "input" if route is RESPONSES else "messages": talk}
+    talk = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "a quiet word or two " * 300} for n in range(31)]
+    field = "input" if route is RESPONSES else "messages"
     counting_provider.reset(silent_truncation=True, counts_output=False)
     try:
-        for _ in range(3):
-            answer = route.post(counting_proxy, payload)
+        for length in (21, 23, 27, 31):
+            answer = route.post(counting_proxy, {"model": group, "max_tokens": 100, field: talk[:length]})
             assert answer.status_code == 200
             counting_proxy.wait_for_log(f"told of the answer to {answer.headers['x-litellm-call-id']}")
         first, *_, last = counting_provider.requests()

@@ -1,4 +1,4 @@
-"""What the next attempt has to be after an overflow: every rung smaller than the one before, and few of them."""
+"""What the next attempt has to be after an overflow: smaller than the one before or asking for less, and few of them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ctx_hooks.overflow.recognise import Overflow
-    from ctx_hooks.store.attempts import Attempt
 
 SMALLER_FRACTION = 0.95
-"""Each attempt is at least 5 % smaller than the one before."""
+"""Each attempt is at least 5 % smaller than the one before; a retry that is not is not sent."""
 BLIND_FRACTIONS = (0.6, 0.35, 0.2)
 """What is taken for the limit, as shares of what was refused first, when the error gave no figures."""
 UNCOUNTED_FRACTIONS = (0.8, 0.6, 0.4)
@@ -21,8 +20,8 @@ OUTPUT_MARGIN_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
-    """One retry: the most it may have in our count, whether the newest tool results may be cut, and a lower output."""
+class RetryPlan:
+    """One retry: the most it may have, as counted here, whether the newest tool results may be cut, and a lower output."""
 
     most_tokens: int
     cut_newest: bool
@@ -43,10 +42,12 @@ def lower_output(overflow: Overflow, asked_tokens: int | None) -> int | None:
     return room if room >= LEAST_OUTPUT_TOKENS and (asked is None or room < asked) else None
 
 
-def limit_shown(overflow: Overflow, refused_tokens: int, refused_first_tokens: int, number: int) -> int:
-    """Return what an overflow shows of the limit, in the provider's tokens: what it says, else a guess by the rung.
+def limit_for_retry(overflow: Overflow, refused_tokens: int, refused_first_tokens: int, number: int) -> int:
+    """Return the limit that the retry `number` (from 1) keeps to, for this request alone.
 
-    `refused_tokens` and `refused_first_tokens` are our estimates of what was refused last and first.
+    It is what the error says, in the provider's tokens, else a guess that falls with each retry. `refused_tokens` and
+    `refused_first_tokens` are the sizes of what was refused last and first, as estimated here. Where the provider counts
+    far more than was counted here, the rest is content that only it sees, and is set aside.
     """
     if not overflow.limit_tokens:
         return max(1, int(refused_first_tokens * BLIND_FRACTIONS[min(number, len(BLIND_FRACTIONS)) - 1]))
@@ -55,12 +56,11 @@ def limit_shown(overflow: Overflow, refused_tokens: int, refused_first_tokens: i
     return int(min(overflow.limit_tokens, refused_tokens) * UNCOUNTED_FRACTIONS[min(number, len(UNCOUNTED_FRACTIONS)) - 1])
 
 
-def rung_of(number: int, rungs: int, attempt: Attempt | None, asked_output_tokens: int | None) -> Rung:
-    """Return the rung `number` (from 1) of `rungs` after `attempt` was refused."""
-    last = number >= rungs
-    if attempt is None or attempt.sent_tokens is None:
-        return Rung(2**63, cut_newest=last)
-    lowered = lower_output(attempt.overflow, asked_output_tokens) if attempt.overflow and not attempt.lowered else None
-    if lowered is not None:
-        return Rung(attempt.sent_tokens, cut_newest=False, max_output_tokens=lowered)
-    return Rung(int(attempt.sent_tokens * SMALLER_FRACTION), cut_newest=last)
+def plan_of(number: int, retries: int, sent_tokens: int | None, lowered_output_tokens: int | None = None) -> RetryPlan:
+    """Return the plan of the retry `number` (from 1) of `retries`, after `sent_tokens` were refused."""
+    last = number >= retries
+    if sent_tokens is None:
+        return RetryPlan(2**63, cut_newest=last)
+    if lowered_output_tokens is not None:
+        return RetryPlan(sent_tokens, cut_newest=False, max_output_tokens=lowered_output_tokens)
+    return RetryPlan(int(sent_tokens * SMALLER_FRACTION), cut_newest=last)

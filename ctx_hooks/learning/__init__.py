@@ -1,0 +1,1 @@
+"""What answers and refusals teach about a deployment: attempts of running requests, statistics, and where these are kept."""

@@ -1,0 +1,103 @@
+"""Statistics in LiteLLM's Redis: one hash a deployment, one field an observation, merged by the server.
+
+A write changes the fields that it names, and only where they are newer (of what was accepted: larger): a worker whose
+figures are old erases nothing. Whoever has the Redis can write anything there, so the server hands out only small
+fields, and what comes back is checked by type and range.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, get_args
+
+from ctx_hooks.learning.stats import DeploymentStats, Key, Kind, Observation, valid
+
+KEY_PREFIX = "ctx_hooks:stats:"
+KEPT_SECONDS = 7 * 24 * 3600
+MOST_FIELDS = 600
+"""Nine kinds of 64 tenants; a hash with more was not written here, and is started anew."""
+LARGEST_FIELD_BYTES = 512
+"""Sixteen ratios are about 150 bytes, a field's name is below 64."""
+
+READ = f"""
+if redis.call('TYPE', KEYS[1]).ok ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then return {{}} end
+local found = {{}}
+for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if #field <= {LARGEST_FIELD_BYTES} and redis.call('HSTRLEN', KEYS[1], field) <= {LARGEST_FIELD_BYTES} then
+    found[#found + 1] = field
+    found[#found + 1] = redis.call('HGET', KEYS[1], field)
+  end
+end
+return found
+"""
+MERGE = f"""
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS}) then redis.call('DEL', KEYS[1]) end
+for i = 1, #ARGV, 4 do
+  local field, order, value, oldest = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], tonumber(ARGV[i + 3])
+  local known = redis.call('HGET', KEYS[1], field)
+  local known_order = known and tonumber(string.match(known, '^(%d+%.?%d*)|'))
+  local known_at = known and tonumber(string.match(known, '|(%d+%.?%d*)|'))
+  if not known_order or not known_at or known_at < oldest or known_order <= order then
+    redis.call('HSET', KEYS[1], field, value)
+  end
+end
+redis.call('EXPIRE', KEYS[1], {KEPT_SECONDS})
+return 1
+"""
+"""A field is `order|at|[values]`: the greater order replaces the smaller, and any replaces what is older than `oldest`."""
+
+Script = Callable[[Sequence[str], Sequence[Any]], Awaitable[Any]]
+
+
+class SharedCache(Protocol):
+    """The part of LiteLLM's RedisCache that is used."""
+
+    def async_register_script(self, script: str) -> Callable[..., Awaitable[Any]]:
+        """Return a function of `keys` and `args` that runs a Lua script."""
+
+
+async def read(cache: SharedCache, deployment: str, now: float) -> DeploymentStats:
+    """Return the observations of a deployment; raises whatever the connection raises."""
+    return observations(await cache.async_register_script(READ)(keys=[KEY_PREFIX + deployment], args=[]), now)
+
+
+def observations(answer: Any, now: float) -> DeploymentStats:
+    """Return what READ answers, field and value in turn, without whatever is no observation or too old."""
+    fields = list(answer) if isinstance(answer, (list, tuple)) else []
+    found: dict[Key, Observation] = {}
+    for name, value in zip(fields[::2], fields[1::2], strict=False):
+        key, observation = _key(_text(name)), _observation(_text(value))
+        if key is not None and observation is not None and valid(key[0], observation, now):
+            found[key] = observation
+    return DeploymentStats(found)
+
+
+async def merge(
+    cache: SharedCache, deployment: str, shown: Mapping[Key, Observation], kept_seconds: Mapping[Kind, float]
+) -> None:
+    """Merge observations into those of a deployment; raises whatever the connection raises."""
+    args: list[Any] = []
+    for (kind, tenant), o in shown.items():
+        order = o.values[0] if kind.startswith("accepted") else o.at
+        text = f"{order}|{o.at}|{json.dumps(list(o.values))}"
+        args += [f"{kind}:{tenant}", order, text, o.at - kept_seconds[kind]]
+    await cache.async_register_script(MERGE)(keys=[KEY_PREFIX + deployment], args=args)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _key(name: str) -> Key | None:
+    kind, _, tenant = name.partition(":")
+    return (kind, tenant) if kind in get_args(Kind) else None  # type: ignore[return-value]  # it is one of the literal's
+
+
+def _observation(text: str) -> Observation | None:
+    try:
+        _, at, values = text.split("|", 2)
+        return Observation(tuple(float(v) for v in json.loads(values)), float(at))
+    except (ValueError, TypeError, OverflowError):
+        return None

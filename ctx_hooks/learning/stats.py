@@ -1,0 +1,208 @@
+"""What answers and refusals have shown of a deployment, by the tenant whose traffic showed it.
+
+Whatever a tenant can cause, it can cause on purpose: an error that quotes its words, a bill for something that is not
+counted here. So a figure that one tenant has shown holds for that tenant; for the others it holds within a stated bound,
+and without it only where a second tenant has shown the same.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+from ctx_hooks.tokens.calibration import LARGEST_RATIO, LEAST_RATIO, REMEMBERED, Calibration, family_factor
+
+Kind = Literal[
+    "limit",
+    "own_limit",
+    "refused",
+    "output_limit",
+    "holds_output",
+    "ratios",
+    "low_bill",
+    "accepted_input",
+    "accepted_output",
+    "accepted_total",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+DAY_SECONDS = 24 * 3600.0
+KEPT_SECONDS: Mapping[Kind, float] = dict.fromkeys(KINDS, DAY_SECONDS) | {"ratios": 7 * DAY_SECONDS, "low_bill": 3600.0}
+"""How long an observation holds: providers raise windows and operators change servers, tokenizers stay."""
+LEAST_LIMIT_TOKENS = 1_000
+"""No chat model in use has a smaller window; a smaller figure is an error number, an index or a lie."""
+LARGEST_TOKENS = 1_000_000_000
+RANGES: Mapping[Kind, tuple[int, float, float]] = {
+    "limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
+    "own_limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
+    "refused": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
+    "output_limit": (1, 1, LARGEST_TOKENS),
+    "holds_output": (1, 1, 1),
+    "ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO),
+    "low_bill": (2, 0, LARGEST_TOKENS),
+    "accepted_input": (1, 0, LARGEST_TOKENS),
+    "accepted_output": (1, 0, LARGEST_TOKENS),
+    "accepted_total": (1, 0, LARGEST_TOKENS),
+}
+"""Of each kind the most values, the least and the largest: what is read from a shared store is checked against it."""
+ANYONE = ""
+"""The tenant of what a deployment has accepted: a fact about the deployment, whoever showed it."""
+CONFIRMING_TENANTS = 2
+"""So many tenants have to show a figure before it holds for a third without a bound."""
+MEDIAN_TENANTS = 3
+"""The median over so many tenants is not one tenant's to choose."""
+FOREIGN_RATIO_FACTOR = 1.25
+"""How far the ratio that one or two other tenants have shown may move the figure of a tenant that has shown none."""
+MOST_TENANTS = 64
+"""Tenants remembered of each kind and deployment; the oldest observation goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The figures that were seen, and when (epoch seconds). Tokens are the provider's.
+
+    `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
+    which says nothing to other tenants. `refused`: the size of a request that was refused without a
+    figure. `holds_output`: 1. `ratios`: the ratio in use, then the latest ones. `low_bill`: what was sent in the
+    provider's tokens, 0 for a request that was not counted, and what was billed for it. `accepted_*`: what was billed,
+    the output that was asked for, and both together, of an answered request.
+    """
+
+    values: tuple[float, ...]
+    at: float
+
+
+Key: TypeAlias = tuple[Kind, str]
+"""The kind of an observation, and the tenant."""
+
+
+def valid(kind: Kind, observation: Observation, now: float) -> bool:
+    """Return whether an observation is one at all and still holds."""
+    most, least, largest = RANGES[kind]
+    in_range = all(least <= v <= largest for v in observation.values)
+    return 1 <= len(observation.values) <= most and in_range and now - KEPT_SECONDS[kind] < observation.at <= now + 60
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentStats:
+    """The observations of one deployment."""
+
+    observations: Mapping[Key, Observation] = field(default_factory=dict)
+
+    def merged(self, others: Mapping[Key, Observation], now: float) -> DeploymentStats:
+        """Return these statistics with other observations: of each key the newer one, of what was accepted the larger."""
+        merged = {k: o for k, o in self.observations.items() if valid(k[0], o, now)}
+        for key, other in others.items():
+            known = merged.get(key)
+            if valid(key[0], other, now) and (known is None or _replaces(key[0], other, known)):
+                merged[key] = other
+        return DeploymentStats(merged if len(merged) <= MOST_TENANTS else _bounded(merged))
+
+    def of(self, kind: Kind, tenant: str, now: float) -> Observation | None:
+        """Return what a tenant has shown, while it holds."""
+        found = self.observations.get((kind, tenant))
+        return found if found is not None and valid(kind, found, now) else None
+
+    def accepted(self, kind: Kind, now: float) -> float:
+        """Return the largest figure of the kind that the deployment has accepted, 0 when it has shown none."""
+        found = self.of(kind, ANYONE, now)
+        return found.values[0] if found else 0.0
+
+    def limit_tokens(self, tenant: str, window_tokens: int, floor_fraction: float, now: float) -> int | None:
+        """Return the limit that holds for a tenant, None when nothing was shown.
+
+        It holds never less than what the deployment has accepted, but for a limit that the provider named to this tenant
+        later. What a single other tenant was told is bounded by `floor_fraction` of the window of `window_tokens`; the
+        second smallest figure of the others stands on two of them.
+        """
+        accepted = self.accepted("accepted_input", now)
+        own = self._own_limit(tenant, accepted, now)
+        others = sorted(self._of_others(("limit", "refused"), tenant, now).values())
+        shown = [own] if own else []
+        if others:
+            shown.append(max(others[0], window_tokens * floor_fraction, accepted))
+        if len(others) >= CONFIRMING_TENANTS:
+            shown.append(max(others[CONFIRMING_TENANTS - 1], accepted))
+        return int(min(shown)) if shown else None
+
+    def output_limit_tokens(self, tenant: str, now: float) -> int | None:
+        """Return the largest output that the deployment gives a tenant: named to it, or to two others."""
+        own = self.of("output_limit", tenant, now)
+        accepted = self.of("accepted_output", ANYONE, now)
+        if own and not (accepted and accepted.at > own.at and accepted.values[0] > own.values[0]):
+            return int(own.values[0])
+        others = sorted(self._of_others(("output_limit",), tenant, now).values())
+        if len(others) < CONFIRMING_TENANTS:
+            return None
+        confirmed = others[CONFIRMING_TENANTS - 1]
+        return int(confirmed) if not accepted or accepted.values[0] <= confirmed else None
+
+    def output_held(self, tenant: str, window_tokens: int, now: float) -> bool | None:
+        """Return whether a window of that size holds the output too, as far as answers and refusals have shown it."""
+        others = self._of_others(("holds_output",), tenant, now)
+        if self.of("holds_output", tenant, now) or len(others) >= CONFIRMING_TENANTS:
+            return True
+        return False if self.accepted("accepted_total", now) > window_tokens else None
+
+    def calibration(self, tenant: str, now: float) -> Calibration:
+        """Return the ratios that a tenant's answers have shown."""
+        found = self.of("ratios", tenant, now)
+        return Calibration(found.values[1:], found.values[0]) if found else Calibration()
+
+    def factor(self, tenant: str, model: str, now: float) -> float:
+        """Return what the provider bills a tenant per token counted here.
+
+        Where its own answers have shown nothing yet it is the median over the others, within a quarter of the model
+        family's factor as long as these are fewer than three.
+        """
+        own = self.calibration(tenant, now).published
+        if own is not None:
+            return own
+        family = family_factor(model)
+        others = list(self._of_others(("ratios",), tenant, now).values())
+        if not others:
+            return family
+        median = statistics.median(others)
+        if len(others) >= MEDIAN_TENANTS:
+            return median
+        return min(max(median, family / FOREIGN_RATIO_FACTOR), family * FOREIGN_RATIO_FACTOR)
+
+    def counts_next(self, tenant: str, now: float) -> bool:
+        """Return whether the tenant's next request is counted, however small it looks: its last bill was oddly low."""
+        return self.of("low_bill", tenant, now) is not None
+
+    def _own_limit(self, tenant: str, accepted: float, now: float) -> float | None:
+        refused = self.of("refused", tenant, now)
+        named = [o for o in (self.of("limit", tenant, now), self.of("own_limit", tenant, now)) if o]
+        accepted_at = getattr(self.of("accepted_input", ANYONE, now), "at", 0.0)
+        shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
+        if refused:
+            shown.append(max(refused.values[0], accepted))
+        return min(shown, default=None)
+
+    def _of_others(self, kinds: Iterable[Kind], tenant: str, now: float) -> dict[str, float]:
+        """Return for each other tenant the smallest figure of these kinds."""
+        found: dict[str, float] = {}
+        for (kind, other), observation in self.observations.items():
+            if kind in kinds and other != tenant and valid(kind, observation, now):
+                found[other] = min(observation.values[0], found.get(other, observation.values[0]))
+        return found
+
+
+def _replaces(kind: Kind, other: Observation, known: Observation) -> bool:
+    if kind.startswith("accepted"):
+        return other.values[0] >= known.values[0]
+    return other.at > known.at
+
+
+def _bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:
+    """Return the newest observations of each kind, of as many tenants as are remembered."""
+    kept: dict[Key, Observation] = {}
+    counts = dict.fromkeys(KINDS, 0)
+    for key, observation in sorted(observations.items(), key=lambda item: -item[1].at):
+        counts[key[0]] += 1
+        if counts[key[0]] <= MOST_TENANTS:
+            kept[key] = observation
+    return kept

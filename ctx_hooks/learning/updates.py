@@ -1,0 +1,159 @@
+"""What one answer or refusal shows: pure functions from an attempt and its end to observations.
+
+A refusal teaches only where all that was sent was counted here, and only figures that are plausible beside that count.
+Where it was not, a limit that the provider names together with its own count holds for the tenant that was told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from ctx_hooks.extensions import LimitEvent, TruncationEvent
+from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Observation
+from ctx_hooks.overflow.other_errors import RATE_TOO_LARGE
+from ctx_hooks.tokens.calibration import LARGEST_RATIO, LEAST_RATIO, Calibration
+
+if TYPE_CHECKING:
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.overflow.recognise import Overflow
+
+Shown: TypeAlias = Mapping[Key, Observation]
+"""What one answer or refusal has shown."""
+
+LEAST_LOW_BILL_TOKENS = 1_024
+USUAL_TOKEN_BYTES = 8
+"""Few texts have more bytes a token; an image as base64 has, and then a request is counted for nothing."""
+LOW_BILL_FRACTION = 0.6
+"""A bill below this share of the estimate is odd: the count of a known vocabulary is right within a fifth."""
+GROWTH_FRACTION = 0.15
+"""Requests that grew by at least this while the bill stood still were cut by the provider."""
+STILL_FRACTION = 0.02
+"""A bill that moves less than this has stood still."""
+MOST_GUESSED_FRACTION = 0.2
+"""A request of which more is images, files or sealed reasoning says nothing of how its text is billed."""
+REFUSED_GRID = 2**0.25
+"""The size of what was refused without a figure is rounded down on this grid, which holds the powers of two that windows
+mostly are: two workers that saw different requests refused come to the same figure."""
+
+
+def of_answer(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> Shown:
+    """Return what an answer that billed so many input tokens shows."""
+    tenant = attempt.tenant
+    output = attempt.output_tokens or 0
+    accepted: dict[Key, int] = {
+        ("accepted_input", ANYONE): billed_tokens,
+        ("accepted_output", ANYONE): output,
+        ("accepted_total", ANYONE): billed_tokens + output,
+    }
+    shown: dict[Key, Observation] = {}
+    if attempt.sent_tokens is None:
+        if billed_tokens >= LEAST_LOW_BILL_TOKENS and billed_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
+            shown["low_bill", tenant] = Observation((0, billed_tokens), now)
+    elif truncates(stats, attempt, billed_tokens, now):
+        return {("limit", tenant): Observation((max(billed_tokens, LEAST_LIMIT_TOKENS),), now)}
+    elif _is_low(attempt, billed_tokens) and not _grew(stats, attempt, now):
+        before = stats.of("low_bill", tenant, now)
+        if before is None or not 0 < before.values[0] <= attempt.sent_provider_tokens:
+            shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, billed_tokens), now)
+    elif attempt.counts_all and _mostly_text(attempt):
+        shown |= _ratio(stats, attempt, attempt.sent_tokens, billed_tokens, now)
+    for (kind, whose), value in accepted.items():
+        shown[kind, whose] = Observation((value,), now)
+    return shown
+
+
+def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
+    """Return what an overflow shows: the limit that it names, else that what was sent is too long.
+
+    Nothing, where the request held what is not counted here, where the error speaks of a rate, or where its figures and
+    the count here cannot both be right.
+    """
+    counted = attempt.sent_tokens
+    if counted is None or overflow.pattern == RATE_TOO_LARGE.name:
+        return {}
+    tenant, limit, given = attempt.tenant, overflow.limit_tokens, overflow.input_tokens
+    if not attempt.counts_all or not _mostly_text(attempt):
+        named = limit and given and LEAST_LIMIT_TOKENS <= limit < given and overflow.kind != "output_limit"
+        return {("own_limit", tenant): Observation((limit,), now)} if named and limit else {}
+    if overflow.kind == "output_limit":
+        return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
+    if given and not LEAST_RATIO <= given / max(1, counted) <= LARGEST_RATIO:
+        return {}
+    shown: dict[Key, Observation] = {}
+    if given and not overflow.at_least:
+        shown |= _ratio(stats, attempt, counted, given, now)
+    if overflow.kind == "input_plus_output":
+        shown["holds_output", tenant] = Observation((1,), now)
+    refused = attempt.sent_provider_tokens
+    if overflow.kind == "input_plus_output":
+        refused += attempt.output_tokens or 0
+    if limit is not None and LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO:
+        shown["limit", tenant] = Observation((limit,), now)
+    elif limit is None and refused >= 2 * LEAST_LIMIT_TOKENS:
+        shown["refused", tenant] = Observation((_on_grid(refused),), now)
+    return shown
+
+
+def truncates(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> bool:
+    """Return whether the deployment reads a part of what it is sent, as Ollama does in silence.
+
+    One low bill shows a vocabulary that is better than the one that counts here; a bill that stands still while requests
+    grow shows a request that was cut.
+    """
+    before = stats.of("low_bill", attempt.tenant, now)
+    if before is None or not _is_low(attempt, billed_tokens) or not _grew(stats, attempt, now):
+        return False
+    billed = before.values[1]
+    return abs(billed_tokens - billed) <= STILL_FRACTION * billed
+
+
+def truncation(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> TruncationEvent | None:
+    """Return the event when an answer shows that the request was too long and was not refused.
+
+    Either only a part of it was read, or more was read than the window is configured to hold.
+    """
+    exceeds = attempt.window.source not in ("learned", "refusal") and billed_tokens > attempt.window.tokens
+    if not exceeds and not truncates(stats, attempt, billed_tokens, now):
+        return None
+    sent = attempt.sent_provider_tokens
+    return TruncationEvent("silent_truncation", attempt.deployment, sent, billed_tokens, attempt.window.tokens)
+
+
+def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
+    """Return the event of a limit among what was shown."""
+    for kind in ("limit", "refused", "output_limit"):
+        found = shown.get((kind, attempt.tenant))
+        if found is not None:
+            return LimitEvent("limit_learned", attempt.deployment, kind, int(found.values[0]), attempt.window_tokens)
+    return None
+
+
+def _ratio(
+    stats: DeploymentStats, attempt: Attempt, counted_tokens: int, billed_tokens: int, now: float
+) -> dict[Key, Observation]:
+    before = stats.calibration(attempt.tenant, now)
+    after: Calibration = before.observe(counted_tokens, billed_tokens)
+    if after == before or after.published is None:
+        return {}
+    return {("ratios", attempt.tenant): Observation((after.published, *after.ratios), now)}
+
+
+def _is_low(attempt: Attempt, billed_tokens: int) -> bool:
+    expected = ((attempt.sent_tokens or 0) - attempt.guessed_tokens) * attempt.factor
+    return attempt.counts_all and LEAST_LOW_BILL_TOKENS <= billed_tokens < LOW_BILL_FRACTION * expected
+
+
+def _grew(stats: DeploymentStats, attempt: Attempt, now: float) -> bool:
+    """Whether more was sent than when a bill was low before."""
+    before = stats.of("low_bill", attempt.tenant, now)
+    return before is not None and 0 < before.values[0] * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
+
+
+def _mostly_text(attempt: Attempt) -> bool:
+    return attempt.guessed_tokens <= MOST_GUESSED_FRACTION * (attempt.sent_tokens or 0)
+
+
+def _on_grid(tokens: int) -> int:
+    return int(REFUSED_GRID ** math.floor(math.log(tokens, REFUSED_GRID)))

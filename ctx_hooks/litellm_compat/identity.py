@@ -1,0 +1,55 @@
+"""An id for each request that this process gives, and a name for the tenant: neither is a caller's to choose.
+
+LiteLLM's call id is the caller's: several requests at once may carry the same. So the id stands in LiteLLM's own metadata
+of the request, which reaches every hook and the logged record, and begins with a secret of this process.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+from uuid import uuid4
+
+from ctx_hooks.litellm_compat.deployments import metadata_of
+
+REQUEST_ID = "ctx_hooks_request"
+_SECRET = secrets.token_hex(8)
+TENANT_DIGEST_BYTES = 8
+
+
+def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request's fields with a new id in LiteLLM's metadata, whatever a caller has put there."""
+    name = "litellm_metadata" if _filled(fields, "litellm_metadata") else "metadata"
+    metadata = fields.get(name)
+    own = metadata if isinstance(metadata, Mapping) else {}
+    return {**fields, name: {**own, REQUEST_ID: f"{_SECRET}-{uuid4().hex}"}}
+
+
+def request_id_of(fields: Mapping[str, Any]) -> str:
+    """Return the id that this process has given to a request, "" where it has none.
+
+    `fields` are those of a hook, or of a logged call, which holds them under `litellm_params`.
+    """
+    logged = fields.get("litellm_params")
+    for holder in (fields, logged if isinstance(logged, Mapping) else {}):
+        found = metadata_of(holder).get(REQUEST_ID)
+        if isinstance(found, str) and found.startswith(_SECRET):
+            return found
+    return ""
+
+
+def tenant_of(fields: Mapping[str, Any]) -> str:
+    """Return a digest of the team, else of the user, else of the key that asks; the same for all without any."""
+    metadata = metadata_of(fields)
+    auth = metadata.get("user_api_key_auth")
+    for name in ("team_id", "user_id", "api_key"):
+        found = auth.get(name) if isinstance(auth, Mapping) else getattr(auth, name, None)
+        if isinstance(found, str) and found:
+            return blake2b(f"{name}:{found}".encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
+    return "nobody"
+
+
+def _filled(fields: Mapping[str, Any], name: str) -> bool:
+    return isinstance(fields.get(name), Mapping) and bool(fields[name])

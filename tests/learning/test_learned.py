@@ -1,0 +1,186 @@
+"""What is learned of a deployment outlives a process and reaches other workers, through a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+from ctx_hooks.cli import main
+from ctx_hooks.learning.learned import Learned
+from ctx_hooks.learning.redis_store import KEY_PREFIX
+from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
+
+
+def seen(kind, tenant, *values, ago=0.0):
+    return {(kind, tenant): Observation(tuple(map(float, values)), time.time() - ago)}
+
+
+@pytest.fixture(scope="module")
+def redis_server():
+    program = shutil.which("redis-server") or shutil.which("valkey-server")
+    if program is None:
+        if os.environ.get("CTX_HOOKS_REQUIRE_REDIS"):
+            pytest.fail("no redis-server on this machine")
+        pytest.skip("no redis-server on this machine")
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen([program, "--port", str(port), "--save", ""], stdout=subprocess.PIPE, text=True)
+    try:
+        assert any("Ready to accept connections" in line for line in server.stdout)
+        yield server, port
+    finally:
+        server.send_signal(signal.SIGCONT)
+        server.terminate()
+        server.wait(10)
+
+
+@pytest.fixture
+def redis_cache(redis_server):
+    from litellm.caching.redis_cache import RedisCache
+
+    return RedisCache(host="127.0.0.1", port=redis_server[1])
+
+
+class BrokenCache:
+    def async_register_script(self, script):
+        raise ConnectionError("down")
+
+
+async def test_another_worker_reads_what_one_has_learned(redis_cache):
+    one, other = Learned(lambda: redis_cache), Learned(lambda: redis_cache)
+    shown = seen("limit", "ann", 8_000) | seen("ratios", "ann", 1.15, 1.1, 1.2)
+    await one.learn("deployment", shown)
+    assert await other.of("deployment") == DeploymentStats(shown)
+
+
+async def test_a_worker_with_old_figures_erases_nothing(redis_cache):
+    """Both have read the deployment before either has learned."""
+    one, other, third = (Learned(lambda: redis_cache) for _ in range(3))
+    await one.of("shared"), await other.of("shared")
+    limit, ratio = seen("limit", "ann", 8_000), seen("ratios", "ann", 1.15, 1.1)
+    await one.learn("shared", limit)
+    await other.learn("shared", ratio | seen("limit", "ann", 50_000, ago=60))
+    assert await third.of("shared") == DeploymentStats(limit | ratio)
+
+
+async def test_many_workers_at_once_lose_nothing(redis_cache):
+    workers = [Learned(lambda: redis_cache) for _ in range(20)]
+    shown = [seen("limit", f"tenant {n}", 8_000 + n) for n in range(20)]
+    await asyncio.gather(*(w.learn("busy", s) for w, s in zip(workers, shown, strict=True)))
+    found = (await Learned(lambda: redis_cache).of("busy")).observations
+    assert found == {k: o for s in shown for k, o in s.items()}
+
+
+async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache):
+    one, other = Learned(lambda: redis_cache), Learned(lambda: redis_cache)
+    await one.learn("accepting", seen("accepted_input", ANYONE, 90_000, ago=60))
+    await other.learn("accepting", seen("accepted_input", ANYONE, 20_000))
+    assert (await Learned(lambda: redis_cache).of("accepting")).accepted("accepted_input", time.time()) == 90_000
+    await one.learn("aged", seen("accepted_input", ANYONE, 90_000, ago=23 * 3600))
+    later = {("accepted_input", ANYONE): Observation((20_000.0,), time.time() + 2 * 3600)}
+    await other.learn("aged", later)
+    found = await redis_cache.init_async_client().hget(KEY_PREFIX + "aged", "accepted_input:")
+    assert b"[20000.0]" in found
+
+
+async def test_without_redis_a_process_learns_for_itself():
+    learned = Learned(lambda: None)
+    shown = seen("limit", "ann", 9_000)
+    await learned.learn("deployment", shown)
+    assert await learned.of("deployment") == DeploymentStats(shown)
+
+
+async def test_a_broken_redis_costs_no_request(caplog):
+    learned = Learned(BrokenCache)
+    shown = seen("limit", "ann", 9_000)
+    await learned.learn("deployment", shown)
+    assert await learned.of("deployment") == DeploymentStats(shown)
+    assert "Redis" in caplog.text
+
+
+async def test_what_a_broken_redis_did_not_take_is_written_later(redis_cache):
+    caches = [BrokenCache()]
+    learned = Learned(lambda: caches[0])
+    first, second = seen("limit", "ann", 9_000), seen("limit", "bob", 9_500)
+    await learned.learn("late", first)
+    caches[0] = redis_cache
+    await learned.learn("late", second)
+    assert await Learned(lambda: redis_cache).of("late") == DeploymentStats(first | second)
+
+
+async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, caplog):
+    server, _ = redis_server
+    await Learned(lambda: redis_cache).learn("hanging", seen("limit", "ann", 8_000))
+    server.send_signal(signal.SIGSTOP)
+    try:
+        one = Learned(lambda: redis_cache)
+        assert await one.of("hanging") == DeploymentStats()
+        shown = seen("limit", "ann", 9_000)
+        await one.learn("hanging", shown)
+        assert await one.of("hanging") == DeploymentStats(shown)
+        assert "from Redis: TimeoutError()" in caplog.text, "it is not LiteLLM, which waits for seconds, that gave up"
+        assert "to Redis: TimeoutError()" in caplog.text
+    finally:
+        server.send_signal(signal.SIGCONT)
+
+
+FOREIGN = {
+    "text": lambda client, key: client.set(key, "nonsense"),
+    "huge text": lambda client, key: client.set(key, "x" * 3_000_000),
+    "list": lambda client, key: client.rpush(key, "a", "b"),
+    "nonsense fields": lambda client, key: client.hset(key, mapping={"limit:ann": "x", "y": "z", "limit:": "1|2|3"}),
+    "huge field": lambda client, key: client.hset(key, "limit:ann", "1|1|[" + "1," * 1_000_000 + "1]"),
+    "one token": lambda client, key: client.hset(key, "limit:ann", f"{time.time()}|{time.time()}|[1]"),
+    "not a number": lambda client, key: client.hset(key, "limit:ann", f"{time.time()}|{time.time()}|[NaN]"),
+    "deep": lambda client, key: client.hset(key, "limit:ann", f"1|{time.time()}|" + "[" * 200),
+    "many fields": lambda client, key: client.hset(key, mapping={f"limit:{n}": "1|1|[9000]" for n in range(5_000)}),
+}
+
+
+@pytest.mark.parametrize("plant", FOREIGN.values(), ids=FOREIGN)
+async def test_whatever_stands_under_our_keys_is_survived_and_replaced(plant, redis_cache):
+    client = redis_cache.init_async_client()
+    await client.delete(KEY_PREFIX + "planted")
+    await plant(client, KEY_PREFIX + "planted")
+    assert await Learned(lambda: redis_cache).of("planted") == DeploymentStats()
+    shown = seen("limit", "ann", 9_000)
+    await Learned(lambda: redis_cache).learn("planted", shown)
+    assert await Learned(lambda: redis_cache).of("planted") == DeploymentStats(shown)
+
+
+def test_the_operator_lists_and_clears_what_was_learned(redis_server):
+    server, port = redis_server
+    del server
+
+    def limits(*arguments):
+        environment = {**os.environ, "REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(port)}
+        command = [sys.executable, "-m", "ctx_hooks", "limits", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    async def learn():
+        from litellm.caching.redis_cache import RedisCache
+
+        cache = RedisCache(host="127.0.0.1", port=port)
+        await Learned(lambda: cache).learn("listed:model", seen("limit", "ann", 12_345))
+
+    asyncio.run(learn())
+    assert "12,345" in limits("ls", "listed:model")
+    assert limits("clear", "listed:model") == "cleared listed:model\n"
+    assert limits("ls", "listed:model") == "Nothing was learned.\n"
+
+
+def test_without_a_redis_the_operator_is_told_where_figures_are(capsys, monkeypatch):
+    for name in [n for n in os.environ if n.startswith("REDIS_")]:
+        monkeypatch.delenv(name)
+    assert main(["limits", "ls"]) == 1
+    assert "memory" in capsys.readouterr().out

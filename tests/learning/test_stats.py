@@ -1,0 +1,166 @@
+"""What one tenant shows holds for it, and for others within a bound, whatever it sends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctx_hooks.learning import updates
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.stats import (
+    ANYONE,
+    DAY_SECONDS,
+    FOREIGN_RATIO_FACTOR,
+    KINDS,
+    MOST_TENANTS,
+    DeploymentStats,
+    Observation,
+)
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.tokens.window import Window
+
+NOW = 1_000_000_000.0
+WINDOW = 128_000
+FLOOR = 0.5
+
+
+def stats_of(*shown, at=NOW):
+    """Return statistics of (kind, tenant, value) triples."""
+    return DeploymentStats().merged({(k, t): Observation((v,), at) for k, t, v in shown}, NOW)
+
+
+def limit(stats, tenant="cat", now=NOW):
+    return stats.limit_tokens(tenant, WINDOW, FLOOR, now)
+
+
+def test_a_tenant_keeps_to_what_it_was_told_and_others_to_the_floor():
+    stats = stats_of(("limit", "ann", 8_000))
+    assert (limit(stats, "ann"), limit(stats, "bob")) == (8_000, 64_000)
+
+
+def test_two_tenants_that_agree_convince_a_third():
+    stats = stats_of(("limit", "ann", 8_000), ("refused", "bob", 9_000))
+    assert limit(stats) == 9_000
+
+
+def test_a_limit_never_falls_below_what_the_deployment_has_accepted():
+    stats = stats_of(("limit", "ann", 8_000), ("limit", "bob", 8_000), ("accepted_input", ANYONE, 100_000))
+    assert limit(stats) == 100_000
+    assert limit(stats_of(("refused", "cat", 30_000), ("accepted_input", ANYONE, 56_000))) == 56_000
+
+
+def test_a_limit_that_was_named_after_the_acceptance_holds_for_the_tenant_that_was_told():
+    """An operator has lowered the window."""
+    later = {("limit", "cat"): Observation((60_000,), NOW)}
+    assert limit(stats_of(("accepted_input", ANYONE, 100_000), at=NOW - 60).merged(later, NOW)) == 60_000
+
+
+def test_what_was_learned_is_forgotten_after_a_day():
+    stats = stats_of(("limit", "cat", 8_000))
+    assert limit(stats, now=NOW + DAY_SECONDS + 1) is None
+
+
+def test_an_output_limit_is_one_tenants_until_a_second_has_met_it():
+    stats = stats_of(("output_limit", "ann", 256))
+    assert stats.output_limit_tokens("ann", NOW) == 256
+    assert stats.output_limit_tokens("cat", NOW) is None
+    stats = stats_of(("output_limit", "ann", 256), ("output_limit", "bob", 4_096))
+    assert stats.output_limit_tokens("cat", NOW) == 4_096
+
+
+def test_an_answer_with_more_output_disproves_an_output_limit():
+    stats = stats_of(("output_limit", "ann", 256), at=NOW - 1)
+    stats = stats.merged({("accepted_output", ANYONE): Observation((8_000,), NOW)}, NOW)
+    assert stats.output_limit_tokens("ann", NOW) is None
+
+
+def test_an_answer_shows_that_the_output_has_a_window_of_its_own():
+    stats = stats_of(("accepted_total", ANYONE, 88_000))
+    assert stats.output_held("ann", 60_000, NOW) is False
+    assert stats.output_held("ann", 90_000, NOW) is None
+    assert stats.merged({("holds_output", "ann"): Observation((1,), NOW)}, NOW).output_held("ann", 60_000, NOW) is True
+
+
+def test_the_ratio_of_others_moves_a_newcomer_by_a_quarter_at_most():
+    def ratios(*published):
+        return DeploymentStats().merged(
+            {("ratios", f"t{n}"): Observation((p, p), NOW) for n, p in enumerate(published)}, NOW
+        )
+
+    assert ratios(2.5).factor("cat", "model", NOW) == 1.25
+    assert ratios(0.5, 0.5).factor("cat", "claude", NOW) == 1.3 / 1.25
+    assert ratios(1.4, 1.4, 2.5).factor("cat", "model", NOW) == 1.4
+    assert ratios(2.5).factor("t0", "model", NOW) == 2.5
+
+
+def test_the_newer_observation_wins_and_the_larger_acceptance():
+    old, new = stats_of(("limit", "ann", 8_000), at=NOW - 10), stats_of(("limit", "ann", 9_000))
+    assert old.merged(new.observations, NOW) == new.merged(old.observations, NOW) == new
+    more, less = ({("accepted_input", ANYONE): Observation((v,), at)} for v, at in ((90_000, NOW - 10), (20_000, NOW)))
+    assert DeploymentStats().merged(more, NOW).merged(less, NOW).accepted("accepted_input", NOW) == 90_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("limit", (1,)),
+        ("limit", ()),
+        ("limit", (8_000, 8_000)),
+        ("limit", (float("nan"),)),
+        ("limit", (float("inf"),)),
+        ("ratios", (100.0,)),
+        ("ratios", (1.0,) * 100),
+        ("output_limit", (-5,)),
+    ],
+)
+def test_what_is_no_figure_is_not_taken_in(kind, values):
+    assert DeploymentStats().merged({(kind, "ann"): Observation(values, NOW)}, NOW) == DeploymentStats()
+
+
+def test_the_future_says_nothing():
+    assert DeploymentStats().merged({("limit", "ann"): Observation((8_000,), NOW + 1e6)}, NOW) == DeploymentStats()
+
+
+def test_so_many_tenants_are_remembered_and_no_more():
+    many = {(kind, f"t{n}"): Observation((1.0,), NOW - n) for n in range(500) for kind in ("ratios", "output_limit")}
+    stats = DeploymentStats().merged(many, NOW)
+    assert len(stats.observations) == 2 * MOST_TENANTS
+    assert ("ratios", "t0") in stats.observations, "the newest stay"
+
+
+ATTEMPT = Attempt("d", "model", "ann", "openai-chat", 1, 1, Window(WINDOW, "model_info"), 1.0, WINDOW)
+figures = st.one_of(st.none(), st.integers(-5, 10**12))
+overflows = st.builds(
+    Overflow, st.sampled_from(["input", "input_plus_output", "output_limit"]), st.just("x"), figures, figures, figures,
+    st.booleans(),
+)  # fmt: skip
+attempts = st.builds(
+    lambda sent, guessed, output, counts: replace(
+        ATTEMPT, received_tokens=sent, sent_tokens=sent, guessed_tokens=guessed, output_tokens=output, counts_all=counts
+    ),
+    st.one_of(st.none(), st.integers(1, 10**7)),
+    st.integers(0, 10**6),
+    st.one_of(st.none(), st.integers(1, 10**9)),
+    st.booleans(),
+)
+endings = st.tuples(attempts, st.one_of(overflows, st.integers(0, 10**12)))
+
+
+@given(st.lists(endings, max_size=30))
+def test_nothing_that_one_tenant_sends_moves_another_beyond_the_bounds(history):
+    """Whatever it is refused or billed, in whatever order."""
+    stats = DeploymentStats()
+    for n, (attempt, end) in enumerate(history):
+        update = updates.of_refusal if isinstance(end, Overflow) else updates.of_answer
+        stats = stats.merged(update(stats, attempt, end, NOW + n), NOW + n)
+    now = NOW + len(history)
+    found = limit(stats, "bob", now)
+    assert found is None or found >= WINDOW * FLOOR
+    assert 1 / FOREIGN_RATIO_FACTOR <= stats.factor("bob", "model", now) <= FOREIGN_RATIO_FACTOR
+    assert stats.output_limit_tokens("bob", now) is None
+    assert stats.output_held("bob", WINDOW, now) is not True
+    assert not stats.counts_next("bob", now)
+    assert len(stats.observations) <= len(KINDS)

@@ -1,0 +1,139 @@
+"""What one refusal or answer shows, and what it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ctx_hooks.learning import updates
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.stats import ANYONE, DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+from ctx_hooks.tokens.window import Window
+
+NOW = 1_000_000_000.0
+NOTHING = DeploymentStats()
+COUNTED = Attempt(
+    "deployment", "model", "ann", "openai-chat", 50_000, 50_000, Window(200_000, "model_info"), 1.0, 200_000,
+    output_tokens=8_000,
+)  # fmt: skip
+UNCOUNTED = replace(COUNTED, received_tokens=None, sent_tokens=None, most_tokens=80_000)
+
+
+def values(shown):
+    return {kind: o.values for (kind, _), o in shown.items()}
+
+
+def after(*answers, attempt=COUNTED, stats=NOTHING):
+    """Return the statistics after answers, each of what was sent and what was billed for it."""
+    for n, (sent, billed) in enumerate(answers):
+        tried = replace(attempt, sent_tokens=sent, received_tokens=sent)
+        stats = stats.merged(updates.of_answer(stats, tried, billed, NOW + n), NOW + n)
+    return stats
+
+
+def test_an_answer_shows_the_ratio_and_what_was_accepted():
+    shown = updates.of_answer(NOTHING, COUNTED, 60_000, NOW)
+    assert values(shown)["ratios"][1:] == (1.2,)
+    assert shown["accepted_input", ANYONE].values == (60_000,)
+    assert shown["accepted_total", ANYONE].values == (68_000,)
+
+
+def test_a_request_that_was_not_counted_shows_no_ratio():
+    assert "ratios" not in values(updates.of_answer(NOTHING, UNCOUNTED, 60_000, NOW))
+
+
+def test_a_low_bill_for_an_uncounted_request_has_the_next_one_counted():
+    stats = NOTHING.merged(updates.of_answer(NOTHING, UNCOUNTED, 4_000, NOW), NOW)
+    assert stats.counts_next("ann", NOW)
+    assert not stats.counts_next("bob", NOW)
+
+
+def test_one_low_bill_is_no_truncation_and_no_ratio():
+    """A vocabulary made for the language bills a third of what an old one counts."""
+    stats = after((50_000, 20_000))
+    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) is None
+    assert stats.factor("ann", "model", NOW) == 1.0
+
+
+def test_bills_that_grow_with_the_requests_show_a_better_vocabulary():
+    stats = after((50_000, 26_000), (60_000, 31_200), (70_000, 36_400))
+    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) is None
+    assert stats.factor("ann", "model", NOW) == pytest.approx(0.52, rel=0.05)
+
+
+def test_a_bill_that_stands_still_while_requests_grow_shows_a_limit_to_that_tenant():
+    grown = replace(COUNTED, sent_tokens=60_000)
+    stats = after((50_000, 4_096))
+    event = updates.truncation(stats, grown, 4_096, NOW)
+    assert event is not None
+    assert (event.sent_tokens, event.read_tokens, event.window_tokens) == (60_000, 4_096, 200_000)
+    stats = stats.merged(updates.of_answer(stats, grown, 4_096, NOW), NOW)
+    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) == 4_096
+    assert stats.limit_tokens("bob", 200_000, 0.5, NOW) == 100_000
+
+
+def test_what_is_mostly_guessed_shows_neither_a_limit_nor_a_ratio():
+    """A scanned document of five megabytes may be billed at a tenth of what its size suggests."""
+    document = replace(COUNTED, guessed_tokens=48_000)
+    shown = updates.of_answer(NOTHING, document, 6_000, NOW)
+    assert {kind for kind, _ in shown} == {"accepted_input", "accepted_output", "accepted_total"}
+    assert updates.of_refusal(NOTHING, document, Overflow("input", "x"), NOW) == {}
+
+
+def test_more_input_than_the_window_is_told_of():
+    assert updates.truncation(NOTHING, COUNTED, 210_000, NOW) is not None
+    assert updates.truncation(NOTHING, COUNTED, 49_000, NOW) is None
+    learned = replace(COUNTED, window=Window(45_000, "learned"))
+    assert updates.truncation(NOTHING, learned, 50_000, NOW) is None, "a learned limit may have been too small"
+
+
+def test_a_refusal_shows_its_limit_and_its_count():
+    overflow = recognise_overflow("prompt is too long: 61004 tokens > 60000 maximum")
+    assert overflow is not None
+    shown = values(updates.of_refusal(NOTHING, COUNTED, overflow, NOW))
+    assert shown["limit"] == (60_000,)
+    assert shown["ratios"][1:] == (round(61_004 / 50_000, 4),)
+    assert "holds_output" not in shown
+
+
+def test_a_refused_output_shows_the_cap_and_no_window():
+    text = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
+    overflow = recognise_overflow(text, status=400)
+    assert overflow is not None
+    assert values(updates.of_refusal(NOTHING, COUNTED, overflow, NOW)) == {"output_limit": (4_096,)}
+
+
+def test_a_refusal_without_figures_shows_only_that_what_was_sent_is_too_long():
+    """Two workers that saw two sizes refused come to the same figure, and it is no guess."""
+    for sent in (50_000, 54_000):
+        shown = updates.of_refusal(NOTHING, replace(COUNTED, sent_tokens=sent), Overflow("input", "x"), NOW)
+        assert values(shown) == {"refused": (46_340,)}
+
+
+@pytest.mark.parametrize(
+    ("overflow", "attempt"),
+    [
+        (Overflow("input", "x", 1, 50_000), COUNTED),
+        (Overflow("input", "x", 40_000, 2_000_000), COUNTED),
+        (Overflow("input", "x", 4_000_000), COUNTED),
+        (Overflow("input", "x", 40_000), replace(COUNTED, counts_all=False)),
+        (Overflow("input", "x"), replace(COUNTED, counts_all=False)),
+        (Overflow("input", "x", 40_000, 50_000), UNCOUNTED),
+        (too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000"), COUNTED),
+    ],
+    ids=["one token", "another count", "above the request", "stored history", "guess", "not counted", "rate"],
+)
+def test_what_is_not_plausible_beside_our_count_shows_no_limit(overflow, attempt):
+    shown = updates.of_refusal(NOTHING, attempt, overflow, NOW)
+    assert not {"limit", "own_limit", "refused"} & {kind for kind, _ in shown}
+
+
+def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
+    hidden = replace(COUNTED, counts_all=False)
+    shown = updates.of_refusal(NOTHING, hidden, Overflow("input", "x", 40_000, 70_000), NOW)
+    assert values(shown) == {"own_limit": (40_000,)}
+    stats = NOTHING.merged(shown, NOW)
+    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) == 40_000
+    assert stats.limit_tokens("bob", 200_000, 0.5, NOW) is None
