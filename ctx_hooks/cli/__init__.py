@@ -1,4 +1,4 @@
-"""The command line: demo, check, schema, explain, replay."""
+"""The command line: demo, check, schema, explain, replay, limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from ctx_hooks.cli import check, demo, explain, replay
+from ctx_hooks.cli import check, demo, explain, limits, replay
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -29,6 +29,9 @@ def main(argv: list[str] | None = None) -> int:
     replayed.add_argument("sessions", type=Path, help="JSON lines with `format` and `messages`")
     replayed.add_argument("--budget", type=int, default=32_000, help="high-water mark in tokens")
     replayed.add_argument("--plot", type=Path, help="write a plot of the last session (needs matplotlib)")
+    learned = commands.add_parser("limits", help="what was learned of each deployment, in the workers' Redis")
+    learned.add_argument("action", choices=["ls", "clear"])
+    learned.add_argument("deployment", nargs="?", help="one deployment, as `ls` names it; a pattern with * for several")
     arguments = parser.parse_args(argv)
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
@@ -47,4 +50,6 @@ def _run(arguments: argparse.Namespace) -> int:
         return explain.run(arguments)
     if arguments.command == "replay":
         return replay.run(arguments.sessions, arguments.budget, arguments.plot)
+    if arguments.command == "limits":
+        return limits.run(arguments.action, arguments.deployment)
     return demo.run()

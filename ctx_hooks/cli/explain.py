@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
+from ctx_hooks.attempt_runner import AttemptRunner
 from ctx_hooks.cli.check import settings_of
-from ctx_hooks.decision import Untouched
+from ctx_hooks.decision import NotRetried, Untouched
 from ctx_hooks.destination import of_deployment
-from ctx_hooks.engine import Engine
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.request import Request
@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     request = Request(_format(fields), fields)
     destination = of_deployment(Deployment(model, info), resolved, "explain")
     _print_policy(resolved, destination.window, request, model)
-    decision = asyncio.run(Engine().decide(request, destination))
-    if isinstance(decision, Untouched):
+    decision = asyncio.run(AttemptRunner().decide(request, destination))
+    if isinstance(decision, (Untouched, NotRetried)):
         print(f"untouched: {decision.reason}")
         sent = fields
     else:
