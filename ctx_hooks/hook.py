@@ -16,7 +16,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from ctx_hooks import destination, litellm_compat
 from ctx_hooks.attempt_runner import AttemptRunner
 from ctx_hooks.decision import NotRetried, Untouched
-from ctx_hooks.overflow.report import CODE, readable_error, small_window
+from ctx_hooks.overflow.report import CODE, facts_of, readable_error, small_window
 from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import Request, format_of, request_of
 from ctx_hooks.startup import start
@@ -138,7 +138,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             policy = destination.of_group(request_data, self.policies).policy
             if policy.enabled:
                 attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
-                text = readable_error(format_of(request_data), attempt, policy)
+                facts = facts_of(attempt, litellm_compat.overflow_of(original_exception), policy)
+                text = readable_error(format_of(request_data), facts, policy)
                 return litellm_compat.worded_error(original_exception, text, CODE)
         return None
 

@@ -171,6 +171,20 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
         "https://github.com/OpenHands/OpenHands/pull/9252",
     ),
     pattern(
+        "siliconflow_prompt",
+        "input",
+        r"prompt_tokens \({input}\) must be less than max_seq_len \({limit}\)",
+        "prompt_tokens (40960) must be less than max_seq_len (32768)",
+        "https://github.com/continuedev/continue/issues/10993",
+    ),
+    pattern(
+        "github_models",
+        "input",
+        r"request body too large for .{1,80} model\. max size: {limit} tokens",
+        "Request body too large for gpt-4o model. Max size: 8000 tokens.",
+        "https://docs.github.com/en/github-models",
+    ),
+    pattern(
         "siliconflow",
         "input_plus_output",
         r"max_total_tokens \({total}\) must be less than or equal to max_seq_len \({limit}\)",

@@ -138,4 +138,20 @@ INFERENCE_SERVERS: tuple[Pattern, ...] = (
         "Cannot process new request: Prompt length (5056) exceeds maximum sequence length (2048)",
         "https://github.com/triton-inference-server/tensorrtllm_backend/issues/141",
     ),
+    pattern(
+        "tensorrt_llm_sum",
+        "input_plus_output",
+        r"sum of prompt length \({input}\)(?:,| and) query length \({more}\)(?:,? (?:and )?max_tokens \({output}\))? should not "
+        r"exceed max_(?:num_tokens|seq_len) \({limit}\)",
+        "The sum of prompt length (9351.0), query length (0) should not exceed max_num_tokens (8192)",
+        "https://github.com/NVIDIA/TensorRT-LLM/issues/9277",
+    ),
+    pattern(
+        "tensorrt_llm_no_room",
+        "input",
+        r"= max_seq_len \({limit}\) - `?splited_prompt_len`? \({input}\) - `?query_token_len`? \({more}\)",
+        "`default_max_tokens` (-152) must be greater than 0, `default_max_tokens` (-152) = max_seq_len (8192) - "
+        "`splited_prompt_len` (8000) - `query_token_len` (344)",
+        "https://github.com/NVIDIA/TensorRT-LLM",
+    ),
 )

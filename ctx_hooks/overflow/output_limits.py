@@ -46,7 +46,7 @@ OUTPUT_LIMITS: tuple[Pattern, ...] = (
         "output_expected",
         "output_limit",
         r"max_(?:completion_|output_|new_)?tokens`?.{0,80}(?:expected a value|must be|should be|has to be) "
-        r"(?:<=?|≤|less than or equal to|at most|no more than|not exceed(?:ing)?|lower than|less than) `?{limit}`?"
+        r"(?:<=|≤|less than or equal to|at most|no more than|not exceed(?:ing)?) `?{limit}`?"
         r"(?:,? but got {output})?",
         "The parameter `max_completion_tokens` specified in the request are not valid: integer above maximum value, expected a "
         "value <= 12288, but got 32000 instead.",

@@ -161,6 +161,19 @@ WORDINGS: dict[str, Wording] = {
         "Cannot process new request: Prompt length ({input}) exceeds maximum sequence length ({limit})",
         status=500,
     ),
+    "tensorrt_llm_sum": Wording(
+        "tensorrt_llm",
+        "The sum of prompt length ({input}.0), query length (0) should not exceed max_num_tokens ({limit})",
+        body=_vllm,
+    ),
+    "siliconflow": Wording("siliconflow", "prompt_tokens ({input}) must be less than max_seq_len ({limit})"),
+    "github_models": Wording(
+        "github",
+        "Request body too large for gpt-4o model. Max size: {limit} tokens.",
+        status=413,
+        code="tokens_limit_reached",
+        figures=False,
+    ),
     "github_copilot": Wording(
         "github_copilot",
         "prompt token count of {input} exceeds the limit of {limit}",

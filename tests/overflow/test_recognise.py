@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import re
 from pathlib import Path
 
 import litellm
 import pytest
+from other_errors_data import OTHER_ERRORS
+from overflow_wordings_data import ASSORTED, LANGUAGES, PROSE, SETTINGS
 
+from ctx_hooks.overflow.families import FAMILIES
 from ctx_hooks.overflow.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
+from ctx_hooks.overflow.pattern import number
 from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate
+from ctx_hooks.overflow.texts import plain, sentences
 from ctx_hooks.testing.wordings import WORDINGS, error_body
 
 KINDS = {"overflow": "input", "overflow_with_max_tokens": "input_plus_output", "output_limit": "output_limit"}
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "provider_errors.jsonl"
+SHARED = Path(os.environ.get("CTX_HOOKS_ERRORS", Path(__file__).resolve().parents[3] / "shared" / "provider_errors.jsonl"))
 
 UNSEEN = [
     ("Please reduce the length of the messages or completion.", None, None),
@@ -79,6 +84,8 @@ OTHERS = [
     "",
 ]
 
+ALL_WORDINGS = [*SETTINGS, *PROSE, *LANGUAGES, *ASSORTED]
+
 
 def stream_of(name):
     figures = {"limit": 8_192, "input": 20_000, "output": 1_024, "total": 21_024, "excess": 11_808}
@@ -87,15 +94,20 @@ def stream_of(name):
 
 @pytest.mark.parametrize("pattern", [*PATTERNS, *NOT_OVERFLOW, RATE_TOO_LARGE], ids=lambda p: p.name)
 def test_every_pattern_matches_its_own_sample(pattern):
-    assert pattern.regex.search(pattern.sample)
+    assert pattern.regex.search(plain(pattern.sample))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.name)
 def test_every_sample_is_recognised_as_its_kind(pattern):
     found = recognise_overflow(pattern.sample, provider=next(iter(pattern.only), None))
     assert found is not None
-    if not pattern.family:
-        assert found.pattern == pattern.name or found.kind == pattern.kind
+    assert found.pattern == pattern.name or found.kind == pattern.kind
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+def test_the_sample_of_a_family_belongs_to_it(family):
+    assert recognise_overflow(family.sample) is not None
+    assert any(family.has(sentence) for sentence in sentences(plain(family.sample)))
 
 
 @pytest.mark.parametrize("name", [n for n in WORDINGS if n != "rate_limited"])
@@ -123,6 +135,82 @@ def test_wordings_nobody_has_written_down_are_known_by_their_family(text, limit,
 def test_other_errors_are_left_alone(text):
     assert recognise_overflow(text, status=400) is None
     assert recognise_overflow({"error": {"message": text}}, status=400) is None
+
+
+ALL_OTHERS = [pytest.param(text, id=f"{topic}-{text[:30]}") for topic, texts in OTHER_ERRORS.items() for text in texts]
+
+
+@pytest.mark.parametrize("text", ALL_OTHERS)
+def test_quotas_queues_uploads_guardrails_and_parameters_are_no_contexts(text):
+    """A false positive cuts a conversation for nothing; a miss only forwards the error."""
+    assert recognise_overflow(text, status=400) is None
+    assert too_large_for_rate(text) is None
+    in_litellm = litellm.BadRequestError(f"OpenAIException - {text}", "gpt", "openai", body={"message": text, "code": "400"})
+    assert recognise_overflow(in_litellm) is None
+
+
+@pytest.mark.parametrize(("text", "limit", "given"), ALL_WORDINGS, ids=[t[:40] for t, _, _ in ALL_WORDINGS])
+def test_wordings_in_the_manner_of_real_servers_are_known_with_their_figures(text, limit, given):
+    wrapped = f"{text}. Received Model Group=gpt\nAvailable Model Group Fallbacks=None LiteLLM Retried: 2 times"
+    in_litellm = litellm.BadRequestError(f"OpenAIException - {text}", "gpt", "openai", body={"error": {"message": text}})
+    for error in (text, wrapped, in_litellm, {"object": "error", "message": text, "code": 400}):
+        found = recognise_overflow(error, status=400)
+        assert found is not None
+        assert found.limit_tokens == limit
+        assert found.input_tokens == given
+
+
+def test_without_words_of_context_a_status_of_another_matter_is_believed():
+    assert recognise_overflow("Prompt exceeds max length", status=429) is None
+    assert recognise_overflow("Prompt exceeds max length", status=413) is not None
+    assert recognise_overflow("prompt is too long: 219898 tokens > 200000 maximum", status=429) is not None
+
+
+def test_a_topic_in_one_text_of_an_error_holds_for_all_of_it():
+    body = {"error": {"message": "Prompt too long", "type": "guardrail_failed"}}
+    assert recognise_overflow(body, status=400) is None
+    assert recognise_overflow(RuntimeError("Blocked by guardrail", body), status=400) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("9351.0", 9351),
+        ("9,351", 9351),
+        ("32 768", 32768),
+        ("32.768", 32768),
+        ("32'768", 32768),
+        ("1_048_576", 1_048_576),
+        ("1,048,576.0", 1_048_576),
+        ("200k", 200_000),
+        ("1m", 1_000_000),
+        ("512", 512),
+    ],
+)
+def test_figures_are_read_in_every_notation(text, tokens):
+    assert number(text) == tokens
+    found = recognise_overflow(f"prompt is too long: {text} tokens > 100 maximum")
+    assert found is not None
+    assert found.input_tokens == tokens
+
+
+def test_patterns_are_written_as_text_is_read():
+    """Text is read in lower case, so that a capital letter in a pattern would never match."""
+    regexes = [p.regex.pattern for p in (*PATTERNS, *NOT_OVERFLOW, RATE_TOO_LARGE)]
+    regexes += [need.pattern for family in FAMILIES for need in family.needs]
+    for regex in regexes:
+        bare = re.sub(r"\\[A-Za-z]|\(\?P<", "", regex)
+        assert bare == bare.lower()
+
+
+def test_the_providers_sentence_is_carried_without_what_clients_put_before_it():
+    text = "prompt is too long: 219898 tokens > 200000 maximum"
+    error = litellm.BadRequestError(f"AnthropicException - {text}", "claude", "anthropic")
+    assert recognise_overflow(error).sentence == text
+    long = recognise_overflow(text + ". " + "Every word\n of it\u2028counts. " * 40).sentence
+    assert long.startswith(text)
+    assert len(long) <= 300
+    assert long.isprintable()
 
 
 @pytest.mark.parametrize("pattern", NOT_OVERFLOW, ids=lambda p: p.name)
@@ -157,20 +245,6 @@ def test_an_echo_of_a_prompt_is_not_the_errors_own_message(error):
     assert recognise_overflow(error) is None
 
 
-def test_a_megabyte_is_read_in_no_time():
-    """Speed is measured elsewhere; this is about time that grows faster than the text."""
-    bodies = [
-        "input is " * 120_000,
-        "context length " * 70_000,
-        "{" * 1_000_000,
-        json.dumps({"error": {"message": "a " * 500_000}}),
-    ]
-    started = time.perf_counter()
-    for body in bodies:
-        recognise_overflow(body)
-    assert time.perf_counter() - started < 20
-
-
 def test_lower_bounds_are_marked():
     sample = next(p.sample for p in PATTERNS if p.name == "vllm_at_least")
     assert recognise_overflow(sample).at_least
@@ -188,9 +262,7 @@ def test_a_single_request_above_the_rate_limit_is_told_from_a_busy_minute(reques
     assert recognise_overflow(text) is None
 
 
-@pytest.mark.skipif(
-    not (SHARED.exists() or os.environ.get("CTX_HOOKS_ERRORS")), reason="the file of real errors is not here"
-)
+@pytest.mark.skipif(not SHARED.exists(), reason="the file of real errors is not here")
 def test_every_real_error_is_told_apart():
     for line in SHARED.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

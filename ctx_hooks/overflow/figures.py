@@ -1,0 +1,80 @@
+"""The limit and the input that an unknown wording names, told apart by the words beside them and by arithmetic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+
+from ctx_hooks.overflow.families import CONTEXT, SETTING
+from ctx_hooks.overflow.pattern import NUMBER, number
+
+LEAST_WINDOW_TOKENS = 512
+"""No model has a smaller window: smaller figures are error numbers, indices and statuses."""
+MOST_FIGURES = 12
+"""An overflow names a limit, an input, an output and their sum; a text with more figures is about something else."""
+
+_START, _END = r"(?<![a-z\d_.\-])", r"(?![a-z\d_]|-(?!token)|\.\d)"
+_FIGURE = re.compile(rf"{_START}{NUMBER}{_END}")
+_JOIN = (
+    r"(?: (?:of|is|only|size|length|tokens?|for this model is|holds|to|was|a|von|de|do|di|modell?o?)){0,3}[ :=(\[（]{0,3}"
+)
+_NAMED = re.compile(
+    rf"(?:{SETTING}|{CONTEXT}|コンテキスト(?:長|ウィンドウ)[は ]{{0,2}}|컨텍스트 (?:길이|윈도우)|上下文(?:长度|窗口|長度)|kontextfenster|kontextlänge|context[eo]){_JOIN}"
+    rf"(?P<after>{NUMBER}){_END}|{_START}(?P<before>{NUMBER})(?:[ -]tokens?)?[ -]context\b"
+)
+_CALLED = re.compile(
+    rf"(?:limit|maximum|max|allowed|window|length|size|only|most|than|exceeds?|exceed|up to|<=?|≤|上限|限制|最大\w{{0,8}}长度|长度){_JOIN}"
+    rf"(?P<after>{NUMBER}){_END}|{_START}(?P<before>{NUMBER})[ -]tokens? limit\b"
+)
+_OUTPUT_BEFORE = re.compile(
+    r"(?:max_(?:new_|completion_|output_)?tokens|output|completion|generation)\W{0,4}(?:\w{1,9} ){0,2}\W{0,2}$"
+)
+_LABEL_CHARS = 40
+"""Looked at before a figure for what it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a text names, in the provider's tokens."""
+
+    limit_tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+def figures_of(text: str) -> Figures:
+    """Return the figures of a wording that nobody has written down.
+
+    Where two figures add up to a third, that is input and output. Otherwise, but for what is called an output, the smaller
+    of two is the limit; of one or many it is what a setting or the context is said to be, or what is called a limit.
+    """
+    found = islice(((n, m.start()) for m in _FIGURE.finditer(text) if (n := number(m[0]))), MOST_FIGURES)
+    places = {n: at for n, at in found if n >= LEAST_WINDOW_TOKENS}
+    numbers = list(places)
+    for whole in numbers:
+        parts = next(((a, whole - a) for a in numbers if a < whole and whole - a in places and a != whole - a), None)
+        limits = [n for n in numbers if parts and n not in (whole, *parts)]
+        if parts and limits:
+            return Figures(limits[0], parts[0], parts[1])
+    outputs = [n for n, at in places.items() if _OUTPUT_BEFORE.search(text[max(0, at - _LABEL_CHARS) : at])]
+    inputs = [n for n in numbers if n not in outputs]
+    named, called = (_limit(p.search(text), text) for p in (_NAMED, _CALLED))
+    limit = next((n for n in (named, called) if n in places), None)
+    if len(inputs) == 2 and (not outputs or limit not in inputs):  # noqa: PLR2004 - what was sent, and what may be sent
+        limit = min(inputs)
+    given = max((n for n in inputs if n != limit), default=None)
+    if limit is None or given is None:
+        return Figures(limit)
+    output = outputs[0] if outputs else None
+    return Figures(limit, given if given + (output or 0) > limit else None, output)
+
+
+def _limit(match: re.Match[str] | None, text: str) -> int | None:
+    """Return the figure found; a bare one in brackets only if it is as round as windows are: error numbers stand there too."""
+    if match is None:
+        return None
+    group = "after" if match["after"] else "before"
+    limit = number(match[group])
+    bare = text[match.start(group) - 1 : match.start(group)] == "(" and text[match.end(group) :][:1] == ")"
+    return None if limit and bare and limit % 256 and limit % 1000 else limit

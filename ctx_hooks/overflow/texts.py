@@ -1,0 +1,148 @@
+"""An error's own words: its messages and codes, found in exceptions, bodies and JSON, with a bound on all that is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MOST_CHARS = 2_000
+"""Read of one text. An error's own words stand at its start; what follows is the request echoed back. The longest of a
+hundred real ones has 420 characters."""
+MOST_TOTAL_CHARS = 4_000
+"""Read of one error, which has its message several times over: LiteLLM's, the client's, the body's, that of a body inside."""
+MOST_TEXTS = 8
+MOST_VALUES = 200
+"""Values looked at in one error, so that neither depth nor breadth of a body costs time. Real ones have under 40."""
+MOST_JSON_CHARS = 65_536
+"""Parsing this much takes under 2 ms, in one call that holds the interpreter's lock."""
+MOST_PARSED = 8
+MOST_ITEMS = 3
+"""Of a list of errors; validation errors come by the thousand and say the same."""
+MOST_CODE_CHARS = 64
+MOST_SENTENCE_CHARS = 300
+MESSAGE_KEYS = (
+    "message",
+    "error",
+    "detail",
+    "errorMessage",
+    "error_message",
+    "msg",
+    "response",
+    "errors",
+    "param",
+    "raw",
+)
+"""Where bodies keep their own words; everything else may be an echo of the request."""
+CODE_KEYS = ("code", "type", "error_type", "status")
+_ECHO = re.compile(r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]")
+_URL = re.compile(r"https?://\S+")
+_PREFIX = re.compile(
+    r"(?:(?:litellm\.)?\w{0,60}(?:Exception|Error): ?|\w{1,60}Exception(?: \w{1,60})? ?- ?|Error code: \d{3} - |"
+    r"[{\[\s'\"]{1,6}(?:error|message|detail)['\"]?: ?['\"]?){1,8}"
+)
+"""What LiteLLM and the clients that it uses put before a provider's message."""
+_SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWords:
+    """What an error says of itself, outermost first."""
+
+    texts: tuple[str, ...]
+    codes: tuple[str, ...]
+
+
+def own_words(*sources: Any) -> OwnWords:
+    """Return the messages and codes of exceptions, bodies and texts, and of what caused them.
+
+    Bodies are walked breadth first: what is nested deepest is the first to be left out.
+    """
+    texts: dict[str, None] = {}
+    codes: dict[str, None] = {}
+    queue = deque(sources)
+    parsed = 0
+    room = MOST_TOTAL_CHARS
+    for _ in range(MOST_VALUES):
+        if not queue or room <= 0 or len(texts) >= MOST_TEXTS:
+            break
+        value = queue.popleft()
+        codes.update(dict.fromkeys(_codes(value)))
+        if not isinstance(value, str):
+            queue.extend(_parts(value))
+            continue
+        body = _embedded(value) if parsed < MOST_PARSED else None
+        if body is not None:
+            parsed += 1
+            queue.append(body)
+            continue
+        text = _without_echo(value[: min(MOST_CHARS, room)]).strip()
+        if text and text not in texts:
+            texts[text] = None
+            room -= len(text)
+    return OwnWords(tuple(texts), tuple(codes))
+
+
+def plain(text: str) -> str:
+    """Return a text as patterns read it: lower-case, on one line, without addresses, which name accounts and files."""
+    return " ".join(_URL.sub("", text).lower().split())
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text on one line."""
+    return _SENTENCE_END.split(text)
+
+
+def first_sentences(text: str) -> str:
+    """Return how a provider's message begins, on one printable line of at most 300 characters, whole sentences if it can."""
+    prefix = _PREFIX.match(text)
+    own = text[prefix.end() if prefix else 0 :]
+    line = " ".join("".join(c if c.isprintable() else " " for c in own).split())
+    if len(line) <= MOST_SENTENCE_CHARS:
+        return line
+    cut = line[: MOST_SENTENCE_CHARS - 1]
+    ends = [m.start() for m in _SENTENCE_END.finditer(cut)]
+    return cut[: ends[-1]] if ends else cut + "…"
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Return where an exception, a mapping or a list keeps its words."""
+    if isinstance(value, BaseException):
+        yield from (getattr(value, name, None) for name in ("message", "detail"))
+        # Without a method of its own an exception shows its arguments, and showing a large body as text takes long.
+        yield from value.args[:MOST_ITEMS] if type(value).__str__ is BaseException.__str__ else (str(value),)
+        yield from (getattr(value, "body", None), value.__cause__)
+    elif isinstance(value, Mapping):
+        yield from (value.get(key) for key in MESSAGE_KEYS)
+    elif isinstance(value, (list, tuple)):
+        yield from value[:MOST_ITEMS]
+
+
+def _codes(value: Any) -> Iterator[str]:
+    own: tuple[Any, ...] = ()
+    if isinstance(value, BaseException):
+        own = (getattr(value, "code", None), getattr(value, "type", None))
+    elif isinstance(value, Mapping):
+        own = tuple(value.get(key) for key in CODE_KEYS)
+    return (code for code in own if isinstance(code, str) and len(code) <= MOST_CODE_CHARS)
+
+
+def _embedded(text: str) -> Any:
+    """Return the JSON that an error text is, or carries behind its prefix; None when there is none."""
+    start = text.find("{", 0, 300)
+    if start < 0 or len(text) > MOST_JSON_CHARS:
+        return None
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and any(k in value for k in MESSAGE_KEYS) else None
+
+
+def _without_echo(text: str) -> str:
+    """Return the text up to where it begins to quote the request."""
+    echo = _ECHO.search(text)
+    return text[: echo.start()] if echo else text

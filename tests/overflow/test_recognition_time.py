@@ -1,0 +1,166 @@
+"""Recognition takes no longer the larger an error is, whatever stands in it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import litellm
+import pytest
+
+from ctx_hooks.overflow.families import FAMILIES
+from ctx_hooks.overflow.figures import figures_of
+from ctx_hooks.overflow.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
+from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate
+from ctx_hooks.overflow.texts import MOST_TOTAL_CHARS, first_sentences, own_words
+
+MEGABYTE = 1_200_000
+CEILING_SECONDS = 2
+LEAST_MEASURED_SECONDS = 0.02
+MOST_ABOVE_LINEAR = 12
+UNITS = [
+    "prompt ",
+    "exceed exceed ",
+    "exceeds the maximum ",
+    "1",
+    "123456 ",
+    "1,234 ",
+    "1,234",
+    "9.000",
+    "limit limit ",
+    "max max ",
+    "max_",
+    "max_num_",
+    "max_tokens ",
+    "maximum number of ",
+    "token token ",
+    "input tokens ",
+    "prompt 9000 max. ",
+    "prompt has 9000 tokens, max ",
+    "context length ",
+    "maximum context length is ",
+    "maximum context length is 8192 tokens. however, you requested ",
+    "request too large ",
+    "too long for ",
+    "sum of + and ",
+    "prompt tokens 9000 plus ",
+    "the prompt is ",
+    "model. max size: ",
+    "'message': ",
+    "error: ",
+    "litellm.Error: ",
+    "n_ctx ",
+    "input ",
+    "https://",
+    "a",
+    "a.",
+    ". ",
+    "(",
+    "{",
+    "[",
+    '\\"',
+    '{"error":',
+    " ",
+    "\n",
+    "\r\n",
+    "\t",
+    "输入",
+    "超过 ",
+    "コンテキスト",
+    "é",
+    "👩‍👧 ",
+]
+
+
+def nested_in_text(levels: int, text: str) -> str:
+    """An error whose message is the JSON of an error, and so on."""
+    for _ in range(levels):
+        text = json.dumps({"error": {"message": text, "detail": [text[:50]] * 3}})
+    return text
+
+
+def nested_everywhere(levels: int) -> dict[str, object]:
+    """A body that has the next one below each of its keys: ten times as many with each level."""
+    body: dict[str, object] = {"message": "x"}
+    for _ in range(levels):
+        body = {"message": body, "error": body, "detail": [body] * 3, "errors": [body] * 3, "msg": body, "raw": body}
+    return body
+
+
+def causes(levels: int, text: str) -> Exception:
+    """An error that has a cause, and so on, each with a body."""
+    error = litellm.BadRequestError(text, "gpt", "openai", body={"error": {"message": text}})
+    for _ in range(levels):
+        outer = litellm.BadRequestError(text, "gpt", "openai", body={"error": {"message": text}})
+        outer.__cause__ = error
+        error = outer
+    return error
+
+
+INVALID = {"detail": [{"loc": ["body"], "msg": "field required", "input": "x" * 100}] * 5_000}
+ECHO = {"messages": [{"role": "user", "content": "prompt is too long " * 60_000}]}
+BODIES = {
+    "nested in text": nested_in_text(7, "a " * 4_000),
+    "large and nested in text": nested_in_text(4, "a " * 40_000),
+    "nested everywhere": nested_everywhere(9),
+    "nested lists": "[" * MEGABYTE,
+    "nested objects": '{"error":' * 200_000,
+    "causes": causes(8, "prompt exceed max token limit 8192 " * 30_000),
+    "an exception of a body": RuntimeError({"error": {"message": "x" * MEGABYTE}}),
+    "an exception of a nested text": litellm.BadRequestError(nested_in_text(3, "a " * 100_000), "gpt", "openai"),
+    "validation errors": INVALID,
+    "validation errors as text": json.dumps(INVALID),
+    "an echo": {"error": {"message": "Invalid request"}, **ECHO},
+    "an echo as text": json.dumps({"error": {"message": "Invalid request"}, **ECHO}),
+}
+
+
+def seconds(work) -> float:
+    started = time.thread_time()  # of this thread alone: other processes may be busy
+    work()
+    return time.thread_time() - started
+
+
+def recognised(error: object) -> None:
+    recognise_overflow(error, status=400)
+    too_large_for_rate(error)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_megabyte_of_anything_is_read_at_once(unit):
+    text = (unit * (MEGABYTE // len(unit) + 1))[:MEGABYTE]
+    assert seconds(lambda: recognised(text)) < CEILING_SECONDS
+    assert seconds(lambda: recognised({"error": {"message": text}})) < CEILING_SECONDS
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_large_body_of_any_build_is_read_at_once(body):
+    assert seconds(lambda: recognised(body)) < CEILING_SECONDS
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_what_is_read_of_an_error_is_bounded(body):
+    assert sum(len(text) for text in own_words(body).texts) <= MOST_TOTAL_CHARS
+
+
+def test_an_overflow_is_found_below_and_beside_much_else():
+    text = "prompt is too long: 219898 tokens > 200000 maximum"
+    for error in (
+        {"error": {"message": text}, **ECHO},
+        nested_in_text(6, text),
+        causes(8, text),
+        json.dumps({"error": {"message": text, "echo": "x" * MEGABYTE}}),
+    ):
+        assert recognise_overflow(error) is not None
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_each_pattern_is_linear_in_its_text(unit):
+    """Texts are cut before patterns see them; this holds for the patterns themselves, so that the cut may change."""
+    regexes = [p.regex for p in (*PATTERNS, *NOT_OVERFLOW, RATE_TOO_LARGE)]
+    regexes += [need for family in FAMILIES for need in family.needs]
+    short, long = (unit * (size // len(unit)) for size in (4_000, 32_000))
+    for work in [*(r.search for r in regexes), figures_of, first_sentences]:
+        if seconds(lambda w=work: w(long)) > LEAST_MEASURED_SECONDS:
+            at_short, at_long = (min(seconds(lambda w=work, t=text: w(t)) for _ in range(3)) for text in (short, long))
+            assert at_long < max(LEAST_MEASURED_SECONDS, MOST_ABOVE_LINEAR * 8 * at_short), work
