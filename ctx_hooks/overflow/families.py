@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from ctx_hooks.overflow.pattern import NUMBER, Kind
 
 SETTING = (
-    r"\b(?:max(?:imum)?_?(?:(?:num|total|input|prompt|prefill|batch(?:ed)?|context|ctx|seq(?:uence)?|model|position|req(?:uest)?|"
-    r"query|text|encoder|decoder|source|session|chat|message|history|single)_?){1,4}"
+    r"\b(?:max(?:imum)?[_-]?(?:(?:num|total|input|prompt|prefill|batch(?:ed)?|context|ctx|seq(?:uence)?|model|position|req(?:uest)?|"
+    r"query|text|encoder|decoder|source|session|chat|message|history|single)[_-]?){1,4}"
     r"(?:tokens|len(?:gth)?|embeddings|ctx|context|window|window_size|token_limit)|"
     r"(?:n|num)_ctx(?:_\w{1,12})?|max_?(?:ctx|context)|n_positions|"
     r"(?:model_max|context|ctx|seq|sequence|session|truncation)_(?:len(?:gth)?|size|window(?:_size)?))\b"
 )
 """A server's setting that limits what goes into the model, in any of the usual spellings; those of output and batch are none."""
 CONTEXT = (
-    r"\b(?:context[ _-]?(?:windows?|lengths?|size|limit|len)|(?:maximum|max|kv) context|sequence length|"
+    r"\b(?:context[ -]?(?:windows?|lengths?|size|limit|len)|(?:maximum|max|kv) context|sequence length|"
     r"(?:maximum|max) (?:sequence|seq|prompt|input|model|context)(?: tokens?)? (?:length|len|size|tokens?|limit)|model max(?:imum)? len(?:gth)?|"
     r"(?:prompt|input)(?: token)? limit|(?:model|input|prompt) length limit|"
     rf"model(?:'s)? (?:token|context|input) limit|context of {NUMBER}|"
@@ -124,7 +124,8 @@ FAMILIES: tuple[Family, ...] = (
         "input",
         "out of context space",
         "https://github.com/ggml-org/llama.cpp",
-        r"\b(?:out of context (?:space|window|length|tokens)|too much context|context (?:window )?(?:is )?(?:full|exhausted|overflow))\b",
+        r"\b(?:out of context (?:space|window|length|tokens)|too much context|context (?:window )?(?:is )?(?:full|exhausted|overflow))\b|"
+        r"\bcontext[_-]?(?:length|window|size)[_-]?(?:exceeded|overflow)",
     ),
     _family(
         "family_too_long",

@@ -50,6 +50,8 @@ SETTINGS: tuple[Wording, ...] = (
 """A limit named after a server's setting."""
 
 PROSE: tuple[Wording, ...] = (
+    ("context_length_exceeded", None, None),
+    ("Error: ContextWindowExceeded", None, None),
     ("This model's context window of 128,000 tokens was exceeded by your prompt.", 128_000, None),
     ("Prompt of 9000 tokens exceeds the context window (8192 tokens)", 8192, 9000),
     ("The prompt and history together have 131 500 tokens, but the context window holds only 131 072.", 131_072, 131_500),

@@ -160,6 +160,87 @@ def test_wordings_in_the_manner_of_real_servers_are_known_with_their_figures(tex
         assert found.input_tokens == given
 
 
+LENGTH_SETTINGS = (
+    "max_num_tokens",
+    "max_seq_len",
+    "max_model_len",
+    "--max-model-len",
+    "max_input_len",
+    "max_input_length",
+    "max_input_tokens",
+    "max_total_tokens",
+    "max_total_num_tokens",
+    "max_num_batched_tokens",
+    "max_batch_prefill_tokens",
+    "max_batch_total_tokens",
+    "max_prefill_tokens",
+    "max_req_input_len",
+    "max_position_embeddings",
+    "max_context_length",
+    "max_context_len",
+    "max_prompt_length",
+    "max_prompt_tokens",
+    "max_sequence_length",
+    "max_seq_length",
+    "maxSeqLen",
+    "maxInputTokens",
+    "model_max_length",
+    "context_length",
+    "context_size",
+    "context_window_size",
+    "seq_length",
+    "session_len",
+    "truncation_length",
+    "n_ctx",
+    "n_ctx_slot",
+    "num_ctx",
+    "n_positions",
+)
+OTHER_SETTINGS = (
+    "max_n",
+    "max_top_k",
+    "max_batch_size",
+    "max_logprobs",
+    "max_num_seqs",
+    "max_loras",
+    "max_beam_width",
+    "max_seed",
+)
+NOTATIONS = [("40000", "32768"), ("40000.0", "32768"), ("40,000", "32,768"), ("40 000", "32 768"), ("40.000", "32.768")]
+SENTENCES = (
+    "prompt length ({given}) should not exceed {name} ({limit})",
+    "prompt length {given} must be less than {name} {limit}",
+    "The prompt has {given} tokens, must be <= {name}={limit}",
+    "{name} ({limit}) is smaller than prompt length {given}",
+    "{name}: {limit} is less than the {given} tokens of the input",
+)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("name", LENGTH_SETTINGS)
+def test_a_limit_named_after_a_servers_setting_is_known_in_either_order_and_any_notation(name, sentence):
+    for given, limit in NOTATIONS:
+        found = recognise_overflow(sentence.format(name=name, given=given, limit=limit), status=400)
+        assert found is not None
+        assert (found.limit_tokens, found.input_tokens) == (32_768, 40_000)
+
+
+@pytest.mark.parametrize("name", OTHER_SETTINGS)
+def test_a_setting_that_limits_no_length_is_no_context(name):
+    for text in (
+        f"n should not exceed {name} (10)",
+        f"value 40000 exceeds {name} (32768)",
+        f"{name} must be less than 2048",
+    ):
+        assert recognise_overflow(text, status=400) is None
+
+
+@pytest.mark.parametrize("name", LENGTH_SETTINGS)
+def test_a_setting_that_is_compared_with_no_prompt_is_no_overflow(name):
+    for text in (f"{name} must be a positive integer", f"{name} (32768) is greater than max_logprobs (20)"):
+        assert recognise_overflow(text, status=400) is None
+
+
 def test_without_words_of_context_a_status_of_another_matter_is_believed():
     assert recognise_overflow("Prompt exceeds max length", status=429) is None
     assert recognise_overflow("Prompt exceeds max length", status=413) is not None
