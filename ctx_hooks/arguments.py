@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
+import orjson
+
 from ctx_hooks import notices
+from ctx_hooks.json_text import parsed, strings
 from ctx_hooks.policy.settings import Language
 
 DIGEST_CHARS = 80
@@ -16,34 +19,25 @@ HEAD_FRACTION = 0.8
 PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern")
 
-_KEY_AND_BLANK = re.compile(r'\{"[^"]*": ')
-"""Arguments written with blanks are written so again: what stays of them stays to the letter."""
-
-
-def parsed(arguments: str) -> Any:
-    """Return the arguments as JSON value, or None when they are not JSON."""
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return None
-
 
 def shortened(arguments: str, longest_chars: int, language: Language) -> str:
-    """Return the arguments with every string longer than `longest_chars` cut in its middle, still JSON in its own layout.
+    """Return the arguments with every string value longer than `longest_chars` cut in its middle, all else to the letter.
 
     Arguments that are not JSON, and those that do not get shorter, come back as they are.
     """
-    if len(arguments) <= longest_chars:
+    if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (Mapping, list)):
         return arguments
-    value = parsed(arguments)
-    if not isinstance(value, (Mapping, list)):
-        return arguments
-    spaced = _KEY_AND_BLANK.match(arguments) is not None
-    cut = json.dumps(
-        _cut(value, longest_chars, language),
-        ensure_ascii=arguments.isascii(),
-        separators=(", ", ": ") if spaced else (",", ":"),
-    )
+    pieces = []
+    ascii_only = arguments.isascii()
+    for (between, string), (behind, _) in pairwise([*strings(arguments), ("", "")]):
+        is_key = behind.lstrip().startswith(":")
+        cut = (
+            string
+            if is_key or len(string) <= longest_chars
+            else _cut(string, longest_chars, language, ascii_only=ascii_only)
+        )
+        pieces += [between, cut]
+    cut = "".join(pieces)
     return cut if len(cut) < len(arguments) else arguments
 
 
@@ -52,7 +46,7 @@ def digest(arguments: str) -> str:
     value = parsed(arguments)
     if isinstance(value, Mapping):
         first = [v for v in (*_values(value, PATH_KEYS), *_values(value, COMMAND_KEYS)) if v]
-        text = " ".join(first) or json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = " ".join(first) or orjson.dumps(value).decode()
     else:
         text = arguments
     line = " ".join(text[: 4 * DIGEST_CHARS].split())
@@ -82,13 +76,12 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             yield " ".join(found)
 
 
-def _cut(value: Any, longest_chars: int, language: Language) -> Any:
-    if isinstance(value, str) and len(value) > longest_chars and notices.MARK not in value:
-        head = int(longest_chars * HEAD_FRACTION)
-        tail = longest_chars - head
-        return f"{value[:head]}\n{notices.shortened(len(value), language)}\n{value[-tail:]}"
-    if isinstance(value, Mapping):
-        return {k: _cut(v, longest_chars, language) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_cut(v, longest_chars, language) for v in value]
-    return value
+def _cut(string: str, longest_chars: int, language: Language, *, ascii_only: bool) -> str:
+    """Return a JSON string with the middle of its value cut out, unless that is short enough or was cut before."""
+    value: str = orjson.loads(string)
+    if len(value) <= longest_chars or notices.MARK in value:
+        return string
+    head = int(longest_chars * HEAD_FRACTION)
+    tail = longest_chars - head
+    kept = f"{value[:head]}\n{notices.shortened(len(value), language)}\n{value[-tail:]}"
+    return json.dumps(kept, ensure_ascii=ascii_only)

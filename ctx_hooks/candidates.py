@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks import arguments
 from ctx_hooks.conversation import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.pieces import lowered, pieces
 from ctx_hooks.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.salience import Units, identifiers, units
 from ctx_hooks.steps.results import may_be_cut
@@ -29,6 +30,8 @@ WHOLE_TEXT_CHARS = 1_200
 REQUEST_WORDS = 16
 """The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""
 _WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
+LONGEST_WORD_CHARS = 200
+"""Of a longer word the beginning is looked for."""
 
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
@@ -168,7 +171,7 @@ def _relevance(conversation: Conversation, texts: Mapping[Position, str]) -> dic
     """
     if conversation.newest_request is None:
         return {}
-    words = set(_WORD.findall(conversation.messages[conversation.newest_request].text.lower()))
+    words = _words(conversation.messages[conversation.newest_request].text)
     places = _places(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS], texts)
     total = 1 + sum(len(units(text).spans) for text in texts.values())
     scores: dict[tuple[Position, int], float] = {}
@@ -183,16 +186,20 @@ def _relevance(conversation: Conversation, texts: Mapping[Position, str]) -> dic
     return relevance
 
 
+def _words(text: str) -> set[str]:
+    return {word[:LONGEST_WORD_CHARS] for piece in pieces(text) for word in _WORD.findall(lowered(piece))}
+
+
 def _places(words: Sequence[str], texts: Mapping[Position, str]) -> list[list[tuple[Position, int]]]:
     """Return for each word the units that hold it."""
     places: list[list[tuple[Position, int]]] = [[] for _ in words]
     for position, text in texts.items():
-        lowered = text.lower()
+        lower = lowered(text)
         spans = units(text).spans
         for found, word in zip(places, words, strict=True):
-            at = lowered.find(word)
+            at = lower.find(word)
             while at >= 0:
                 n = bisect_right(spans, (at, len(text))) - 1
                 found.append((position, n))
-                at = lowered.find(word, spans[n][1])
+                at = lower.find(word, spans[n][1])
     return places

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation
 
-STEPS: tuple[Step, ...] = (
-    terminal_noise.STEP,
-    json_layout.STEP,
+LOSSLESS: tuple[Step, ...] = (terminal_noise.STEP, json_layout.STEP)
+"""Steps that keep every visible character of every text."""
+LOSSY: tuple[Step, ...] = (
     repeats.STEP,
     log_runs.STEP,
     older_reasoning.STEP,
@@ -36,10 +36,11 @@ STEPS: tuple[Step, ...] = (
     oldest_turns.STEP,
     newest_loop.STEP,
 )
+"""Steps that drop something and say so in a placeholder where text is dropped."""
+STEPS = (*LOSSLESS, *LOSSY)
 
-
-GENTLE_STEPS = frozenset({terminal_noise.STEP, json_layout.STEP, repeats.STEP, log_runs.STEP, oversized_results.STEP})
-"""What `compaction: gentle` runs: what is lossless, and the caps."""
+GENTLE_STEPS = frozenset({*LOSSLESS, repeats.STEP, log_runs.STEP, oversized_results.STEP})
+"""What `compaction: gentle` runs: what is lossless, what says the same again, and the caps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,8 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
 def _steps(budget: Budget) -> tuple[Step, ...]:
     if budget.policy.compaction == "gentle":
         return tuple(s for s in STEPS if s in GENTLE_STEPS)
-    lossless = STEPS.index(older_reasoning.STEP) if older_reasoning.STEP in STEPS else len(STEPS)
-    return (*STEPS[:lossless], *extra_steps(), *STEPS[lossless:])
+    cheap = STEPS.index(older_reasoning.STEP) if older_reasoning.STEP in STEPS else len(STEPS)
+    return (*STEPS[:cheap], *extra_steps(), *STEPS[cheap:])
 
 
 def _touched(before: Conversation, after: Conversation) -> int:

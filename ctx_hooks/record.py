@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks import arguments, notices
 from ctx_hooks.conversation import Message, is_request
-from ctx_hooks.steps.oversized_results import ERROR
+from ctx_hooks.error_lines import error_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -89,12 +89,9 @@ def _errors(messages: Sequence[Message]) -> Iterator[str]:
     """Yield the first error line of each result that has one."""
     for message in messages:
         for result in message.results:
-            found = ERROR.search(result.text)
-            if found:
-                text = result.text
-                start = text.rfind("\n", 0, found.start()) + 1
-                end = text.find("\n", found.end())
-                yield _one_line(text[start : end if end >= 0 else len(text)])
+            line = next(error_lines(result.text), None)
+            if line is not None:
+                yield _one_line(line)
 
 
 def _one_line(text: str) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from operator import add
 from typing import TYPE_CHECKING
 
 from ctx_hooks.content_cache import ContentCache, digest
+from ctx_hooks.pieces import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,9 +72,10 @@ def _postings(query: Mapping[str, int], texts: Sequence[str]) -> dict[str, list[
 
 def _read(text: str) -> dict[str, int]:
     found: Counter[str] = Counter()
-    for word in _WORD.findall(text.lower()):
-        if _UNSPACED.match(word):
-            found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        else:
-            found[word[:STEM_CHARS]] += 1
+    for piece in pieces(text):
+        words = _WORD.findall(piece.lower())
+        unspaced = [word for word in words if _UNSPACED.match(word)] if not piece.isascii() else []
+        found.update(word[:STEM_CHARS] for word in words if not unspaced or not _UNSPACED.match(word))
+        for word in unspaced:
+            found.update(map(add, word, word[1:]) if len(word) > 1 else word)
     return dict(found)

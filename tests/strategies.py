@@ -24,6 +24,12 @@ WORDS = [
     "0x1f",
     "naïve",
 ]
+
+
+def _encodes(text: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 words = st.sampled_from(WORDS)
 lines = st.lists(words, min_size=1, max_size=12).map(" ".join)
 texts = st.one_of(
@@ -36,7 +42,83 @@ texts = st.one_of(
         lambda d: json.dumps(d, indent=2)
     ),
     st.integers(1, 40).map(lambda n: "中文日志记录了这次调用的结果。" * n),
+    st.deferred(lambda: hostile_texts.filter(_encodes).map(lambda text: f"{text}.")),  # no message may end in a blank
 )
+FRAGMENTS = [
+    *(
+        "\r",
+        "\r\n",
+        "\r\r\n",
+        "\n",
+        "\n\n\n\n",
+        " ",
+        "\t",
+        "  \n",
+        "\x0b",
+        "\x0c",
+        "\x1c",
+        "\x85",
+        "\u2028",
+        "\x00",
+        "\u3000",
+    ),
+    *(
+        "\x1b[0m",
+        "\x1b[1;31m",
+        "\x1b[2K",
+        "\x1b[1G",
+        "\x1b[5C",
+        "\x1b[",
+        "\x1b",
+        "\x1b]",
+        "\x1b]0;title\x07",
+        "\x1b]8;;u\x1b\\",
+        "\x1b(B",
+    ),
+    *(
+        "a",
+        "abc",
+        "31m",
+        "[0m",
+        "0;x",
+        "progress 10%",
+        "[==>  ] 20%",
+        "line one",
+        "deadbeef1",
+        "0x1f",
+        "12:00:01 worker 7 done",
+    ),
+    *("é", "e\u0301", "\u0301", "👩‍👩‍👧", "中文", "हिन्दी", "İ", "\ud800", "\udfff", "\ufeff"),
+    *(
+        '"',
+        "\\",
+        '\\"',
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "1.10",
+        "1e999",
+        "null",
+        '{"a": 1, "a": [1, 2]}',
+        '"{\\"b\\": \\"c\\"}"',
+        "…",
+    ),
+]
+fragments = st.sampled_from(FRAGMENTS)
+hostile_texts = st.one_of(
+    st.lists(fragments, max_size=40).map("".join),
+    st.tuples(fragments, fragments, st.integers(1, 200)).map(lambda t: t[0] + t[1] * t[2]),
+    st.lists(st.tuples(fragments, st.integers(1, 12)), max_size=12).map(lambda runs: "".join(f * n for f, n in runs)),
+    st.recursive(
+        st.one_of(st.none(), st.integers(), st.text(max_size=8), fragments),
+        lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(st.text(max_size=5), inner, max_size=5)),
+    ).map(lambda value: json.dumps([value, json.dumps([value], indent=1)], indent=2)),
+    st.text(max_size=60),
+)
+"""Texts made to break what reads them: carriage returns, escapes, blanks, brackets, combining marks, surrogates, JSON."""
 paths = st.sampled_from(["src/a.py", "src/b.py", "docs/読.md", "lib/c.go"])
 
 

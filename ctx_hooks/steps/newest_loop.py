@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LEAST_KEPT_CHARS = 400
 """Below this a result says too little; the request is then given up as too large."""
 SHRINK_FACTOR = 0.7
-"""Each round asks for this much of the size before: a handful of rounds reach any goal that can be reached."""
+"""Each round asks for this much of the size before, at most: a handful of rounds reach any goal that can be reached."""
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
@@ -23,8 +23,10 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         return conversation
     largest = _largest(conversation)
     fitted = conversation
-    while budget.excess(fitted) > 0 and largest > LEAST_KEPT_CHARS:
-        largest = max(LEAST_KEPT_CHARS, int(largest * SHRINK_FACTOR))
+    while (excess := budget.excess(fitted)) > 0 and largest > LEAST_KEPT_CHARS:
+        # No result shrinks by more than all have to together: the first round comes near, however large they are.
+        needed = budget.goal_tokens / (budget.goal_tokens + excess)
+        largest = max(LEAST_KEPT_CHARS, int(largest * min(SHRINK_FACTOR, needed)))
         fitted = _capped(conversation, largest, budget)
     return fitted
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ctx_hooks import notices
 from ctx_hooks.conversation import Conversation, Message, Part, ToolResult
+from ctx_hooks.error_lines import error_lines
 from ctx_hooks.protection import older_messages
 from ctx_hooks.steps import Step
 from ctx_hooks.steps.results import may_be_cut, with_text
@@ -23,10 +23,6 @@ NEWLINE_FRACTION = 0.20
 HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
-ERROR = re.compile(
-    r"\b(?:error|exception|traceback|failed|failure|fatal|panic|assert\w*|undefined|denied|refused)\b|错误|失败|异常",
-    re.IGNORECASE,
-)
 
 
 def largest_chars(window_tokens: int, policy: Policy) -> int:
@@ -72,10 +68,7 @@ def _tail(text: str, chars: int) -> str:
 def _error_lines(text: str, chars: int) -> list[str]:
     """Return the first lines that name an error, as many as `chars` hold."""
     lines: list[str] = []
-    for found in ERROR.finditer(text):
-        start = text.rfind("\n", 0, found.start()) + 1
-        end = text.find("\n", found.end())
-        line = text[start : end if end >= 0 else len(text)][:LEAST_KEPT_CHARS]
+    for line in error_lines(text):
         if lines and lines[-1] == line:
             continue
         chars -= len(line) + 1

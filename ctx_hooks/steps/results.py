@@ -90,6 +90,6 @@ def _replaced(part: Text, text: str) -> Text:
 
 
 def _skip_in_json(text: str) -> bool:
-    from ctx_hooks.arguments import parsed  # noqa: PLC0415 - only for the rare text that names the flag
+    from ctx_hooks.json_text import parsed  # noqa: PLC0415 - only for the rare text that names the flag
 
     return flag(parsed(text), SKIP)

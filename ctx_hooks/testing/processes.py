@@ -135,6 +135,13 @@ class ProxyProcess:
         path = Path(self._folder.name, "log")
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
+    def memory_bytes(self) -> int:
+        """Return the memory that the proxy's process holds now; read from /proc, so on Linux alone."""
+        if self._process is None:
+            raise RuntimeError("the proxy is not running")
+        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
     def wait_for_log(self, text: str) -> None:
         """Wait until the proxy has printed `text`; raises RuntimeError when it does not in 30 seconds."""
         _wait(lambda: text in self.log(), self._runs, f"the proxy to print {text!r}", WAIT_SECONDS)

@@ -1,0 +1,61 @@
+"""Long texts in pieces of bounded length.
+
+A call of a regular expression or of a string's method holds the interpreter lock until it returns, so that every other
+request of the process waits for it. Long texts are therefore read piece by piece.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PIECE_CHARS = 32_768
+"""The slowest pattern of this package takes 40 ns a character, 1.3 ms for a piece (measured on one-letter texts)."""
+
+_BLANK = re.compile(r"\s")
+_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""What `str.splitlines` takes for the end of a line."""
+
+
+def spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield offsets of pieces of at most twice PIECE_CHARS, each ending behind a blank where one is near."""
+    start = 0
+    while start < len(text):
+        end = min(start + 2 * PIECE_CHARS, len(text))
+        if end - start > PIECE_CHARS:
+            blank = _BLANK.search(text, start + PIECE_CHARS, end)
+            end = blank.end() if blank else end
+        yield start, end
+        start = end
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield the pieces of `spans`."""
+    return (text[start:end] for start, end in spans(text))
+
+
+def whole_lines(text: str, end: re.Pattern[str] = _LINE_END) -> Iterator[str]:
+    """Yield pieces of whole lines, of PIECE_CHARS and the rest of the line, a line's end being what `end` matches."""
+    start = 0
+    while start < len(text):
+        found = end.search(text, start + PIECE_CHARS)
+        stop = found.end() if found else len(text)
+        yield text[start:stop]
+        start = stop
+
+
+def lines(text: str) -> Iterator[str]:
+    """Yield the lines of `text`, each with its end."""
+    for piece in whole_lines(text):
+        yield from piece.splitlines(keepends=True)
+
+
+def lowered(text: str) -> str:
+    """Return `text` in lower case, every character at its offset.
+
+    "İ" (U+0130) is the only character whose lower case is longer than itself.
+    """
+    return text.replace("\u0130", "i").lower()

@@ -1,0 +1,178 @@
+"""Sixty and more kinds of text that tools return, each at any length, among them those that slow code down or mislead it.
+
+    kinds["hex, one line"](1_000_000)
+
+Every kind is deterministic and returns exactly as many characters as asked for. `behind_header` puts the response header of
+`curl -i`, with its carriage returns, in front of any of them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+Kind: TypeAlias = Callable[[int], str]
+"""Makes a text of so many characters."""
+
+HEADER = "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\nserver: nginx/1.25.3\r\nx-request-id: 7f3a\r\n\r\n"
+RANDOM_CHARS = 65_536
+"""Random text repeats after so many characters: drawing a million takes longer than the tests that use them."""
+
+
+def behind_header(kind: Kind) -> Kind:
+    """Return the kind behind the header of an HTTP response, whose lines end in CR LF."""
+    return lambda chars: (HEADER + kind(max(0, chars - len(HEADER))))[:chars]
+
+
+def _repeated(unit: str) -> Kind:
+    return lambda chars: (unit * (chars // len(unit) + 1))[:chars]
+
+
+def _drawn(alphabet: str, end: str = "", line_chars: int = RANDOM_CHARS) -> Kind:
+    """Return random characters of the alphabet, with `end` behind every `line_chars` of them."""
+
+    def make(chars: int) -> str:
+        draw = random.Random(0)  # noqa: S311 - text, no secret
+        lines = ("".join(draw.choices(alphabet, k=line_chars)) + end for _ in range(RANDOM_CHARS // line_chars))
+        return _repeated("".join(lines))(chars)
+
+    return make
+
+
+def _numbered(line: str) -> Kind:
+    """Return lines that differ in `{n}` and `{hash}`."""
+
+    def make(chars: int) -> str:
+        return _joined((line.format(n=n, hash=f"{n * 2_654_435_761 % 2**32:08x}") for n in range(chars)), chars)
+
+    return make
+
+
+def _joined(pieces: Iterator[str], chars: int) -> str:
+    found: list[str] = []
+    length = 0
+    while length < chars:
+        found.append(next(pieces))
+        length += len(found[-1])
+    return "".join(found)[:chars]
+
+
+def _nested(opening: str, closing: str) -> Kind:
+    def make(chars: int) -> str:
+        depth = chars // (len(opening) + len(closing))
+        return (opening * depth + closing * depth).ljust(chars)
+
+    return make
+
+
+def _json(*, indent: int | None, depth: int = 1) -> Kind:
+    """Return a JSON array of objects, whole whatever its length; at a greater depth as a string in JSON."""
+
+    def make(chars: int) -> str:
+        rows = [{"id": n, "name": f"user {n}", "tags": ["a", "b\n"], "score": n / 7} for n in range(200)]
+        value: object = rows
+        for _ in range(depth - 1):
+            value = {"body": json.dumps(value)}
+        unit = json.dumps(value, indent=indent)
+        return ("[" + ",\n".join([unit] * max(1, (chars - 2) // (len(unit) + 2))) + "]").ljust(chars)[:chars]
+
+    return make
+
+
+kinds: Mapping[str, Kind] = MappingProxyType(
+    {
+        # Prose and scripts.
+        "prose": _numbered("The quick brown fox jumps over {n} lazy dogs, and nobody knows why it should.\n"),
+        "prose, one line": _numbered("The quick brown fox jumps over {n} lazy dogs and nobody knows why. "),
+        "Chinese": _repeated("今天的日志显示数据库连接在凌晨三点超时,重试后恢复。\n"),
+        "Chinese, one line": _repeated("今天的日志显示数据库连接在凌晨三点超时重试后恢复"),
+        "Japanese": _repeated("本日のログによると、データベース接続が午前三時にタイムアウトしました。\n"),
+        "Korean": _repeated("오늘 로그에 따르면 데이터베이스 연결이 새벽 세 시에 끊어졌습니다.\n"),
+        "Hindi": _repeated("आज के लॉग के अनुसार डेटाबेस कनेक्शन सुबह तीन बजे टूट गया।\n"),
+        "Thai": _repeated("บันทึกวันนี้แสดงว่าการเชื่อมต่อฐานข้อมูลหมดเวลาเมื่อตีสาม\n"),
+        "Arabic": _repeated("تظهر سجلات اليوم أن اتصال قاعدة البيانات انقطع في الثالثة صباحا.\n"),
+        "Russian": _repeated("Журнал показывает, что соединение с базой данных прервалось в три часа ночи.\n"),
+        "emoji": _repeated("🚀🔥✅😀"),
+        "emoji, joined": _repeated("👩‍👩‍👧‍👦🏳️‍🌈👩🏽‍🚀"),
+        "combining marks": _repeated("e\u0301o\u0308\u0323a\u0300\u0301\u0302"),
+        "combining marks only": _repeated("\u0301"),
+        # Runs of one kind of character.
+        "one letter": _repeated("a"),
+        "letters, one line": _drawn(string.ascii_letters),
+        "upper case, one line": _drawn(string.ascii_uppercase),
+        "hex letters without a figure": _drawn("abcdef"),
+        "hex, one line": _drawn("0123456789abcdef"),
+        "hex, lines": _drawn("0123456789abcdef", "\n", 64),
+        "figures, one line": _drawn(string.digits),
+        "base64, one line": _drawn(string.ascii_letters + string.digits + "+/"),
+        "base64, lines": _drawn(string.ascii_letters + string.digits + "+/", "\n", 76),
+        "random printable": _drawn(string.printable),
+        "random bytes as text": _drawn("".join(map(chr, range(256)))),
+        "underscores": _repeated("_"),
+        "dashes": _repeated("-"),
+        "dots": _repeated("."),
+        "slashes": _repeated("/"),
+        "equals signs": _repeated("="),
+        "backslashes": _repeated("\\"),
+        "quotes": _repeated('"'),
+        "escaped quotes": _repeated('\\"'),
+        "opening brackets": _repeated("["),
+        "brackets, nested": _nested("[", "]"),
+        "objects, nested": _nested('{"a":', "}"),
+        "brackets and commas": _repeated("[],{}"),
+        "name and dashes": _repeated("a" + "-" * 200 + " "),
+        # Blanks and separators.
+        "blanks": _repeated(" "),
+        "blanks before a letter": _repeated(" " * 999 + "x\n"),
+        "tabs": _repeated("\t"),
+        "newlines": _repeated("\n"),
+        "newlines and blanks": _repeated("\n \n\t"),
+        "no-break spaces": _repeated("\u00a0\u3000"),
+        "zero-width spaces": _repeated("\u200b\ufeff"),
+        "vertical tabs and form feeds": _repeated("\x0b\x0c"),
+        "file and record separators": _repeated("a\x1c\x1d\x1e"),
+        "next line, line separators": _repeated("a\x85\u2028\u2029"),
+        "NULs": _repeated("\x00"),
+        "lone surrogates": _repeated("\ud800\udfff\udc00"),
+        # Terminals.
+        "carriage returns": _repeated("\r"),
+        "carriage returns and letters": _repeated("a\r"),
+        "CR LF lines": _numbered("line {n} of the output\r\n"),
+        "CR CR LF lines": _numbered("line {n} of the output\r\r\n"),
+        "coloured log": _numbered("\x1b[32mINFO\x1b[0m 12:00:00 worker \x1b[1;34m{n}\x1b[0m done in {hash}\n"),
+        "progress bar": _numbered("\rDownloading {n} [=========>          ] {hash}"),
+        "progress bar with erased lines": _numbered("\x1b[2K\rDownloading {n} ({hash})"),
+        "escapes only": _repeated("\x1b"),
+        "colours only": _repeated("\x1b[0m"),
+        "unterminated sequence": _repeated("\x1b[0;"),
+        "unterminated sequence, one": lambda chars: ("\x1b[" + "1" * chars)[:chars],
+        "unterminated title": _repeated("\x1b]0;title "),
+        "unterminated title, one": lambda chars: ("\x1b]0;" + "x" * chars)[:chars],
+        # What programs write.
+        "log": _numbered("2026-01-05T12:00:00Z INFO worker-{n} served /api/v1/items/{hash} in {n} ms\n"),
+        "stack traces": _numbered('Traceback (most recent call last):\n  File "a_{n}.py", line {n}\nValueError: {hash}\n'),
+        "errors, lines": _repeated("error error error\n"),
+        "errors, one line": _repeated("error "),
+        "JSON, one line": _json(indent=None),
+        "JSON, indented": _json(indent=4),
+        "JSON in JSON": _json(indent=2, depth=4),
+        "JSON lines": _numbered('{{"n": {n}, "hash": "{hash}", "path": "src/app_{n}.py"}}\n'),
+        "minified JavaScript": _numbered("var a{n}=function(t,e){{return t?e[{n}]:void 0}},b=/x+/g;"),
+        "Python": _numbered("def function_{n}(value: int) -> int:\n    return value + 0x{hash}\n\n\n"),
+        "diff": _numbered("@@ -{n},3 +{n},4 @@\n context\n-removed {hash}\n+added {n}\n"),
+        "CSV": _numbered("{n},2026-01-05,{hash},12.50,open\n"),
+        "XML": _numbered('<item id="{n}"><name>{hash}</name></item>\n'),
+        "XML, one line": _numbered('<item id="{n}"><name>{hash}</name></item>'),
+        "URLs": _numbered("https://example.com/a/{n}?q={hash}&page={n}#top "),
+        "UUIDs": _numbered("{hash}-0000-4000-8000-{n:012d}\n"),
+        "dotted names": _numbered("com.example.module_{n}.Class{hash}.method"),
+        "names of one form": _repeated("a_1.b-2/c#3:d@4"),
+        "placeholders": _numbered("[ctx_hooks] {n} of {n} lines kept to save context; repeat the call for all.\n… "),
+        "the mark of uncut results": _repeated('{"truncation_skip": true} '),
+    }
+)
+"""Each kind of text by its name."""
