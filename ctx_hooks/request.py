@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import invariants
 from ctx_hooks.logs import warn_once
+from ctx_hooks.uncounted import has_uncounted_content
 from ctx_hooks.wire import CODECS
 from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
 
@@ -63,6 +64,11 @@ class Request:
     def continues_stored_history(self) -> bool:
         """Whether part of the conversation lies with the provider."""
         return any(self.fields.get(name) for name in STORED_HISTORY)
+
+    @property
+    def has_uncounted_content(self) -> bool:
+        """Whether it holds content whose tokens cannot be counted here, such as stored histories and files by id."""
+        return has_uncounted_content(self.fields, self.items)
 
     @property
     def max_output_tokens(self) -> int | None:

@@ -47,6 +47,11 @@ def media_tokens(media: Media, fmt: Format) -> int:
     return OPENAI_BASE_TOKENS if _detail(media.raw) == "low" else _openai_image(*size)
 
 
+def has_known_size(block: Any) -> bool:
+    """Whether `block` is, or carries, an image whose width and height can be read here; nothing else has a known cost."""
+    return _pixels(_payload(block)) is not None
+
+
 def _anthropic_image(width: int, height: int) -> int:
     scale = min(1.0, ANTHROPIC_LONG_SIDE_PIXELS / max(width, height))
     return max(1, math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN))

@@ -16,6 +16,7 @@ MEDIA_KINDS: Mapping[str, MediaKind] = {
     "image": "image",
     "image_url": "image",
     "input_image": "image",
+    "computer_screenshot": "image",
     "input_audio": "audio",
     "audio": "audio",
     "audio_url": "audio",

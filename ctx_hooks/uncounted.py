@@ -1,0 +1,119 @@
+"""Whether a request holds what only the provider can count: its size here says nothing of the provider's limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ctx_hooks.tokens.media import has_known_size
+from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
+from ctx_hooks.wire.payloads import is_payload
+
+UNCOUNTED_FIELDS = (
+    "previous_response_id",
+    "conversation",
+    "prompt",
+    "container",
+    "mcp_servers",
+    "context_management",
+    "cached_content",
+    "cachedContent",
+    "web_search_options",
+    "search_parameters",
+    "enable_search",
+    "plugins",
+    "vector_store_ids",
+    "documents",
+    "data_sources",
+)
+"""Fields that name or fetch text on the provider's side, or have it change what was sent.
+
+OpenAI: stored responses, conversations and prompt templates, web search. Anthropic: containers, MCP servers, context
+editing. Gemini: cached content. xAI, DashScope, OpenRouter, LiteLLM's vector stores, Cohere, Azure: search and retrieval.
+"""
+COUNTED_TOOL_TYPES = frozenset({"", "function", "custom", "namespace"})
+"""Tools that are wholly defined in the request. Any other type is the provider's, with instructions of its own."""
+TOOL_DEFINITIONS = frozenset({"name", "function", "functionDeclarations", "function_declarations"})
+"""Fields of which a tool without a type has one; Gemini's search has none: `{"googleSearch": {}}`."""
+UNCOUNTED_TYPES = frozenset(
+    {
+        "item_reference",
+        "compaction",
+        "redacted_thinking",
+        "container_upload",
+        "image_generation_call",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "server_tool_use",
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+        "code_execution_tool_result",
+        "video",
+        "input_video",
+        "media",
+    }
+)
+"""Types of items and blocks that refer to or stand for what the provider keeps, did or watches itself."""
+UNCOUNTED_KEYS = frozenset(
+    {
+        "encrypted_content",
+        "file_id",
+        "file_ids",
+        "file_url",
+        "file_uri",
+        "fileUri",
+        "container_id",
+    }
+)
+COUNTED_STRINGS = frozenset({"text", "content", "output", "thinking", "signature", "thought_signature", "thoughtSignature"})
+"""Fields whose strings are sent as text, base64 too; and signatures, which are not billed."""
+CALLS = frozenset({"tool_use", "function_call", "custom_tool_call", "function", "custom"})
+"""Calls of the caller's tools: whatever their arguments hold, a `file_id` too, is text."""
+
+
+def has_uncounted_content(fields: Mapping[str, Any], items: object) -> bool:
+    """Return whether a request, of these `fields` and message `items`, holds content whose tokens cannot be counted here.
+
+    Such are stored histories, templates and caches, files, documents and sounds, images by reference, sealed reasoning,
+    and tools that the provider runs. An image whose size in pixels can be read is counted. The walk is linear and ends
+    at the first find.
+    """
+    tools = fields.get("tools")
+    return (
+        any(fields.get(name) for name in UNCOUNTED_FIELDS)
+        or (isinstance(tools, (list, tuple)) and any(_is_hosted(tool) for tool in tools))
+        or _holds_uncounted([items, fields.get("system")])
+    )
+
+
+def _is_hosted(tool: object) -> bool:
+    if not isinstance(tool, Mapping):
+        return False
+    kind = text_or_empty(tool.get("type"))
+    return kind not in COUNTED_TOOL_TYPES or (not kind and TOOL_DEFINITIONS.isdisjoint(tool))
+
+
+def _holds_uncounted(waiting: list[object]) -> bool:
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, (list, tuple)):
+            waiting += value
+        elif isinstance(value, Mapping):
+            kind = text_or_empty(value.get("type"))
+            if kind in UNCOUNTED_TYPES or any(value.get(key) for key in UNCOUNTED_KEYS):
+                return True
+            if kind in MEDIA_KINDS:
+                if not has_known_size(value):
+                    return True
+            elif kind not in CALLS:
+                if any(_is_uncounted_string(key, inner) for key, inner in value.items()):
+                    return True
+                waiting += value.values()
+    return False
+
+
+def _is_uncounted_string(key: object, value: object) -> bool:
+    return isinstance(value, str) and key not in COUNTED_STRINGS and is_payload(value) and not has_known_size(value)
