@@ -21,6 +21,8 @@ from ctx_hooks.wire.fields import (
     compact_json,
     deep_items_of,
     flag,
+    opaque_of,
+    reasoning_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -81,7 +83,7 @@ def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
         return ()
     # The fields repeat one another (LiteLLM sends `reasoning_content` beside `thinking_blocks`): one is counted.
     value = raw[fields[0]]
-    return (Reasoning(value if isinstance(value, str) else compact_json(value), raw=fields),)
+    return (Reasoning(value, raw=fields) if isinstance(value, str) else reasoning_of(value, fields),)
 
 
 def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
@@ -105,7 +107,7 @@ def _call(raw: Any) -> ToolCall | Opaque:
             text_or_empty(custom.get("input")),
             raw,
         )
-    return Opaque(compact_json(raw), raw=raw)
+    return opaque_of(raw)
 
 
 def _call_of(call_id: str, function: Mapping[str, Any], raw: Mapping[str, Any]) -> ToolCall:

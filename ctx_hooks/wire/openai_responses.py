@@ -20,6 +20,8 @@ from ctx_hooks.wire.fields import (
     compact_json,
     deep_items_of,
     flag,
+    opaque_of,
+    reasoning_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -82,8 +84,8 @@ def read_message(raw: Mapping[str, Any]) -> Message:
         part = ToolResult(text_or_empty(raw.get("call_id")), text_parts(raw.get("output"), TEXT_TYPES), raw=raw)
         return Message("tool", (part,), raw, pinned=pinned)
     if kind == "reasoning":
-        return Message("assistant", (Reasoning(compact_json(raw), raw=raw),), raw, pinned=pinned)
-    return Message("other", (Opaque(compact_json(raw), raw=raw),), raw, pinned=pinned)
+        return Message("assistant", (reasoning_of(raw, raw),), raw, pinned=pinned)
+    return Message("other", (opaque_of(raw),), raw, pinned=pinned)
 
 
 def _write(message: Message) -> Any:
