@@ -126,11 +126,13 @@ class Conversation:
     """A conversation of one format. `preamble` is text that is sent and counted but stands outside the messages.
 
     The preamble holds Anthropic's `system`, Responses' `instructions` and the tool definitions; it is never changed.
+    `preamble_markers` is how many of them carry a cache marker.
     """
 
     format: Format
     messages: tuple[Message, ...]
     preamble: tuple[str, ...] = ()
+    preamble_markers: int = 0
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
         """Return this conversation with other messages; itself when nothing differs."""

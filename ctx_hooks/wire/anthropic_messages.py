@@ -23,6 +23,7 @@ from ctx_hooks.wire.fields import (
     flag,
     media_of,
     opaque_of,
+    preamble_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -38,8 +39,8 @@ REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a messages request; `system` is its text or blocks, counted and never changed."""
-    preamble = tuple(x if isinstance(x, str) else compact_json(x) for x in (system, tools) if x)
-    return Conversation("anthropic", tuple(read_message(m) for m in deep_items_of(messages)), preamble)
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("anthropic", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:

@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import orjson
+
 from ctx_hooks.conversation import Media, MediaKind, Opaque, Reasoning, Text
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.wire.payloads import SIGNATURE_FIELDS, is_payload, payload_kind
 
+CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
 """Deepest nesting that is read; real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
 
@@ -71,6 +74,37 @@ def _children(value: Any) -> list[Any]:
 def compact_json(value: Any) -> str:
     """Return `value` as compact JSON text; what JSON cannot hold becomes its `str`."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
+    """Return the texts of what stands before the messages, one for each block or tool, and how many are cache markers.
+
+    One by one, so that no single call holds Python's lock for long. The texts are counted and never sent: where a number
+    is written in another way than `compact_json` has it, nothing differs.
+    """
+    blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
+    return tuple(_counted_text(block) for block in blocks), sum(_markers(block) for block in blocks)
+
+
+def _counted_text(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    try:
+        return orjson.dumps(block).decode()
+    except TypeError:
+        # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
+        pass
+    try:
+        return compact_json(block)
+    except (RecursionError, ValueError):
+        raise MalformedConversationError("the system text or a tool is nested too deeply to be read") from None
+
+
+def _markers(block: Any) -> int:
+    """Count the cache markers of a system block or tool; a chat tool may carry its marker inside `function`."""
+    if not isinstance(block, Mapping):
+        return 0
+    return sum(isinstance(b, Mapping) and b.get(CACHE_MARKER) is not None for b in (block, block.get("function")))
 
 
 def text_or_empty(value: Any) -> str:

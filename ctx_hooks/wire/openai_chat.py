@@ -22,6 +22,7 @@ from ctx_hooks.wire.fields import (
     deep_items_of,
     flag,
     opaque_of,
+    preamble_of,
     reasoning_of,
     text_or_empty,
     text_parts,
@@ -44,8 +45,8 @@ REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reason
 
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a chat request's `messages`."""
-    preamble = tuple(compact_json(x) for x in (system, tools) if x)
-    return Conversation("openai-chat", tuple(read_message(m) for m in deep_items_of(messages)), preamble)
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("openai-chat", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:

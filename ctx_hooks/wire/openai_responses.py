@@ -21,6 +21,7 @@ from ctx_hooks.wire.fields import (
     deep_items_of,
     flag,
     opaque_of,
+    preamble_of,
     reasoning_of,
     text_or_empty,
     text_parts,
@@ -47,8 +48,8 @@ RESULT_TYPES = frozenset(f"{kind}_output" for kind in CALL_TYPES)
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a responses request's `input` items; `system` is its `instructions`."""
     items = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-    preamble = tuple(x if isinstance(x, str) else compact_json(x) for x in (system, tools) if x)
-    return Conversation("openai-responses", tuple(read_message(m) for m in deep_items_of(items)), preamble)
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("openai-responses", tuple(read_message(m) for m in deep_items_of(items)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:
