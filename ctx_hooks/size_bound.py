@@ -12,10 +12,8 @@ from ctx_hooks.tokens.heuristic import SAFETY_FACTOR
 from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
 from ctx_hooks.wire.payloads import is_payload
 
-MAPPING_TOKENS = 16
-"""More than a message, call or result costs beside its content, and than its braces."""
 VALUE_TOKENS = 8
-"""More than the quotes, colon and comma around a value, and than `null` or `false`."""
+"""More than the brackets, colon and comma around a value, and than a message, call or result costs beside its content."""
 NUMBER_TOKENS = 25
 """The longest float, `-2.2250738585072014e-308`, has 24 characters, and a token has at least one."""
 INTEGER_BITS = 64
@@ -25,8 +23,8 @@ MOST_MEDIA_TOKENS = 4_000
 """More than any image costs beside the base64 that carries it: 3,279 at Anthropic."""
 ESCAPED_BYTES = 6
 """The most bytes that a character takes in JSON."""
-MOST_VALUES = 20_000
-"""About 5 ms of looking; a request of more values is counted, in a thread."""
+MOST_VALUES = 5_000
+"""About 5 ms of looking; a request of more values, such as a thousand messages, is counted in a thread."""
 
 
 def most_tokens(values: Iterable[Any], enough: int) -> int:
@@ -36,14 +34,14 @@ def most_tokens(values: Iterable[Any], enough: int) -> int:
     message, or costs more than its text, is added.
     """
     waiting = list(values)
-    tokens, looked = MAPPING_TOKENS, 0
+    tokens, looked = VALUE_TOKENS * len(waiting), 0
     while waiting and tokens <= enough:
         value = waiting.pop()
         looked += 1
         if isinstance(value, str):
             tokens += _string_tokens(value, enough - tokens)
         elif isinstance(value, Mapping):
-            tokens += MAPPING_TOKENS + VALUE_TOKENS * len(value)
+            tokens += VALUE_TOKENS * len(value)
             if text_or_empty(value.get("type")) in MEDIA_KINDS:
                 tokens += MOST_MEDIA_TOKENS
             if looked + len(waiting) + len(value) > MOST_VALUES:
