@@ -24,6 +24,7 @@ from ctx_hooks.testing import ProviderSettings, agent_session
 from ctx_hooks.testing.counting import count_payload
 from ctx_hooks.tokens.calibration import Calibration
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.wire import CODECS
 
 FACTORS = (0.9, 1.17, 1.31)
@@ -39,7 +40,7 @@ def synthetic(factor: float) -> list[float]:
     provider = ProviderSettings(
         tokens_factor=factor, noise_fraction=0.03, message_overhead_tokens=7, tool_overhead_tokens=20
     )
-    counter, codec = Counter("cl100k_base"), CODECS["openai-chat"]
+    counter, codec = Counter(vocabulary_of("claude")), CODECS["openai-chat"]
     calibration = Calibration()
     errors = []
     for n in range(LEARNED_FROM + JUDGED_ON):
@@ -60,7 +61,7 @@ def billed_turns(session: dict[str, Any]) -> list[tuple[int, int]]:
 def growth_errors(session: dict[str, Any]) -> dict[str, list[float]]:
     """Return each way's relative errors of the growth between billed turns."""
     fmt, messages = session["format"], session["messages"]
-    counter, codec = Counter("cl100k_base"), CODECS[fmt]
+    counter, codec = Counter(vocabulary_of("claude")), CODECS[fmt]
     calibration = Calibration()
     errors: dict[str, list[float]] = {"calibrated": [], "tiktoken": [], "litellm.token_counter": []}
     turns = billed_turns(session)

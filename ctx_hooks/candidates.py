@@ -156,7 +156,7 @@ def _candidate(
                     frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
                 named.update(identifiers(short))
             elif isinstance(part, Reasoning):
-                frame -= counter.text(part.text) if reasoning_may_go(conversation, i) else 0
+                frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
             elif isinstance(part, (Text, ToolResult)):
                 named.update(identifiers(part.text))
     spoken = not any(m.calls or m.results for m in messages)

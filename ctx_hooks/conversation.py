@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Format = Literal["openai-chat", "anthropic", "openai-responses"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
-MediaKind = Literal["image", "audio", "file"]
+MediaKind = Literal["image", "audio", "file", "sealed"]
+"""`sealed` is what a provider encrypted for itself: reasoning, or its own compaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,28 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Media:
+    """An image, a sound or a file; `size_chars` is the length of its payload as sent, URL or base64.
+
+    `text` is what it holds to be read beside its payload, such as a document's plain text.
+    """
+
+    kind: MediaKind
+    size_chars: int
+    raw: Any = field(default=None, repr=False, compare=False)
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Reasoning:
-    """A model's thinking. Providers sign or encrypt it: it stays whole or goes whole, and is never edited."""
+    """A model's thinking. Providers sign or encrypt it: it stays whole or goes whole, and is never edited.
+
+    `media` is its sealed part.
+    """
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +64,12 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Media:
-    """An image, a sound or a file; `size_chars` is the length of its payload as sent, URL or base64."""
-
-    kind: MediaKind
-    size_chars: int
-    raw: Any = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Opaque:
-    """Something this model does not know: counted by `text`, never changed."""
+    """Something this model does not know: counted by `text` and by the `media` found in it, never changed."""
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +126,13 @@ class Conversation:
     """A conversation of one format. `preamble` is text that is sent and counted but stands outside the messages.
 
     The preamble holds Anthropic's `system`, Responses' `instructions` and the tool definitions; it is never changed.
+    `preamble_markers` is how many of them carry a cache marker.
     """
 
     format: Format
     messages: tuple[Message, ...]
     preamble: tuple[str, ...] = ()
+    preamble_markers: int = 0
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
         """Return this conversation with other messages; itself when nothing differs."""

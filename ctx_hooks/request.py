@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import invariants
 from ctx_hooks.logs import warn_once
+from ctx_hooks.size_bound import most_tokens
 from ctx_hooks.uncounted import has_uncounted_content
 from ctx_hooks.wire import CODECS
-from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
+from ctx_hooks.wire.fields import preamble_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +36,8 @@ _MESSAGES: Mapping[Format, str] = {
     "openai-responses": "input",
 }
 _SYSTEM: Mapping[Format, str] = {"anthropic": "system", "openai-responses": "instructions"}
-MAPPING_TOKENS = 16
-MOST_MEDIA_TOKENS = 4_000
+_SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
+"""Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
 LEAST_THINKING_TOKENS = 1_024
 DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
     "openai-chat": "max_tokens",
@@ -47,7 +49,7 @@ STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """A request's format and fields. `fields` are the caller's: read, never changed."""
 
@@ -90,11 +92,8 @@ class Request:
         return self._read(self.items[start:end])
 
     def _read(self, items: Any) -> Conversation:
-        return CODECS[self.format].read(
-            items,
-            system=self.fields.get(_SYSTEM.get(self.format, "")),
-            tools=self.fields.get("tools"),
-        )
+        texts, markers = self._preamble
+        return replace(CODECS[self.format].read(items), preamble=texts, preamble_markers=markers)
 
     @property
     def items(self) -> Any:
@@ -105,31 +104,24 @@ class Request:
         )
 
     def preamble(self) -> tuple[str, ...]:
-        """Return what is sent and counted beside the messages: system text and tools."""
-        system = self.fields.get(_SYSTEM.get(self.format, ""))
-        return CODECS[self.format].read((), system=system, tools=self.fields.get("tools")).preamble
+        """Return what is sent and counted beside the messages: system text, tools and schemas."""
+        return self._preamble[0]
+
+    @cached_property
+    def _preamble(self) -> tuple[tuple[str, ...], int]:
+        return preamble_of(*self._preamble_values())
+
+    def _preamble_values(self) -> tuple[Any, ...]:
+        names = (_SYSTEM.get(self.format, ""), "tools", *_SCHEMAS)
+        return tuple(self.fields.get(name) for name in names)
 
     def exceeds(self, tokens: int) -> bool:
         """Whether the request could have more than `tokens` tokens in any vocabulary; looks no further than that."""
         return self.most_tokens(tokens) > tokens
 
     def most_tokens(self, enough: int) -> int:
-        """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at.
-
-        A token has at least one byte; what a message or image costs beside its text is added.
-        """
-        waiting = [self.fields.get(name) for name in ("messages", "input", "tools", "system", "instructions")]
-        tokens = 0
-        while waiting and tokens <= enough:
-            value = waiting.pop()
-            if isinstance(value, str):
-                tokens += len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
-            elif isinstance(value, Mapping):
-                tokens += MOST_MEDIA_TOKENS if text_or_empty(value.get("type")) in MEDIA_KINDS else MAPPING_TOKENS
-                waiting += value.values()
-            elif isinstance(value, (list, tuple)):
-                waiting += value
-        return tokens
+        """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
+        return most_tokens([self.items, *self._preamble_values()], enough)
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
         """Return the field that carries the messages, holding a copy of `conversation`.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ctx_hooks.tokens.media import has_known_size
 from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
-from ctx_hooks.wire.payloads import is_payload
+from ctx_hooks.wire.payloads import SEALED_FIELDS, SIGNATURE_FIELDS, payload_kind
 
 UNCOUNTED_FIELDS = (
     "previous_response_id",
@@ -50,8 +50,6 @@ UNCOUNTED_TYPES = frozenset(
         "web_search_tool_result",
         "web_fetch_tool_result",
         "code_execution_tool_result",
-        "video",
-        "input_video",
         "media",
     }
 )
@@ -66,19 +64,6 @@ UNCOUNTED_KEYS = frozenset(
         "container_id",
     }
 )
-COUNTED_STRINGS = frozenset(
-    {
-        "text",
-        "content",
-        "output",
-        "thinking",
-        "encrypted_content",
-        "signature",
-        "thought_signature",
-        "thoughtSignature",
-    }
-)
-"""Fields whose strings are sent as text, base64 too; sealed reasoning, a guess; signatures, which are not billed."""
 COUNTED_TYPES = frozenset({"tool_use", "function_call", "custom_tool_call", "function", "custom", "redacted_thinking"})
 """Calls of the caller's tools, whose arguments are text whatever they hold; and sealed reasoning, which is guessed."""
 
@@ -114,7 +99,7 @@ def _holds_uncounted(waiting: list[object]) -> bool:
             kind = text_or_empty(value.get("type"))
             if kind in UNCOUNTED_TYPES or any(value.get(key) for key in UNCOUNTED_KEYS):
                 return True
-            if kind in MEDIA_KINDS:
+            if kind in MEDIA_KINDS and not _is_text(value.get("source")):
                 if not has_known_size(value):
                     return True
             elif kind not in COUNTED_TYPES:
@@ -124,5 +109,12 @@ def _holds_uncounted(waiting: list[object]) -> bool:
     return False
 
 
+def _is_text(source: object) -> bool:
+    """Whether this is the source of an Anthropic document that is given as text or as content blocks."""
+    return isinstance(source, Mapping) and source.get("type") in ("text", "content")
+
+
 def _is_uncounted_string(key: object, value: object) -> bool:
-    return isinstance(value, str) and key not in COUNTED_STRINGS and is_payload(value) and not has_known_size(value)
+    if not isinstance(value, str) or key in SIGNATURE_FIELDS | SEALED_FIELDS:
+        return False
+    return payload_kind(str(key), value) is not None and not has_known_size(value)

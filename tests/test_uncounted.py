@@ -107,6 +107,7 @@ def test_what_is_referred_to_sealed_or_of_unknown_size_is_uncounted(fmt, item):
             },
         ),
         ("openai-chat", {}, said({"type": "text", "text": PDF})),
+        ("anthropic", {}, said({"type": "document", "source": {"type": "text", "data": "the plan"}})),
         ("openai-responses", {}, {"type": "function_call_output", "call_id": "c", "output": PDF}),
         (
             "anthropic",

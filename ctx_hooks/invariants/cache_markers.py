@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.invariants.rule import Repair, Violation
+from ctx_hooks.wire.fields import CACHE_MARKER
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation import Conversation, Part
 
 MOST_MARKERS = 4
-FIELD = "cache_control"
 
 
 class CacheMarkers:
@@ -53,11 +53,10 @@ def _surplus(conversation: Conversation) -> list[tuple[int, int]]:
         (i, k)
         for i, m in enumerate(conversation.messages)
         for k, p in enumerate(m.parts)
-        if isinstance(p.raw, Mapping) and p.raw.get(FIELD) is not None
+        if isinstance(p.raw, Mapping) and p.raw.get(CACHE_MARKER) is not None
     ]
-    elsewhere = sum(text.count(f'"{FIELD}":{{') for text in conversation.preamble)
-    return marked[: max(0, len(marked) + elsewhere - MOST_MARKERS)]
+    return marked[: max(0, len(marked) + conversation.preamble_markers - MOST_MARKERS)]
 
 
 def _unmarked(part: Part) -> Part:
-    return replace(part, raw={k: v for k, v in part.raw.items() if k != FIELD})
+    return replace(part, raw={k: v for k, v in part.raw.items() if k != CACHE_MARKER})

@@ -59,13 +59,15 @@ class Counter:
 
     def part(self, part: Part, fmt: Format) -> int:
         """Return the tokens of one part."""
-        if isinstance(part, (Text, Reasoning, Opaque)):
+        if isinstance(part, Text):
             return self.text(part.text)
+        if isinstance(part, (Reasoning, Opaque)):
+            return self.text(part.text) + sum(self.part(media, fmt) for media in part.media)
         if isinstance(part, ToolCall):
             return CALL_TOKENS + self.text(part.name) + self.text(part.arguments)
         if isinstance(part, ToolResult):
             return RESULT_TOKENS + sum(self.part(p, fmt) for p in part.parts)
-        return media_tokens(part, fmt)
+        return media_tokens(part, fmt) + self.text(part.text)
 
     def message(self, message: Message, fmt: Format) -> int:
         """Return the tokens of one message or item, with its fixed cost."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -26,22 +27,33 @@ AUDIO_BYTES_PER_TOKEN = 1_600
 """Ten tokens a second of 16 kB/s speech."""
 FILE_BYTES_PER_TOKEN = 16
 """A PDF page of about 50 kB reads as about 3,000 tokens."""
+TEXT_BYTES_PER_TOKEN = 4
+"""English text, and a file that says it is text is read as such."""
+MOST_FILE_TOKENS = 300_000
+"""A hundred pages, the most that Anthropic and OpenAI read of a file, of 3,000 tokens."""
+SEALED_CHARS_PER_TOKEN = 6
+"""Base64 of four and a half bytes a token, the usual length of English thinking."""
 BASE64_CHARS_PER_BYTE = 4 / 3
+DEPTH = 3
+"""How deep a block's payload lies in it."""
+LEAST_PAYLOAD_CHARS = 200
+"""Ids and names are shorter."""
+BASE64 = re.compile(r"[A-Za-z0-9+/_-]+")
 HEADER_CHARS = 65_536
 """A JPEG's size stands behind its metadata, in practice within the first 48 kB."""
 
 
 def media_tokens(media: Media, fmt: Format) -> int:
-    """Return an estimate of what `media` costs at the provider that speaks `fmt`."""
+    """Return an estimate of what the payload of `media` costs at the provider that speaks `fmt`."""
+    if media.kind == "sealed":
+        return media.size_chars // SEALED_CHARS_PER_TOKEN
     payload = _payload(media.raw)
     size_bytes = int(len(payload) / BASE64_CHARS_PER_BYTE)
     if media.kind == "audio":
         return max(1, size_bytes // AUDIO_BYTES_PER_TOKEN)
-    if media.kind == "file":
-        return max(UNKNOWN_IMAGE_TOKENS, size_bytes // FILE_BYTES_PER_TOKEN)
     size = _pixels(payload)
     if size is None:
-        return UNKNOWN_IMAGE_TOKENS
+        return UNKNOWN_IMAGE_TOKENS if media.kind == "image" else _file_tokens(media.raw, size_bytes)
     if fmt == "anthropic":
         return _anthropic_image(*size)
     return OPENAI_BASE_TOKENS if _detail(media.raw) == "low" else _openai_image(*size)
@@ -50,6 +62,12 @@ def media_tokens(media: Media, fmt: Format) -> int:
 def has_known_size(block: Any) -> bool:
     """Whether `block` is, or carries, an image whose width and height can be read here; nothing else has a known cost."""
     return _pixels(_payload(block)) is not None
+
+
+def _file_tokens(block: Any, size_bytes: int) -> int:
+    if any(value.startswith("data:text/") for value in _strings(block, depth=DEPTH)):
+        return size_bytes // TEXT_BYTES_PER_TOKEN
+    return min(max(UNKNOWN_IMAGE_TOKENS, size_bytes // FILE_BYTES_PER_TOKEN), MOST_FILE_TOKENS)
 
 
 def _anthropic_image(width: int, height: int) -> int:
@@ -66,10 +84,10 @@ def _openai_image(width: int, height: int) -> int:
 
 def _payload(block: Any) -> str:
     """Return the base64 text of a media block, or "" when it is a URL or an id."""
-    for value in _strings(block, depth=3):
+    for value in _strings(block, depth=DEPTH):
         if value.startswith("data:"):
             return value.partition(",")[2]
-        if len(value) > 200 and not value.startswith(("http://", "https://")):  # noqa: PLR2004 - ids and URLs are shorter
+        if len(value) > LEAST_PAYLOAD_CHARS and BASE64.fullmatch(value, 0, LEAST_PAYLOAD_CHARS):
             return value
     return ""
 
@@ -89,7 +107,7 @@ def _detail(block: Any) -> str | None:
 
 
 def _pixels(payload: str) -> tuple[int, int] | None:
-    """Return width and height from a PNG, GIF, WebP (VP8X) or JPEG header, None for anything else."""
+    """Return width and height from a PNG, GIF, WebP or JPEG header, None for anything else."""
     head = payload[:HEADER_CHARS]
     try:
         data = base64.b64decode(head[: len(head) // 4 * 4])
@@ -102,6 +120,12 @@ def _pixels(payload: str) -> tuple[int, int] | None:
         size = struct.unpack("<HH", data[6:10])
     elif data[:4] == b"RIFF" and data[12:16] == b"VP8X" and len(data) >= 30:  # noqa: PLR2004
         size = (int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1)
+    elif data[:4] == b"RIFF" and data[12:16] == b"VP8L" and len(data) >= 25:  # noqa: PLR2004
+        bits = int.from_bytes(data[21:25], "little")
+        size = ((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+    elif data[:4] == b"RIFF" and data[12:16] == b"VP8 " and len(data) >= 30:  # noqa: PLR2004
+        width, height = struct.unpack("<HH", data[26:30])
+        size = (width & 0x3FFF, height & 0x3FFF)
     elif data[:2] == b"\xff\xd8":
         size = _jpeg_size(data)
     return size if size and min(size) > 0 else None

@@ -17,17 +17,15 @@ DEFAULT: VocabularyName = "o200k_base"
 def vocabulary_of(model: str | None) -> VocabularyName:
     """Return the vocabulary that counts for `model` (a LiteLLM model name, with or without provider prefix).
 
-    OpenAI's models have theirs. Of the others none has its vocabulary here; they count in cl100k_base, over which the
-    known ratios of other families are stated (Claude about 1.3). No model at all counts in o200k_base.
+    OpenAI's models have theirs. None of the others has its vocabulary here: they count in o200k_base, which is within 21 %
+    of the median of six vocabularies of today in each of twenty languages (`benchmarks/languages.py`). cl100k_base counts
+    two to three times as much as they in Greek, Arabic, Hebrew, Thai, Hindi and Bengali.
     """
-    if not model:
-        return DEFAULT
-    name = model.rsplit("/", 1)[-1]
     try:
-        found = tiktoken.encoding_name_for_model(name)
+        found = tiktoken.encoding_name_for_model((model or "").rsplit("/", 1)[-1])
     except KeyError:
-        return "o200k_base" if name.startswith(("gpt-", "o1", "o3", "o4", "chatgpt")) else "cl100k_base"
-    return "o200k_base" if found.startswith("o200k") else "cl100k_base"
+        return DEFAULT
+    return "cl100k_base" if found == "cl100k_base" else DEFAULT
 
 
 @lru_cache(maxsize=2)

@@ -8,8 +8,8 @@ from typing import Any
 
 from ctx_hooks.conversation import (
     Conversation,
+    Media,
     Message,
-    Opaque,
     Part,
     Reasoning,
     Role,
@@ -22,6 +22,8 @@ from ctx_hooks.wire.fields import (
     deep_items_of,
     flag,
     media_of,
+    opaque_of,
+    preamble_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -37,8 +39,8 @@ REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a messages request; `system` is its text or blocks, counted and never changed."""
-    preamble = tuple(x if isinstance(x, str) else compact_json(x) for x in (system, tools) if x)
-    return Conversation("anthropic", tuple(read_message(m) for m in deep_items_of(messages)), preamble)
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("anthropic", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:
@@ -89,8 +91,10 @@ def _part(block: Any) -> Part:
         parts = text_parts(block.get("content"), TEXT_TYPES)
         return ToolResult(text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block)
     if kind in REASONING_TYPES:
-        return Reasoning(text_or_empty(block.get("thinking")) or text_or_empty(block.get("data")), raw=block)
-    return media_of(block) or Opaque(compact_json(block), raw=block)
+        sealed = text_or_empty(block.get("data"))
+        media = (Media("sealed", len(sealed), raw=sealed),) if sealed else ()
+        return Reasoning(text_or_empty(block.get("thinking")), raw=block, media=media)
+    return media_of(block) or opaque_of(block)
 
 
 def _write(message: Message) -> dict[str, Any]:

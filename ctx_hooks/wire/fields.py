@@ -6,9 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from ctx_hooks.conversation import Media, MediaKind, Opaque, Text
-from ctx_hooks.errors import MalformedConversationError
+import orjson
 
+from ctx_hooks.conversation import Media, MediaKind, Opaque, Reasoning, Text
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.wire.payloads import SIGNATURE_FIELDS, is_payload, payload_kind
+
+CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
 """Deepest nesting that is read; real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
 
@@ -17,6 +21,8 @@ MEDIA_KINDS: Mapping[str, MediaKind] = {
     "image_url": "image",
     "input_image": "image",
     "computer_screenshot": "image",
+    "video": "file",
+    "input_video": "file",
     "input_audio": "audio",
     "audio": "audio",
     "audio_url": "audio",
@@ -25,6 +31,10 @@ MEDIA_KINDS: Mapping[str, MediaKind] = {
     "document": "file",
     "video_url": "file",
 }
+REFERENCES = frozenset({"image_url", "file_url", "video_url", "audio_url", "file_id", "source"})
+"""Fields of a media block. In an item that is unknown, a mapping of type "file" without one may be a line of a listing."""
+MOST_FRAME_CHARS = 500
+"""Up to this a media block beside its payload is type, name and format; more is text that is read, or a signed URL."""
 
 
 def items_of(messages: Any) -> Sequence[Any]:
@@ -66,6 +76,37 @@ def compact_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
+def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
+    """Return the texts of what stands before the messages, one for each block or tool, and how many are cache markers.
+
+    One by one, so that no single call holds Python's lock for long. The texts are counted and never sent: where a number
+    is written in another way than `compact_json` has it, nothing differs.
+    """
+    blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
+    return tuple(_counted_text(block) for block in blocks), sum(_markers(block) for block in blocks)
+
+
+def _counted_text(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    try:
+        return orjson.dumps(block).decode()
+    except TypeError:
+        # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
+        pass
+    try:
+        return compact_json(block)
+    except (RecursionError, ValueError):
+        raise MalformedConversationError("the system text or a tool is nested too deeply to be read") from None
+
+
+def _markers(block: Any) -> int:
+    """Count the cache markers of a system block or tool; a chat tool may carry its marker inside `function`."""
+    if not isinstance(block, Mapping):
+        return 0
+    return sum(isinstance(b, Mapping) and b.get(CACHE_MARKER) is not None for b in (block, block.get("function")))
+
+
 def text_or_empty(value: Any) -> str:
     """Return `value` when it is a string, else the empty string."""
     return value if isinstance(value, str) else ""
@@ -78,9 +119,51 @@ def flag(value: Any, name: str) -> bool:
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:
-    """Return the block as Media when its type says it is an image, a sound or a file."""
+    """Return the block as Media when its type says it is an image, a sound or a file.
+
+    A document made of content blocks is none: its texts and images are counted each.
+    """
     kind = MEDIA_KINDS.get(text_or_empty(block.get("type")))
-    return Media(kind, len(compact_json(block)), raw=block) if kind else None
+    source = block.get("source")
+    if kind is None or (isinstance(source, Mapping) and isinstance(source.get("content"), (list, tuple))):
+        return None
+    frame, payloads = _split_values(block)
+    text = compact_json(frame)
+    size_chars = len(text) + sum(payload.size_chars for payload in payloads)
+    return Media(kind, size_chars, raw=block, text=text if len(text) > MOST_FRAME_CHARS else "")
+
+
+def opaque_of(value: Any) -> Opaque:
+    """Return a value that no format module knows: its JSON text, and the media that are somewhere in it."""
+    rest, media = _split(value, "")
+    return Opaque(compact_json(rest), raw=value, media=media)
+
+
+def reasoning_of(value: Any, raw: Any) -> Reasoning:
+    """Return thinking that is no plain text: its JSON text, and what is sealed in it; signatures are left out."""
+    rest, media = _split(value, "")
+    return Reasoning(compact_json(rest), raw=raw, media=media)
+
+
+def _split(value: Any, field: str) -> tuple[Any, tuple[Media, ...]]:
+    """Return `value` without its payloads, and these as media; `field` is the name of the field that holds it."""
+    if isinstance(value, str):
+        if field in SIGNATURE_FIELDS and is_payload(value):
+            return "", ()
+        kind = payload_kind(field, value)
+        return ("", (Media(kind, len(value), raw=value),)) if kind else (value, ())
+    if isinstance(value, (list, tuple)):
+        split = [_split(inner, field) for inner in value]
+        return [rest for rest, _ in split], tuple(media for _, found in split for media in found)
+    if not isinstance(value, Mapping):
+        return value, ()
+    media = None if REFERENCES.isdisjoint(value) else media_of(value)
+    return (None, (media,)) if media else _split_values(value)
+
+
+def _split_values(value: Mapping[Any, Any]) -> tuple[dict[Any, Any], tuple[Media, ...]]:
+    split = {name: _split(inner, text_or_empty(name)) for name, inner in value.items()}
+    return {name: rest for name, (rest, _) in split.items()}, tuple(m for _, found in split.values() for m in found)
 
 
 def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
@@ -90,7 +173,7 @@ def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media |
     if isinstance(content, str):
         return (Text(content),)
     if not isinstance(content, (list, tuple)):
-        return (Opaque(compact_json(content), raw=content),)
+        return (opaque_of(content),)
     return tuple(_text_part(block, text_types) for block in content)
 
 
@@ -98,10 +181,10 @@ def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
     if isinstance(block, str):
         return Text(block, raw=block)
     if not isinstance(block, Mapping):
-        return Opaque(compact_json(block), raw=block)
+        return opaque_of(block)
     if text_or_empty(block.get("type")) in text_types and isinstance(block.get("text"), str):
         return Text(block["text"], raw=block)
-    return media_of(block) or Opaque(compact_json(block), raw=block)
+    return media_of(block) or opaque_of(block)
 
 
 def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_type: str) -> Any:

@@ -21,6 +21,9 @@ from ctx_hooks.wire.fields import (
     compact_json,
     deep_items_of,
     flag,
+    opaque_of,
+    preamble_of,
+    reasoning_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -42,8 +45,8 @@ REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reason
 
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a chat request's `messages`."""
-    preamble = tuple(compact_json(x) for x in (system, tools) if x)
-    return Conversation("openai-chat", tuple(read_message(m) for m in deep_items_of(messages)), preamble)
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("openai-chat", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:
@@ -81,7 +84,7 @@ def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
         return ()
     # The fields repeat one another (LiteLLM sends `reasoning_content` beside `thinking_blocks`): one is counted.
     value = raw[fields[0]]
-    return (Reasoning(value if isinstance(value, str) else compact_json(value), raw=fields),)
+    return (Reasoning(value, raw=fields) if isinstance(value, str) else reasoning_of(value, fields),)
 
 
 def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
@@ -105,7 +108,7 @@ def _call(raw: Any) -> ToolCall | Opaque:
             text_or_empty(custom.get("input")),
             raw,
         )
-    return Opaque(compact_json(raw), raw=raw)
+    return opaque_of(raw)
 
 
 def _call_of(call_id: str, function: Mapping[str, Any], raw: Mapping[str, Any]) -> ToolCall:

@@ -20,6 +20,9 @@ from ctx_hooks.wire.fields import (
     compact_json,
     deep_items_of,
     flag,
+    opaque_of,
+    preamble_of,
+    reasoning_of,
     text_or_empty,
     text_parts,
     write_block,
@@ -45,8 +48,8 @@ RESULT_TYPES = frozenset(f"{kind}_output" for kind in CALL_TYPES)
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a responses request's `input` items; `system` is its `instructions`."""
     items = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-    preamble = tuple(x if isinstance(x, str) else compact_json(x) for x in (system, tools) if x)
-    return Conversation("openai-responses", tuple(read_message(m) for m in deep_items_of(items)), preamble)
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("openai-responses", tuple(read_message(m) for m in deep_items_of(items)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:
@@ -82,8 +85,8 @@ def read_message(raw: Mapping[str, Any]) -> Message:
         part = ToolResult(text_or_empty(raw.get("call_id")), text_parts(raw.get("output"), TEXT_TYPES), raw=raw)
         return Message("tool", (part,), raw, pinned=pinned)
     if kind == "reasoning":
-        return Message("assistant", (Reasoning(compact_json(raw), raw=raw),), raw, pinned=pinned)
-    return Message("other", (Opaque(compact_json(raw), raw=raw),), raw, pinned=pinned)
+        return Message("assistant", (reasoning_of(raw, raw),), raw, pinned=pinned)
+    return Message("other", (opaque_of(raw),), raw, pinned=pinned)
 
 
 def _write(message: Message) -> Any:

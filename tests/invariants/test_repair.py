@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -149,3 +151,18 @@ def test_anthropic_content_loses_blanks_and_the_earliest_of_too_many_markers():
 def test_reasoning_without_its_item_goes():
     items = [{"role": "user", "content": "q"}, {"type": "reasoning", "id": "rs", "summary": []}]
     assert ctx_hooks.repair(items, format="openai-responses").messages == items[:1]
+
+
+def test_only_markers_count_and_not_texts_that_quote_them():
+    marker = {"cache_control": {"type": "ephemeral"}}
+    block = {"type": "text", "text": "t", **marker}
+    messages = [{"role": "user", "content": [block] * 4}]
+    quoting = [{"type": "text", "text": json.dumps(marker, separators=(",", ":")) * 3}]
+    for system, tools, surplus in [
+        (quoting[0]["text"], None, 0),
+        (quoting, [{"name": "t", "description": quoting[0]["text"]}], 0),
+        ([block], None, 1),
+        ([block], [{"name": "t", **marker}, {"name": "u", "cache_control": None}], 2),
+    ]:
+        conversation = CODECS["anthropic"].read(messages, system=system, tools=tools)
+        assert len(invariants.repair(conversation)[1]) == surplus

@@ -1,0 +1,167 @@
+"""Base64 counts as what it stands for, wherever in a request it is; text counts as text, wherever it is."""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+
+import pytest
+
+from ctx_hooks.conversation import Media
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.media import MOST_FILE_TOKENS, UNKNOWN_IMAGE_TOKENS, media_tokens
+from ctx_hooks.wire import CODECS
+from ctx_hooks.wire.payloads import is_payload
+
+COUNTER = Counter("o200k_base")
+NOISE = random.Random(7).randbytes(225_000)
+PNG = base64.b64encode(
+    b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 1280, 800) + b"\x08\x02\0\0\0" + NOISE
+).decode()
+MOST_IMAGE_TOKENS = 2_000
+ANYTHING = base64.b64encode(NOISE).decode()
+SEALED = base64.urlsafe_b64encode(NOISE[:30_000]).decode()
+STORY = "The night shift began quietly, and nobody knew why the database had stopped. " * 500
+
+
+def counted(fmt, item):
+    return COUNTER.message(CODECS[fmt].read([item]).messages[0], fmt)
+
+
+def said(block):
+    return {"role": "user", "content": [block]}
+
+
+def tool_result(*blocks):
+    return said({"type": "tool_result", "tool_use_id": "u", "content": list(blocks)})
+
+
+IMAGES = [
+    ("openai-responses", {"type": "image_generation_call", "id": "ig", "result": PNG}),
+    (
+        "openai-responses",
+        {
+            "type": "computer_call_output",
+            "call_id": "c",
+            "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64," + PNG},
+        },
+    ),
+    (
+        "openai-responses",
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": PNG}]},
+    ),
+    ("openai-responses", {"type": "of_tomorrow", "parts": [{"inline_data": {"mime_type": "image/png", "data": PNG}}]}),
+    ("openai-chat", said({"type": "of_tomorrow", "resource": {"blob": PNG, "mimeType": "image/png"}})),
+    ("openai-chat", {"role": "user", "content": {"url": "data:image/png;base64," + PNG}}),
+    ("anthropic", tool_result({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}})),
+    ("anthropic", tool_result({"type": "of_tomorrow", "b64_json": PNG})),
+    (
+        "anthropic",
+        said(
+            {
+                "type": "document",
+                "source": {"type": "content", "content": [{"type": "image", "source": {"type": "base64", "data": PNG}}]},
+            }
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("fmt", "item"), IMAGES, ids=lambda v: str(v)[:60])
+def test_an_image_costs_what_its_pixels_cost_in_any_item(fmt, item):
+    pixels = media_tokens(Media("image", len(PNG), raw=PNG), fmt)
+    assert pixels <= counted(fmt, item) <= pixels + 60
+
+
+@pytest.mark.parametrize(
+    ("fmt", "item"),
+    [
+        ("openai-responses", {"type": "of_tomorrow", "data": ANYTHING}),
+        ("openai-responses", {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": ANYTHING}),
+        ("openai-responses", {"type": "compaction", "encrypted_content": ANYTHING}),
+        ("openai-chat", said({"type": "video", "video": ANYTHING})),
+        ("openai-chat", said({"type": "input_video", "input_video": {"data": ANYTHING}})),
+        ("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking", "data": ANYTHING}]}),
+    ],
+    ids=lambda v: str(v)[:60],
+)
+def test_data_of_any_kind_costs_a_fraction_of_its_base64_and_is_called_a_guess(fmt, item):
+    as_text = COUNTER.text(ANYTHING)
+    message = CODECS[fmt].read([item]).messages[0]
+    assert 0 < COUNTER.message(message, fmt) < as_text / 3
+    assert COUNTER.guessed(message, fmt) >= COUNTER.message(message, fmt) - 10
+
+
+@pytest.mark.parametrize(
+    ("fmt", "item"),
+    [
+        ("openai-responses", {"type": "of_tomorrow", "data": STORY}),
+        ("openai-responses", {"type": "function_call_output", "call_id": "c", "output": STORY}),
+        ("openai-chat", said({"type": "file", "file": {"name": "a.txt", "text": STORY}})),
+        ("anthropic", said({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": STORY}})),
+        (
+            "anthropic",
+            said({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": STORY}]}}),
+        ),
+    ],
+    ids=lambda v: str(v)[:60],
+)
+def test_a_text_costs_its_tokens_in_any_item_a_document_too(fmt, item):
+    assert counted(fmt, item) >= COUNTER.text(STORY)
+
+
+@pytest.mark.parametrize("fmt", CODECS)
+def test_base64_that_is_sent_as_text_is_text(fmt):
+    assert counted(fmt, {"role": "user", "content": ANYTHING}) >= COUNTER.text(ANYTHING)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STORY,
+        "x" * 5_000,
+        "-" * 5_000,
+        "deadbeef0123" * 500,
+        "ABCDEF0123" * 500,
+        "snake_case_name_" * 300,
+        "今天的日志" * 500,
+        "https://example.org/" + "a1B2" * 20,
+        "data: the plan, base64, and more. " * 50,
+        "",
+    ],
+    ids=lambda t: t[:20],
+)
+def test_what_is_no_base64_is_text(text):
+    assert not is_payload(text)
+
+
+def test_base64_is_told_with_breaks_and_padding_and_at_any_place():
+    wrapped = "\r\n".join(ANYTHING[i : i + 76] for i in range(0, 7_600, 76))
+    assert is_payload(wrapped)
+    assert is_payload(SEALED)
+    assert all(is_payload(base64.b64encode(random.Random(n).randbytes(750 + n)).decode()) for n in range(300))
+
+
+@pytest.mark.parametrize(
+    ("head", "size"),
+    [
+        (b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480), (640, 480)),
+        (b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little"), (640, 480)),
+        (b"GIF89a" + struct.pack("<HH", 640, 480), (640, 480)),
+    ],
+    ids=["lossy WebP", "lossless WebP", "GIF"],
+)
+def test_the_size_of_an_image_is_read_from_its_header(head, size):
+    block = {"type": "image", "source": {"type": "base64", "data": base64.b64encode(head + NOISE[:300]).decode()}}
+    assert media_tokens(Media("image", 1, raw=block), "anthropic") == -(-size[0] * size[1] // 750)
+
+
+def test_files_cost_no_more_than_what_providers_read_of_them_and_text_files_their_text():
+    assert (
+        media_tokens(Media("file", 1, raw="data:application/pdf;base64," + ANYTHING * 40), "openai-chat") == MOST_FILE_TOKENS
+    )
+    assert media_tokens(Media("file", 1, raw={"file": {"file_id": "x"}}), "openai-chat") == UNKNOWN_IMAGE_TOKENS
+    text = "data:text/plain;base64," + base64.b64encode(STORY.encode()).decode()
+    block = {"type": "file", "file": {"file_data": text}}
+    assert media_tokens(Media("file", 1, raw=block), "openai-chat") == pytest.approx(len(STORY) / 4, rel=0.01)
