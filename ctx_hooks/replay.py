@@ -18,12 +18,13 @@ from ctx_hooks import invariants, pipeline, recall
 from ctx_hooks.content_cache import ContentCache
 from ctx_hooks.ledger import Entry, chain, digest_of, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
+from ctx_hooks.recall import CutText, Retrieval, cut_text
 from ctx_hooks.record import record_tokens
 from ctx_hooks.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation, Message
@@ -34,6 +35,7 @@ LATER_RECALL_FRACTION = 0.5
 
 _compactions: ContentCache[Compaction] = ContentCache(share=0.18)
 _recalls: ContentCache[str] = ContentCache(share=0.02)
+_cut_texts: ContentCache[CutText] = ContentCache(share=0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class _Walk:
         """Return the request: the compaction, what came since, and what its user turns asked for of what was cut."""
         budget = self._marks.high
         since = self._read(compaction.length, len(self._history.entries))
-        recalled = self._recalled(compaction)
+        recalled = self._recalled(compaction, since.messages)
         tail = (self._with_recall(m, recalled.get(i)) for i, m in enumerate(since.messages, compaction.length))
         sent = replace(since, messages=(*compaction.messages, *tail))
         if self._repair:
@@ -248,22 +250,32 @@ class _Walk:
         asked = self._asked[length] - self._asked[start] if start else 0
         return int(self._recall_share * (1 + LATER_RECALL_FRACTION * (asked - 1))) if asked else 0
 
-    def _recalled(self, compaction: Compaction) -> dict[int, str]:
+    def _recalled(self, compaction: Compaction, since: Sequence[Message]) -> dict[int, str]:
         """Return what is put back into each user turn since the compaction."""
         recalled: dict[int, str] = {}
         spent = 0
         start, entries = compaction.length, self._history.entries
+        retrieval = Retrieval(since, partial(self._cut_text, compaction), self._message, self._marks.high)
         for i in (i for i in range(start, len(entries)) if start and entries[i].is_request):
             room = min(self._recall_share, self._recall_tokens(start, i + 1) - spent)
             key = (self._marks.key, self._digests[start], self._digests[i + 1], room)
-            text = _recalls.get(key, partial(self._block, i, compaction, room), len)
+            text = _recalls.get(key, partial(retrieval.block, i - start, room), len)
             if text:
                 recalled[i] = text
                 spent += self._marks.high.counter.text(text)
         return recalled
 
-    def _block(self, index: int, compaction: Compaction, room: float) -> str:
-        return recall.block(self._history.read(0, index + 1), compaction, self._marks.high, room)
+    def _cut_text(self, compaction: Compaction) -> CutText:
+        key = (self._marks.key, self._digests[compaction.length], self._repair)
+        history = self._history
+
+        def compute() -> CutText:
+            return cut_text(history.read(0, compaction.length), compaction.messages, self._marks.high)
+
+        return _cut_texts.get(key, compute, lambda c: c.size_bytes)
+
+    def _message(self, index: int) -> Message:
+        return self._history.read(index, index + 1).messages[0]
 
     def _with_recall(self, message: Message, text: str | None) -> Message:
         return recall.added(message, text) if text else message

@@ -16,6 +16,7 @@ from ctx_hooks.conversation import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.deadline import Deadline
 from ctx_hooks.tokens.heuristic import heuristic_tokens
 from ctx_hooks.tokens.media import media_tokens
 from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
@@ -40,11 +41,13 @@ _counts: ContentCache[int] = ContentCache(share=0.15)
 class Counter:
     """Counts in one vocabulary, for one request: messages it has seen are not looked at again.
 
-    Counts are exact to within one token per 50,000 characters up to 1 M characters.
+    Counts are exact to within one token per 50,000 characters up to 1 M characters. All work on a request counts, so its
+    `deadline` is here: each text or message that is looked at for the first time checks it.
     """
 
-    def __init__(self, vocabulary: VocabularyName) -> None:
+    def __init__(self, vocabulary: VocabularyName, deadline: Deadline | None = None) -> None:
         self.vocabulary = vocabulary
+        self.deadline = deadline or Deadline()
         self._seen: dict[int, tuple[Message, int]] = {}
 
     def text(self, text: str) -> int:
@@ -69,6 +72,7 @@ class Counter:
         seen = self._seen.get(id(message))
         if seen is not None:
             return seen[1]
+        self.deadline.check()
         name = self.text(message.name) + 1 if message.name else 0
         tokens = MESSAGE_TOKENS + name + sum(self.part(p, fmt) for p in message.parts)
         self._seen[id(message)] = (message, tokens)  # the message is held, so that its id stays its own
@@ -89,6 +93,7 @@ class Counter:
         return preamble + self.messages(conversation.messages, conversation.format)
 
     def _encode(self, text: str) -> int:
+        self.deadline.check()
         if len(text) > EXACT_CHARS:
             return heuristic_tokens(text)
         encode = encoding(self.vocabulary).encode_ordinary

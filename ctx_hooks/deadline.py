@@ -1,0 +1,32 @@
+"""When the work on one request has to stop. Whatever is computed before then never depends on the clock."""
+
+from __future__ import annotations
+
+import math
+import time
+
+
+class CompressionTimeoutError(Exception):
+    """The time for a compression is over, or nobody waits for it any more."""
+
+
+class Deadline:
+    """Stops the work of one request: long loops call `check`, which raises CompressionTimeoutError when time is up.
+
+    Without `seconds` it is only reached by `stop`: for work that holds up no event loop.
+    """
+
+    __slots__ = ("_ends_at", "_stopped")
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self._ends_at = time.monotonic() + seconds
+        self._stopped = False
+
+    def check(self) -> None:
+        """Raise CompressionTimeoutError when the seconds are over, or `stop` was called in whatever thread."""
+        if self._stopped or time.monotonic() >= self._ends_at:
+            raise CompressionTimeoutError
+
+    def stop(self) -> None:
+        """Let the next `check` raise."""
+        self._stopped = True
