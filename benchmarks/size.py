@@ -20,6 +20,8 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.testing.conversations import source_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ctx_hooks.conversation import Format
 
 FORMATS: dict[str, Format] = {"chat": "openai-chat", "anthropic": "anthropic", "responses": "openai-responses"}
@@ -45,23 +47,24 @@ def results(fmt: Format, turns: int, chars: int) -> list[dict[str, Any]]:
     return found
 
 
-SHAPES = {
-    "dialogue-10k": lambda fmt: dialogue(10_001, 30),
-    "dialogue-100k": lambda fmt: dialogue(100_001, 30),
-    "long-turns-20k": lambda fmt: dialogue(20_001, 400),
+SHAPES: dict[str, Callable[[Format], list[dict[str, Any]]]] = {
+    "dialogue-10k": lambda _: dialogue(10_001, 30),
+    "dialogue-100k": lambda _: dialogue(100_001, 30),
+    "long-turns-20k": lambda _: dialogue(20_001, 400),
     "results-600": lambda fmt: results(fmt, 600, 50_000),
     "calls-20k": lambda fmt: results(fmt, 20_000, 100),
 }
+COLUMNS = ("shape", "format", "goal", "M tokens", "seconds", "s/M tokens", "peak MB", "fits")
 
 
 def main(words: list[str]) -> None:
     """Run every line that the words name, each in a new process."""
-    print(f"{'shape':16} {'format':10} {'goal':7} {'M tokens':>9} {'seconds':>8} {'s per M tokens':>15} {'peak MB':>8} {'fits':>5}")
+    print("".join(f"{column:16}" for column in COLUMNS))
     for shape in SHAPES:
         for name in FORMATS:
             for goal in GOALS:
                 if all(w in f"{shape} {name} {goal}" for w in words):
-                    subprocess.run([sys.executable, __file__, "--line", shape, name, goal], check=False)
+                    subprocess.run([sys.executable, __file__, "--line", shape, name, goal], check=False)  # noqa: S603
 
 
 def line(shape: str, name: str, goal: str) -> None:
@@ -75,10 +78,8 @@ def line(shape: str, name: str, goal: str) -> None:
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
     million = result.tokens_before / 1e6
-    print(
-        f"{shape:16} {name:10} {goal:7} {million:9.2f} {seconds:8.2f} {seconds / million:15.2f} {peak:8.0f} {result.fits!s:>5}",
-        flush=True,
-    )
+    figures = (f"{million:.2f}", f"{seconds:.2f}", f"{seconds / million:.2f}", f"{peak:.0f}", str(result.fits))
+    print("".join(f"{column:16}" for column in (shape, name, goal, *figures)), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,11 @@ class Deadline:
         if self._stopped or time.monotonic() >= self._ends_at:
             raise CompressionTimeoutError
 
+    @property
+    def seconds_left(self) -> float | None:
+        """The seconds until the deadline, 0 behind it, None without one."""
+        return None if self._ends_at == math.inf else max(0.0, self._ends_at - time.monotonic())
+
     def stop(self) -> None:
         """Let the next `check` raise."""
         self._stopped = True

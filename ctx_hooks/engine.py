@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ctx_hooks import cost, lessons
+from ctx_hooks import cost, last_resort, lessons
 from ctx_hooks.budget import Budget
+from ctx_hooks.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.extensions import CompactionEvent, emit
+from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, emit, extra_steps
 from ctx_hooks.ledger import entries
+from ctx_hooks.logs import warn_once
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, rung_of
 from ctx_hooks.replay import History, Marks, history_of, replay
 from ctx_hooks.store.attempts import Attempt, Attempts
@@ -22,6 +22,7 @@ from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of, target_tokens_of
+from ctx_hooks.worker import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +40,6 @@ LOOP_BYTES = 16_000
 """A larger request is worked on in a thread, so that the proxy's event loop goes on."""
 ESTIMATE_ERROR_FRACTION = 0.05
 """How far a calibrated figure may be off (its 95th percentile): an output that is lowered leaves this free."""
-WORKERS = 1
-"""Python runs one of them at a time anyway; more would only take turns away from the event loop."""
 
 
 class Engine:
@@ -51,7 +50,7 @@ class Engine:
         self.learned = Learned(shared)
         self._warned: set[str] = set()
         self._counted: set[str] = set()
-        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="ctx_hooks")
+        self._workers = Workers()
 
     async def decide(self, request: Request, destination: Destination) -> Decision:
         """Return the request fitted before the call, compressed harder on a retry, or untouched.
@@ -74,7 +73,7 @@ class Engine:
                 attempt = _attempt(request, destination, figures, window, None)
                 self.attempts.sent(destination.call_id, replace(attempt, most_tokens=size))
                 return _untouched("fits by its size alone", _lower_output(request, figures.output_limit_tokens))
-            return await self._away(request, lambda: self._decide(request, destination, figures))
+            return await self._decided_in_time(request, destination, figures)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
@@ -119,18 +118,33 @@ class Engine:
         last = self.attempts.last(to.call_id)
         if last is None or last.sent_tokens is not None or last.overflow is None:
             return
-        counter = Counter(vocabulary_of(to.model))
-        counted = await self._away(request, lambda: _history(request, counter).tokens)
+        deadline = Deadline(to.policy.compression_timeout_seconds)
+        counter = Counter(vocabulary_of(to.model), deadline)
+        try:
+            counted = await self._away(request, lambda: _history(request, counter).tokens, deadline)
+        except CompressionTimeoutError:
+            return  # what cannot be counted in time teaches nothing
         last = replace(last, received_tokens=counted, sent_tokens=counted)
         self.attempts.sent(to.call_id, last)
         if last.overflow is not None:
             await self._learn_refusal(last, last.overflow)
 
-    async def _away(self, request: Request, work: Callable[[], T]) -> T:
-        """Do short work here, and long work in a thread."""
-        if not request.exceeds(LOOP_BYTES):
+    async def _decided_in_time(self, request: Request, to: Destination, learned: LearnedFigures) -> Decision:
+        """Return the decision, by the last resort where it is not there in time or the request is too large."""
+        if not last_resort.is_too_large(request):
+            deadline = Deadline(to.policy.compression_timeout_seconds)
+            try:
+                return await self._away(request, lambda: self._decide(request, to, learned, deadline), deadline)
+            except CompressionTimeoutError:
+                warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
+        forever = Deadline()
+        return await self._away(request, lambda: self._decide(request, to, learned, forever, in_time=False), forever)
+
+    async def _away(self, request: Request, work: Callable[[], T], deadline: Deadline) -> T:
+        """Do short work here, and long work in a thread; so is what runs the steps of other packages."""
+        if not request.exceeds(LOOP_BYTES) and not extra_steps():
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await self._workers.run(work, deadline)
 
     def _warn_of_small(self, to: Destination) -> None:
         """Warn once of each model whose window is small."""
@@ -156,19 +170,22 @@ class Engine:
         output, recent, fixed = request.max_output_tokens, recent_tokens * factor, fixed_tokens * factor
         return int(budget_tokens_of(window, to.policy, output, recent, fixed) / factor)
 
-    def _decide(self, request: Request, to: Destination, learned: LearnedFigures) -> Decision:
-        counter = Counter(vocabulary_of(to.model))
-        history = _history(request, counter)
+    def _decide(
+        self, request: Request, to: Destination, learned: LearnedFigures, deadline: Deadline, *, in_time: bool = True
+    ) -> Decision:
+        counter = Counter(vocabulary_of(to.model), deadline)
+        history = _history(request, counter) if in_time else _estimated(request)
         received = history.tokens
         newest = request.newest_turns(history.entries, to.policy.max_turns)
         if newest is not request:
-            history = _history(newest, counter)
+            history = _history(newest, counter) if in_time else _estimated(newest)
         window = to.window_with(learned, time.time())
         rung = self._rung(request, history, to, learned, window)
         if newest is request and received <= rung.most_tokens and rung.max_output_tokens is None:
             return self._fitting(request, history, to, learned, window)
         budget = Budget(rung.most_tokens, window.tokens, counter, to.policy, rung.cut_newest)
-        outcome = self._compressed(newest, history, budget, to)
+        outcome = self._compressed(newest, history, budget, to) if in_time else _last_resort(newest, budget, to)
+        deadline.check()  # whoever is no longer waited for notes nothing
         lowered = rung.max_output_tokens is not None
         attempt = _attempt(request, to, learned, window, history)
         attempt = replace(attempt, received_tokens=received, sent_tokens=outcome.tokens_after, lowered=lowered)
@@ -233,6 +250,22 @@ class Engine:
         if not to.policy.cost_aware or to.prices is None or to.rung or received > budget.window_tokens:
             return False
         return not cost.pays(received, low_tokens, to.policy.expected_turns, to.prices)
+
+
+def _last_resort(request: Request, budget: Budget, to: Destination) -> Outcome:
+    """Return the request without its oldest turns, and tell the listeners."""
+    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
+    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
+    seconds = None if last_resort.is_too_large(request) else budget.policy.compression_timeout_seconds
+    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, seconds))
+    return outcome
+
+
+def _estimated(request: Request) -> History:
+    """Return the history with estimated figures, of which none teaches anything."""
+    conversation = request.conversation()
+    preamble_tokens = sum(map(last_resort.text_tokens, conversation.preamble))
+    return History(conversation.part, last_resort.estimated_entries(conversation), preamble_tokens, b"")
 
 
 def _untouched(reason: str, changes: dict[str, Any]) -> Decision:

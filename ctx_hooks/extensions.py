@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from ctx_hooks.conversation import Format
 from ctx_hooks.steps import Step
@@ -19,7 +19,7 @@ from ctx_hooks.steps import Step
 logger = logging.getLogger("ctx_hooks")
 
 GROUP = "ctx_hooks.steps"
-EventName = Literal["before_compaction", "after_compaction", "silent_truncation"]
+EventName = Literal["before_compaction", "after_compaction", "silent_truncation", "compression_timeout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,26 @@ class TruncationEvent:
     window_tokens: int
 
 
-Event: TypeAlias = CompactionEvent | TruncationEvent
+@dataclass(frozen=True, slots=True)
+class CompressionTimeoutEvent:
+    """A request whose compression took too long, or that is too large for one: its oldest turns were dropped instead.
+
+    The tokens are estimates; `timeout_seconds` is None where the request was too large to begin with.
+    """
+
+    name: Literal["compression_timeout"]
+    model: str
+    format: Format
+    tokens_before: int
+    tokens_after: int
+    budget_tokens: int
+    timeout_seconds: float | None
+
+
+Event: TypeAlias = CompactionEvent | TruncationEvent | CompressionTimeoutEvent
 Listener: TypeAlias = Callable[[Any], object]
 """Called with the event of the name it listens to."""
-_listeners: dict[EventName, list[Listener]] = {"before_compaction": [], "after_compaction": [], "silent_truncation": []}
+_listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}
 
 
 def on(name: EventName, listener: Listener) -> Callable[[], None]:

@@ -141,6 +141,7 @@ class _Walk:
         self._points = request_points(history.entries)
         self._sums = (0, *accumulate(self._tokens(i) for i in range(len(history.entries))))
         self._asked = (0, *accumulate(e.is_request for e in history.entries))
+        self._requests = (0, *accumulate((e.tokens if e.is_request else 0 for e in history.entries), _newest))
         self._stays = (0, *accumulate(e.tokens if e.stays else 0 for e in history.entries))
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
@@ -179,12 +180,15 @@ class _Walk:
 
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the low-water mark, or what is protected."""
-        found = self._history.entries[:length]
-        request = next((e.tokens for e in reversed(found) if e.is_request), 0)
-        results = sum(1 for _ in takewhile(lambda e: e.role != "assistant" and not e.is_request, reversed(found)))
-        calls = sum(1 for _ in takewhile(lambda e: e.role == "assistant", reversed(found[: length - results])))
-        loop = self._sums[length] - self._sums[length - results - calls] if results else 0
-        protected = self._stays[length] + request + loop + record_tokens(self._marks.high)
+        entries = self._history.entries
+        start = length
+        while start and entries[start - 1].role != "assistant" and not entries[start - 1].is_request:
+            start -= 1
+        results = length - start
+        while start and entries[start - 1].role == "assistant":
+            start -= 1
+        loop = self._sums[length] - self._sums[start] if results else 0
+        protected = self._stays[length] + self._requests[length] + loop + record_tokens(self._marks.high)
         return max(self._marks.low_tokens - self._history.preamble_tokens, int(protected))
 
     def _oversized(self) -> list[int]:
@@ -279,3 +283,7 @@ class _Walk:
 
     def _with_recall(self, message: Message, text: str | None) -> Message:
         return recall.added(message, text) if text else message
+
+
+def _newest(tokens: int, newer_tokens: int) -> int:
+    return newer_tokens or tokens

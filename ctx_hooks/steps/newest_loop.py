@@ -25,7 +25,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     fitted = conversation
     while budget.excess(fitted) > 0 and largest > LEAST_KEPT_CHARS:
         largest = max(LEAST_KEPT_CHARS, int(largest * SHRINK_FACTOR))
-        fitted = _capped(conversation, largest, budget)
+        fitted = capped(conversation, largest, budget)
     return fitted
 
 
@@ -34,7 +34,7 @@ def _largest(conversation: Conversation) -> int:
     return max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
 
 
-def _capped(conversation: Conversation, chars: int, budget: Budget) -> Conversation:
+def capped(conversation: Conversation, chars: int, budget: Budget) -> Conversation:
     """Return the conversation with no result of the newest loop longer than about `chars`."""
     messages = list(conversation.messages)
     for i in conversation.newest_loop:
