@@ -11,7 +11,7 @@ import numpy as np
 
 from ctx_hooks import notices, relevance
 from ctx_hooks.conversation import Conversation, Message, Text
-from ctx_hooks.salience import units
+from ctx_hooks.salience import spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,7 +141,7 @@ def _pieces(message: Message) -> list[tuple[str, str]]:
     pieces = [(whole, piece) for piece in _spoken((message,))]
     for result in message.results:
         text = result.text
-        lines = (text[a:b].strip() for a, b in units(text).spans)
+        lines = (text[a:b].strip() for a, b in spans(text))
         pieces += [(line, line) for line in lines if line]
     return pieces
 

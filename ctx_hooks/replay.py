@@ -12,10 +12,12 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, takewhile
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks import invariants, pipeline, recall
-from ctx_hooks.content_cache import ContentCache
+from ctx_hooks.content_cache import ContentCache, json_bytes
+from ctx_hooks.conversation import Opaque, ToolCall
 from ctx_hooks.ledger import Entry, chain, digest_of, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
 from ctx_hooks.recall import CutText, Retrieval, cut_text
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 LATER_RECALL_FRACTION = 0.5
 """What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
+
+MESSAGE_BYTES, PART_BYTES = 160, 120
+"""What a message and a part of it take beside their texts (measured)."""
 
 _compactions: ContentCache[Compaction] = ContentCache(share=0.18)
 _recalls: ContentCache[str] = ContentCache(share=0.02)
@@ -59,18 +64,12 @@ class Marks:
     high: Budget
     low_tokens: int
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What a compaction depends on beside the history."""
+    def digest(self) -> bytes:
+        """Return 16 bytes that stand for what a compaction depends on beside the history."""
         budget = self.high
-        return (
-            budget.goal_tokens,
-            self.low_tokens,
-            budget.window_tokens,
-            budget.counter.vocabulary,
-            budget.policy,
-            budget.cut_newest,
-        )
+        policy = budget.policy.model_dump(mode="json")
+        figures = (budget.goal_tokens, self.low_tokens, budget.window_tokens)
+        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +134,7 @@ class _Walk:
     def __init__(self, history: History, marks: Marks, *, repair: bool) -> None:
         self._history = history
         self._marks = marks
+        self._marks_digest = marks.digest()
         self._digests = chain(history.preamble_digest, history.entries)
         self._repair = repair
         self._arrived = {i: self._cut_on_arrival(i) for i in self._oversized()}
@@ -224,7 +224,7 @@ class _Walk:
 
     def _compacted(self, length: int) -> Compaction:
         """Return the compaction of the first `length` messages."""
-        key = (self._marks.key, self._digests[length], self._repair)
+        key = (self._marks_digest, self._digests[length], self._repair)
 
         def compute() -> Compaction:
             conversation = self._to_compact(length)
@@ -242,7 +242,7 @@ class _Walk:
             tokens = high.counter.messages(sent, conversation.format)
             return Compaction(length, sent, tokens, outcome.steps, outcome.reason)
 
-        return _compactions.get(key, compute, lambda c: 8 * c.tokens)
+        return _compactions.get(key, compute, _compaction_bytes)
 
     @property
     def _recall_share(self) -> float:
@@ -262,15 +262,15 @@ class _Walk:
         retrieval = Retrieval(since, partial(self._cut_text, compaction), self._message, self._marks.high)
         for i in (i for i in range(start, len(entries)) if start and entries[i].is_request):
             room = min(self._recall_share, self._recall_tokens(start, i + 1) - spent)
-            key = (self._marks.key, self._digests[start], self._digests[i + 1], room)
-            text = _recalls.get(key, partial(retrieval.block, i - start, room), len)
+            key = (self._marks_digest, self._digests[start], self._digests[i + 1], room)
+            text = _recalls.get(key, partial(retrieval.block, i - start, room), getsizeof)
             if text:
                 recalled[i] = text
                 spent += self._marks.high.counter.text(text)
         return recalled
 
     def _cut_text(self, compaction: Compaction) -> CutText:
-        key = (self._marks.key, self._digests[compaction.length], self._repair)
+        key = (self._marks_digest, self._digests[compaction.length], self._repair)
         history = self._history
 
         def compute() -> CutText:
@@ -283,6 +283,17 @@ class _Walk:
 
     def _with_recall(self, message: Message, text: str | None) -> Message:
         return recall.added(message, text) if text else message
+
+
+def _compaction_bytes(compaction: Compaction) -> int:
+    """Return the memory of a compaction: what its messages were read from, their parts, and texts written anew."""
+    held = 0
+    for message in compaction.messages:
+        held += MESSAGE_BYTES + json_bytes(message.raw)
+        for part in message.parts:
+            held += PART_BYTES + (getsizeof(part.arguments) if isinstance(part, ToolCall) else 0)
+            held += getsizeof(part.text) if isinstance(part, Opaque) else 0
+    return held
 
 
 def _newest(tokens: int, newer_tokens: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import chain
+from sys import getsizeof
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.content_cache import ContentCache, digest
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 LONGEST_UNIT_CHARS = 1_000
 """A longer line (minified code, one-line JSON) is looked at in pieces of at most half this length."""
-BYTES_PER_CHAR = 5
-"""What an analysis takes in memory for each character of its text."""
+UNIT_BYTES = 130
+"""What the span of a unit takes in memory, or its entry in the cover beside the names (measured)."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
@@ -43,12 +44,22 @@ _names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
 
 def identifiers(text: str) -> tuple[str, ...]:
     """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
-    return _names.get(digest(text), lambda: tuple(_telling(_IDENTIFIER.findall(text))), lambda _: BYTES_PER_CHAR * len(text))
+    return _names.get(digest(text), lambda: tuple(_telling(_IDENTIFIER.findall(text))), _names_bytes)
 
 
 def units(text: str) -> Units:
     """Return the units of `text`; remembered by content."""
-    return Units(*_analyses.get(digest(text), lambda: _analyse(text), lambda _: BYTES_PER_CHAR * len(text)))
+    return Units(*_analyses.get(digest(text), lambda: _analyse(text), _analysis_bytes))
+
+
+def _names_bytes(names: tuple[str, ...]) -> int:
+    return getsizeof(names) + sum(map(getsizeof, names))
+
+
+def _analysis_bytes(analysis: _Analysis) -> int:
+    found, cover, names = analysis
+    # Each name of the cover is one of `names`, and stands there once.
+    return UNIT_BYTES * (len(found) + len(cover)) + _names_bytes(names) + getsizeof(names)
 
 
 def _telling(words: Iterable[str]) -> set[str]:
@@ -58,12 +69,12 @@ def _telling(words: Iterable[str]) -> set[str]:
 
 
 def _analyse(text: str) -> _Analysis:
-    spans = _spans(text)
+    pieces = spans(text)
     find = _IDENTIFIER.findall
-    lines = [find(text, start, end) for start, end in spans]
+    lines = [find(text, start, end) for start, end in pieces]
     everything = _telling(chain.from_iterable(lines))
     dense = []
-    for n, (words, (start, end)) in enumerate(zip(lines, spans, strict=True)):
+    for n, (words, (start, end)) in enumerate(zip(lines, pieces, strict=True)):
         found = everything.intersection(words)
         if found:
             dense.append((-len(found) / (end - start + 1), n, found))
@@ -75,21 +86,22 @@ def _analyse(text: str) -> _Analysis:
         if new:
             seen |= new
             cover.append((n, tuple(new)))
-    return tuple(spans), tuple(cover), tuple(everything)
+    return tuple(pieces), tuple(cover), tuple(everything)
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
-    spans = []
+def spans(text: str) -> list[tuple[int, int]]:
+    """Return where the units of `text` stand, without looking at what they hold."""
+    found = []
     start = 0
     for line in text.splitlines(keepends=True):
         end = start + len(line)
         while end - start > LONGEST_UNIT_CHARS:
             stop = _last_break(text, start, start + LONGEST_UNIT_CHARS // 2)
-            spans.append((start, stop))
+            found.append((start, stop))
             start = stop
-        spans.append((start, end))
+        found.append((start, end))
         start = end
-    return spans
+    return found
 
 
 def _last_break(text: str, start: int, end: int) -> int:

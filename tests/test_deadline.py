@@ -102,7 +102,8 @@ async def test_a_slow_request_holds_up_no_other(slow_step):
 
 async def test_within_the_deadline_the_clock_changes_nothing():
     made = [
-        await Engine().decide(request("openai-chat"), destination(compression_timeout_seconds=seconds)) for seconds in (60, 600)
+        await Engine().decide(request("openai-chat"), destination(compression_timeout_seconds=seconds))
+        for seconds in (60, 600)
     ]
     assert made[0] == made[1]
 
@@ -111,7 +112,9 @@ async def test_what_was_done_in_haste_is_not_remembered(slow_step):
     slow_step(cooperates=True)
     engine = Engine()
     hasty = await engine.decide(request("openai-chat", "SLOW question"), destination("first"))
-    calm = await engine.decide(request("openai-chat", "calm question"), destination("second", compression_timeout_seconds=60))
+    calm = await engine.decide(
+        request("openai-chat", "calm question"), destination("second", compression_timeout_seconds=60)
+    )
     assert [step.name for step in hasty.steps] == [last_resort.NAME]
     assert last_resort.NAME not in [step.name for step in calm.steps]
 
