@@ -1,4 +1,4 @@
-"""How long a cold process compresses very large conversations, and what memory that takes.
+"""What CPU time and memory a cold process needs to compress very large conversations.
 
     python benchmarks/size.py                      # every shape, format and way
     python benchmarks/size.py dialogue-100k chat   # those whose name holds each of these words
@@ -54,7 +54,7 @@ SHAPES: dict[str, Callable[[Format], list[dict[str, Any]]]] = {
     "results-600": lambda fmt: results(fmt, 600, 50_000),
     "calls-20k": lambda fmt: results(fmt, 20_000, 100),
 }
-COLUMNS = ("shape", "format", "goal", "M tokens", "seconds", "s/M tokens", "peak MB", "fits")
+COLUMNS = ("shape", "format", "goal", "M tokens", "CPU seconds", "s/M tokens", "peak MB", "fits")
 
 
 def main(words: list[str]) -> None:
@@ -73,9 +73,9 @@ def line(shape: str, name: str, goal: str) -> None:
     messages = SHAPES[shape](fmt)
     compress([{"role": "user", "content": "The vocabulary is loaded."}], format=fmt)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    started = time.perf_counter()
+    started = time.process_time()
     result = compress(messages, format=fmt, budget_tokens=BUDGET_TOKENS, target_tokens="auto" if goal == "auto" else None)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
     million = result.tokens_before / 1e6
     figures = (f"{million:.2f}", f"{seconds:.2f}", f"{seconds / million:.2f}", f"{peak:.0f}", str(result.fits))
