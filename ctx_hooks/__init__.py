@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
-from ctx_hooks.extensions import CompactionEvent, TruncationEvent, on
+from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, TruncationEvent, on
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.steps import Step
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompactionEvent",
     "CompressionResult",
+    "CompressionTimeoutEvent",
     "Overflow",
     "Policy",
     "RepairResult",

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from ctx_hooks import engine
+from ctx_hooks import engine, last_resort
+from ctx_hooks.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.extensions import emit
+from ctx_hooks.extensions import emit, extra_steps
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempts
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.logs import warn_once
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.worker import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctx_hooks.destination import Destination
-    from ctx_hooks.engine import Decided
+    from ctx_hooks.engine import Decided, Known
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.redis_store import SharedCache
     from ctx_hooks.overflow.recognise import Overflow
@@ -35,8 +35,6 @@ logger = logging.getLogger("ctx_hooks")
 
 LOOP_BYTES = 16_000
 """A larger request is worked on in a thread, so that the proxy's event loop goes on."""
-WORKERS = 1
-"""Python runs one of them at a time anyway; more would only take turns away from the event loop."""
 TRANSLATED = "fitted before it was translated"
 
 
@@ -46,7 +44,7 @@ class AttemptRunner:
     def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
         self.attempts = Attempts()
         self.learned = Learned(shared)
-        self._threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="ctx_hooks")
+        self._workers = Workers()
 
     async def decide(self, request: Request, to: Destination) -> Decision:
         """Return what to send, and remember the attempt.
@@ -97,9 +95,7 @@ class AttemptRunner:
             known = engine.known_of(to, await self.learned.of(to.deployment), time.time(), previous if to.rung else None)
             if to.window.tokens < to.policy.warn_below_tokens:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
-            decided: Decided | None = engine.decide_by_size(request, to, known)
-            if decided is None:
-                decided = await self._away(request, lambda: engine.decide(request, to, known))
+            decided = engine.decide_by_size(request, to, known) or await self._decided_in_time(request, to, known)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
@@ -116,8 +112,12 @@ class AttemptRunner:
         """
         if previous.sent_tokens is not None or previous.overflow is None:
             return previous
-        counter = Counter(vocabulary_of(previous.model))
-        history = await self._away(request, lambda: engine.history_in(request, counter))
+        deadline = Deadline(to.policy.compression_timeout_seconds)
+        counter = Counter(vocabulary_of(previous.model), deadline)
+        try:
+            history = await self._away(request, lambda: engine.history_in(request, counter), deadline)
+        except CompressionTimeoutError:
+            return previous  # what cannot be counted in time teaches nothing
         guessed = sum(e.guessed_tokens for e in history.entries)
         previous = replace(
             previous,
@@ -151,11 +151,21 @@ class AttemptRunner:
             )
         await self.learned.learn(attempt.deployment, shown)
 
-    async def _away(self, request: Request, work: Callable[[], T]) -> T:
-        """Do short work here, and long work in a thread."""
-        if not request.exceeds(LOOP_BYTES):
+    async def _decided_in_time(self, request: Request, to: Destination, known: Known) -> Decided:
+        """Return the decision, by the last resort where it is not there in time or the request is too large."""
+        if not last_resort.is_too_large(request):
+            deadline = Deadline(to.policy.compression_timeout_seconds)
+            try:
+                return await self._away(request, lambda: engine.decide(request, to, known, deadline), deadline)
+            except CompressionTimeoutError:
+                warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
+        return await self._away(request, lambda: engine.decide(request, to, known), Deadline())
+
+    async def _away(self, request: Request, work: Callable[[], T], deadline: Deadline) -> T:
+        """Do short work here, and long work in a thread; so is what runs the steps of other packages."""
+        if not request.exceeds(LOOP_BYTES) and not extra_steps():
             return work()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await self._workers.run(work, deadline)
 
 
 def _was_translated(previous: Attempt, request: Request, to: Destination) -> bool:

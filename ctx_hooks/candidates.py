@@ -87,7 +87,7 @@ def candidates(conversation: Conversation, budget: Budget) -> tuple[Candidate, .
     """Return the older exchanges as candidates, oldest first."""
     older = older_exchanges(conversation)
     texts = {
-        (i, k): part.text
+        (i, k): (part.text, units(part.text))
         for exchange in older
         for i in exchange
         for k, part in enumerate(conversation.messages[i].parts)
@@ -134,7 +134,7 @@ def _candidate(
     conversation: Conversation,
     exchange: range,
     budget: Budget,
-    texts: Mapping[Position, str],
+    texts: Mapping[Position, tuple[str, Units]],
     relevance: Mapping[Position, Mapping[int, float]],
     recency: float,
 ) -> Candidate:
@@ -145,11 +145,12 @@ def _candidate(
     sources = []
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
-            text = texts.get((i, k))
-            if text is not None:
+            found = texts.get((i, k))
+            if found is not None:
+                text, lines = found
                 tokens = counter.text(text)
                 frame += NOTICE_TOKENS - tokens
-                sources.append(Source((i, k), text, units(text), tokens / len(text), relevance.get((i, k), {})))
+                sources.append(Source((i, k), text, lines, tokens / len(text), relevance.get((i, k), {})))
             elif isinstance(part, ToolCall):
                 short = arguments.shortened(part.arguments, argument_chars(budget), budget.policy.language)
                 if short is not part.arguments:
@@ -163,7 +164,7 @@ def _candidate(
     return Candidate(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
 
 
-def _relevance(conversation: Conversation, texts: Mapping[Position, str]) -> dict[Position, dict[int, float]]:
+def _relevance(conversation: Conversation, texts: Mapping[Position, tuple[str, Units]]) -> dict[Position, dict[int, float]]:
     """Return for each part the lines that hold words of the newest request, weighed by how rare each word is.
 
     The weight of a word is its inverse document frequency over lines, as in BM25; lines are alike enough in length to do
@@ -173,7 +174,7 @@ def _relevance(conversation: Conversation, texts: Mapping[Position, str]) -> dic
         return {}
     words = _words(conversation.messages[conversation.newest_request].text)
     places = _places(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS], texts)
-    total = 1 + sum(len(units(text).spans) for text in texts.values())
+    total = 1 + sum(len(lines.spans) for _, lines in texts.values())
     scores: dict[tuple[Position, int], float] = {}
     for found in places:
         weight = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
@@ -190,12 +191,12 @@ def _words(text: str) -> set[str]:
     return {word[:LONGEST_WORD_CHARS] for piece in pieces(text) for word in _WORD.findall(lowered(piece))}
 
 
-def _places(words: Sequence[str], texts: Mapping[Position, str]) -> list[list[tuple[Position, int]]]:
+def _places(words: Sequence[str], texts: Mapping[Position, tuple[str, Units]]) -> list[list[tuple[Position, int]]]:
     """Return for each word the units that hold it."""
     places: list[list[tuple[Position, int]]] = [[] for _ in words]
-    for position, text in texts.items():
+    for position, (text, lines) in texts.items():
         lower = lowered(text)
-        spans = units(text).spans
+        spans = lines.spans
         for found, word in zip(places, words, strict=True):
             at = lower.find(word)
             while at >= 0:

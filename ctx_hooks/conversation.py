@@ -146,12 +146,11 @@ class Conversation:
 
     def map_parts(self, edit: Callable[[int, Part], Part | None]) -> Conversation:
         """Return this conversation with every part replaced by `edit(message_index, part)`; None removes a part."""
-        return self.with_messages(
-            tuple(
-                m.with_parts(tuple(p for p in (edit(i, part) for part in m.parts) if p is not None))
-                for i, m in enumerate(self.messages)
-            )
-        )
+        messages = []
+        for i, message in enumerate(self.messages):
+            edited = [p for part in message.parts if (p := edit(i, part)) is not None]
+            messages.append(message.with_parts(tuple(edited)))
+        return self.with_messages(tuple(messages))
 
     @cached_property
     def exchanges(self) -> tuple[range, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks import cost
+from ctx_hooks import cost, last_resort
 from ctx_hooks.budget import Budget
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched
-from ctx_hooks.extensions import CompactionEvent, emit
+from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, emit
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.ledger import entries
 from ctx_hooks.overflow.retry_plan import (
@@ -27,6 +27,7 @@ from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, Window, budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
+    from ctx_hooks.deadline import Deadline
     from ctx_hooks.destination import Destination
     from ctx_hooks.learning.stats import DeploymentStats
     from ctx_hooks.pipeline import Outcome
@@ -86,25 +87,27 @@ def decide_by_size(request: Request, to: Destination, known: Known) -> Decided |
     return _decided(_untouched("fits by its size alone", _lower_output(request, known, None)), attempt)
 
 
-def decide(request: Request, to: Destination, known: Known) -> Decided:
+def decide(request: Request, to: Destination, known: Known, deadline: Deadline | None = None) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
-    Raises MalformedConversationError when the request holds no conversation.
+    Without a `deadline` it is the last resort: nothing is counted, sizes are estimated, and the oldest turns are dropped.
+    Raises MalformedConversationError when the request holds no conversation, CompressionTimeoutError at the deadline.
     """
-    counter = Counter(vocabulary_of(to.model))
-    history = history_in(request, counter)
+    counter = Counter(vocabulary_of(to.model), deadline)
+    history = history_in(request, counter) if deadline else _estimated(request)
     received = history.tokens
     newest = request.newest_turns(history.entries, to.policy.max_turns)
     if newest is not request:
-        history = history_in(newest, counter)
+        history = history_in(newest, counter) if deadline else _estimated(newest)
     plan = _plan(request, history, to, known)
     attempt = replace(_attempt(request, to, known, history), received_tokens=received)
     if newest is request and received <= plan.most_tokens and plan.max_output_tokens is None:
         return _fitting(request, to, known, attempt)
-    outcome = _compressed(newest, history, _budget(to, known, plan, counter), to)
+    compressed = _compressed if deadline else _last_resort
+    outcome = compressed(newest, history, _budget(to, known, plan, counter), to)
     if not outcome.fits and to.rung and not plan.cut_newest:
         plan = replace(plan, cut_newest=True)
-        outcome = _compressed(newest, history, _budget(to, known, plan, counter), to)
+        outcome = compressed(newest, history, _budget(to, known, plan, counter), to)
     lowered = plan.max_output_tokens
     attempt = replace(attempt, sent_tokens=outcome.tokens_after, lowered=lowered is not None)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
@@ -228,6 +231,23 @@ def _decided(decision: Decision, attempt: Attempt) -> Decided:
     changes = getattr(decision, "changes", {})
     output = next((changes[name] for name in OUTPUT_FIELDS if name in changes), attempt.output_tokens)
     return Decided(decision, replace(attempt, output_tokens=output))
+
+
+def _last_resort(request: Request, history: History, budget: Budget, to: Destination) -> Outcome:
+    """Return the request without its oldest turns, and tell the listeners."""
+    del history  # it is estimated: the conversation itself is walked once
+    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
+    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
+    seconds = None if last_resort.is_too_large(request) else budget.policy.compression_timeout_seconds
+    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, seconds))
+    return outcome
+
+
+def _estimated(request: Request) -> History:
+    """Return the history with estimated figures, of which none teaches anything."""
+    conversation = request.conversation()
+    preamble_tokens = sum(map(last_resort.text_tokens, conversation.preamble))
+    return History(conversation.part, last_resort.estimated_entries(conversation), preamble_tokens, b"")
 
 
 def _untouched(reason: str, changes: dict[str, Any]) -> Decision:

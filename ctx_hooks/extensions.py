@@ -19,7 +19,7 @@ from ctx_hooks.steps import Step
 logger = logging.getLogger("ctx_hooks")
 
 GROUP = "ctx_hooks.steps"
-EventName = Literal["before_compaction", "after_compaction", "silent_truncation", "limit_learned"]
+EventName = Literal["before_compaction", "after_compaction", "silent_truncation", "limit_learned", "compression_timeout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,23 @@ class LimitEvent:
     window_tokens: int
 
 
-Event: TypeAlias = CompactionEvent | TruncationEvent | LimitEvent
+@dataclass(frozen=True, slots=True)
+class CompressionTimeoutEvent:
+    """A request whose compression took too long, or that is too large for one: its oldest turns were dropped instead.
+
+    The tokens are estimates; `timeout_seconds` is None where the request was too large to begin with.
+    """
+
+    name: Literal["compression_timeout"]
+    model: str
+    format: Format
+    tokens_before: int
+    tokens_after: int
+    budget_tokens: int
+    timeout_seconds: float | None
+
+
+Event: TypeAlias = CompactionEvent | TruncationEvent | LimitEvent | CompressionTimeoutEvent
 Listener: TypeAlias = Callable[[Any], object]
 """Called with the event of the name it listens to."""
 _listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}

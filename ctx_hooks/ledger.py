@@ -87,6 +87,7 @@ def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
     digest = digest_of(raw)
 
     def read() -> _Figures:
+        counter.deadline.check()
         message = CODECS[fmt].read_message(item_of(raw, index))
         longest = max((len(r.text) for r in message.results), default=0)
         guessed = counter.guessed(message, fmt)

@@ -72,6 +72,13 @@ def record_heading(messages: int, language: Language) -> str:
     return f"{MARK} {messages} earlier messages were removed to fit the context window. What they were:"
 
 
+def dropped(messages: int, language: Language) -> str:
+    """Return what stands for messages that were removed without a record."""
+    if language == "zh":
+        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除。"
+    return f"{MARK} {messages} earlier messages were removed to fit the context window."
+
+
 RECORD_SECTIONS = {
     "en": {
         "requests": "Requests of the user",

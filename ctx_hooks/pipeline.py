@@ -75,6 +75,7 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
     for step in _steps(budget) if steps is None else steps:
         if tokens <= budget.goal_tokens:
             break
+        budget.counter.deadline.check()
         candidate = step.apply(conversation, budget)
         if candidate is conversation:
             continue

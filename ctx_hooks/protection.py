@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
 
 from ctx_hooks import notices
 from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation, Message
 
+T = TypeVar("T")
 
+
+def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
+    """Return `compute` with its answer kept in the conversation, which never changes, as a cached_property keeps it."""
+    name = f"_{compute.__name__}"
+
+    @wraps(compute)
+    def remembered(conversation: Conversation) -> T:
+        known = vars(conversation)
+        if name not in known:
+            known[name] = compute(conversation)
+        found: T = known[name]
+        return found
+
+    return remembered
+
+
+@_once
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request and the newest tool loop.
 
@@ -30,12 +51,14 @@ def stays(message: Message) -> bool:
     return message.role in ("system", "other") or message.pinned or is_record
 
 
+@_once
 def older_exchanges(conversation: Conversation) -> tuple[range, ...]:
     """Return the exchanges that hold nothing protected, oldest first: they may be shrunk or removed."""
     stay = protected(conversation)
     return tuple(g for g in conversation.exchanges if stay.isdisjoint(g))
 
 
+@_once
 def older_messages(conversation: Conversation) -> frozenset[int]:
     """Return the indices of every message of the older exchanges."""
     return frozenset(i for exchange in older_exchanges(conversation) for i in exchange)

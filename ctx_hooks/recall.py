@@ -2,63 +2,112 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from ctx_hooks import notices, relevance
 from ctx_hooks.conversation import Conversation, Message, Text
-from ctx_hooks.salience import units
+from ctx_hooks.salience import spans
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ctx_hooks.budget import Budget
+    from ctx_hooks.relevance import Postings
 
 LEAST_SCORE_FRACTION = 0.3
 """A piece that fits the turn less than this share of the best one stays out: small talk asks for nothing."""
 LONGEST_PIECE_CHARS = 600
 """A longer turn or line is offered in pieces of this length: what answers a question is rarely longer."""
+INDEXED_TOGETHER = 20_000
+"""So many pieces share their postings: while they are made, no more memory is needed than these take."""
 
 
-class Compacted(Protocol):
-    """What a compaction left of how many messages."""
+@dataclass(frozen=True, slots=True)
+class CutText:
+    """The stems of what a compaction cut, and of what it left of the dialogue.
 
-    @property
-    def length(self) -> int:
-        """The number of messages that were compacted."""
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """What is sent in their place."""
-
-
-def block(conversation: Conversation, compacted: Compacted, budget: Budget, room: float) -> str:
-    """Return the pieces of the compacted messages that fit the newest message best and are not sent, "" for none.
-
-    They have at most `room` tokens, in the order in which they were said. Where a turn that is still sent fits as well as
-    the best of them, nothing has to be put back.
+    No text is held: `places` says for each piece its message, and its number among the pieces of that message.
     """
-    request = conversation.messages[-1].text
-    if room < 1 or not request.strip():
-        return ""
-    sent = (*compacted.messages, *conversation.messages[compacted.length : -1])
-    pieces = _pieces(conversation.messages[: compacted.length], _lines(compacted.messages))
-    scores = relevance.rank(request, (*pieces, *_spoken(sent)))
-    best = max(scores[: len(pieces)], default=0.0)
-    if best <= max(scores[len(pieces) :], default=0.0):
-        return ""
-    least = LEAST_SCORE_FRACTION * best
-    kept: set[int] = set()
-    room -= budget.counter.text(notices.recalled(budget.policy.language))
-    for n in sorted(range(len(pieces)), key=lambda n: (-scores[n], -n)):
-        price = budget.counter.text(pieces[n]) + 1
-        if scores[n] <= least or price > room:
-            break
-        kept.add(n)
-        room -= price
-    if not kept:
-        return ""
-    return "\n".join([notices.recalled(budget.policy.language), *(pieces[n] for n in sorted(kept))])
+
+    postings: tuple[Postings, ...]
+    places: relevance.Integers
+    left: Postings
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that is held."""
+        return self.places.nbytes + self.left.size_bytes + sum(p.size_bytes for p in self.postings)
+
+
+def cut_text(conversation: Conversation, left: Sequence[Message], budget: Budget) -> CutText:
+    """Return what `conversation` says and `left`, its compacted form, does not."""
+    places: list[tuple[int, int]] = []
+    pieces = _cut_pieces(conversation, _lines(left), places, budget)
+    postings = []
+    while piece := next(pieces, None):
+        postings.append(relevance.postings_of((piece, *islice(pieces, INDEXED_TOGETHER - 1))))
+    return CutText(tuple(postings), np.array(places, np.int32).reshape(-1, 2), relevance.postings_of(_spoken(left)))
+
+
+class Retrieval:
+    """Looks up for the user turns since a compaction what each asks for of what was cut.
+
+    `since` are the messages since then, `cut` what was cut and `read` a message that was compacted: both are asked only
+    when there is something to look up.
+    """
+
+    def __init__(
+        self, since: Sequence[Message], cut: Callable[[], CutText], read: Callable[[int], Message], budget: Budget
+    ) -> None:
+        self._since = since
+        self._cut = cut
+        self._read = read
+        self._budget = budget
+
+    def block(self, turn: int, room: float) -> str:
+        """Return the pieces that fit the turn, `since[turn]`, best and are not sent, "" for none.
+
+        They have at most `room` tokens, in the order in which they were said. Where a turn that is still sent fits as well
+        as the best of them, nothing has to be put back.
+        """
+        request = self._since[turn].text
+        if room < 1 or not request.strip():
+            return ""
+        cut = self._cut()
+        sent = (cut.left, self._said_since.first(self._said_before[turn]))
+        scores = relevance.scores(request, (*cut.postings, *sent))
+        pieces = scores[: len(cut.places)]
+        best = pieces.max(initial=0.0)
+        if best <= scores[len(cut.places) :].max(initial=0.0):
+            return ""
+        fitting = np.flatnonzero(pieces > LEAST_SCORE_FRACTION * best)
+        kept: dict[int, str] = {}
+        room -= self._budget.counter.text(notices.recalled(self._budget.policy.language))
+        for n in fitting[np.lexsort((-fitting, -pieces[fitting]))]:
+            index, number = map(int, cut.places[n])
+            piece = _pieces(self._read(index))[number][1]
+            price = self._budget.counter.text(piece) + 1
+            if price > room:
+                break
+            kept[int(n)] = piece
+            room -= price
+        if not kept:
+            return ""
+        return "\n".join([notices.recalled(self._budget.policy.language), *(kept[n] for n in sorted(kept))])
+
+    @cached_property
+    def _said_since(self) -> Postings:
+        return relevance.postings_of(_spoken(self._since))
+
+    @cached_property
+    def _said_before(self) -> tuple[int, ...]:
+        """For each message since the compaction how many pieces of dialogue stand before it."""
+        return (0, *accumulate(len(_spoken((m,))) for m in self._since))
 
 
 def added(message: Message, text: str) -> Message:
@@ -71,16 +120,29 @@ def _lines(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(line.strip() for text in texts for line in (text, *text.splitlines()))
 
 
-def _pieces(messages: Sequence[Message], sent: frozenset[str]) -> list[str]:
-    """Return what is no longer sent: turns of dialogue with their speaker, and lines of tool results."""
-    pieces: list[str] = []
-    for message in messages:
-        if message.text.strip() not in sent:
-            pieces += _spoken((message,))
-        for result in message.results:
-            text = result.text
-            lines = (text[a:b].strip() for a, b in units(text).spans)
-            pieces += [line for line in lines if line and line not in sent]
+def _cut_pieces(
+    conversation: Conversation, sent: frozenset[str], places: list[tuple[int, int]], budget: Budget
+) -> Iterator[str]:
+    """Yield the pieces that are no longer sent, and note the place of each."""
+    for i, message in enumerate(conversation.messages):
+        budget.counter.deadline.check()
+        for n, (whole, piece) in enumerate(_pieces(message)):
+            if whole not in sent:
+                places.append((i, n))
+                yield piece
+
+
+def _pieces(message: Message) -> list[tuple[str, str]]:
+    """Return a message's pieces: of a turn of dialogue with its speaker, and lines of tool results.
+
+    Before each stands what is looked for among what is sent: the whole turn, or the line.
+    """
+    whole = message.text.strip()
+    pieces = [(whole, piece) for piece in _spoken((message,))]
+    for result in message.results:
+        text = result.text
+        lines = (text[a:b].strip() for a, b in spans(text))
+        pieces += [(line, line) for line in lines if line]
     return pieces
 
 

@@ -12,18 +12,21 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, takewhile
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks import invariants, pipeline, recall
-from ctx_hooks.content_cache import ContentCache
+from ctx_hooks.content_cache import ContentCache, json_bytes
+from ctx_hooks.conversation import Opaque, ToolCall
 from ctx_hooks.ledger import Entry, chain, digest_of, request_points
 from ctx_hooks.pipeline import Outcome, StepReport
+from ctx_hooks.recall import CutText, Retrieval, cut_text
 from ctx_hooks.record import record_tokens
 from ctx_hooks.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation, Message
@@ -32,8 +35,12 @@ if TYPE_CHECKING:
 LATER_RECALL_FRACTION = 0.5
 """What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
 
+MESSAGE_BYTES, PART_BYTES = 160, 120
+"""What a message and a part of it take beside their texts (measured)."""
+
 _compactions: ContentCache[Compaction] = ContentCache(share=0.18)
 _recalls: ContentCache[str] = ContentCache(share=0.02)
+_cut_texts: ContentCache[CutText] = ContentCache(share=0.05)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +64,12 @@ class Marks:
     high: Budget
     low_tokens: int
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What a compaction depends on beside the history."""
+    def digest(self) -> bytes:
+        """Return 16 bytes that stand for what a compaction depends on beside the history."""
         budget = self.high
-        return (
-            budget.goal_tokens,
-            self.low_tokens,
-            budget.window_tokens,
-            budget.counter.vocabulary,
-            budget.policy,
-            budget.cut_newest,
-        )
+        policy = budget.policy.model_dump(mode="json")
+        figures = (budget.goal_tokens, self.low_tokens, budget.window_tokens)
+        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +134,14 @@ class _Walk:
     def __init__(self, history: History, marks: Marks, *, repair: bool) -> None:
         self._history = history
         self._marks = marks
+        self._marks_digest = marks.digest()
         self._digests = chain(history.preamble_digest, history.entries)
         self._repair = repair
         self._arrived = {i: self._cut_on_arrival(i) for i in self._oversized()}
         self._points = request_points(history.entries)
         self._sums = (0, *accumulate(self._tokens(i) for i in range(len(history.entries))))
         self._asked = (0, *accumulate(e.is_request for e in history.entries))
+        self._requests = (0, *accumulate((e.tokens if e.is_request else 0 for e in history.entries), _newest))
         self._stays = (0, *accumulate(e.tokens if e.stays else 0 for e in history.entries))
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
@@ -158,7 +161,7 @@ class _Walk:
         """Return the request: the compaction, what came since, and what its user turns asked for of what was cut."""
         budget = self._marks.high
         since = self._read(compaction.length, len(self._history.entries))
-        recalled = self._recalled(compaction)
+        recalled = self._recalled(compaction, since.messages)
         tail = (self._with_recall(m, recalled.get(i)) for i, m in enumerate(since.messages, compaction.length))
         sent = replace(since, messages=(*compaction.messages, *tail))
         if self._repair:
@@ -177,12 +180,15 @@ class _Walk:
 
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the low-water mark, or what is protected."""
-        found = self._history.entries[:length]
-        request = next((e.tokens for e in reversed(found) if e.is_request), 0)
-        results = sum(1 for _ in takewhile(lambda e: e.role != "assistant" and not e.is_request, reversed(found)))
-        calls = sum(1 for _ in takewhile(lambda e: e.role == "assistant", reversed(found[: length - results])))
-        loop = self._sums[length] - self._sums[length - results - calls] if results else 0
-        protected = self._stays[length] + request + loop + record_tokens(self._marks.high)
+        entries = self._history.entries
+        start = length
+        while start and entries[start - 1].role != "assistant" and not entries[start - 1].is_request:
+            start -= 1
+        results = length - start
+        while start and entries[start - 1].role == "assistant":
+            start -= 1
+        loop = self._sums[length] - self._sums[start] if results else 0
+        protected = self._stays[length] + self._requests[length] + loop + record_tokens(self._marks.high)
         return max(self._marks.low_tokens - self._history.preamble_tokens, int(protected))
 
     def _oversized(self) -> list[int]:
@@ -218,7 +224,7 @@ class _Walk:
 
     def _compacted(self, length: int) -> Compaction:
         """Return the compaction of the first `length` messages."""
-        key = (self._marks.key, self._digests[length], self._repair)
+        key = (self._marks_digest, self._digests[length], self._repair)
 
         def compute() -> Compaction:
             conversation = self._to_compact(length)
@@ -236,7 +242,7 @@ class _Walk:
             tokens = high.counter.messages(sent, conversation.format)
             return Compaction(length, sent, tokens, outcome.steps, outcome.reason)
 
-        return _compactions.get(key, compute, lambda c: 8 * c.tokens)
+        return _compactions.get(key, compute, _compaction_bytes)
 
     @property
     def _recall_share(self) -> float:
@@ -248,22 +254,47 @@ class _Walk:
         asked = self._asked[length] - self._asked[start] if start else 0
         return int(self._recall_share * (1 + LATER_RECALL_FRACTION * (asked - 1))) if asked else 0
 
-    def _recalled(self, compaction: Compaction) -> dict[int, str]:
+    def _recalled(self, compaction: Compaction, since: Sequence[Message]) -> dict[int, str]:
         """Return what is put back into each user turn since the compaction."""
         recalled: dict[int, str] = {}
         spent = 0
         start, entries = compaction.length, self._history.entries
+        retrieval = Retrieval(since, partial(self._cut_text, compaction), self._message, self._marks.high)
         for i in (i for i in range(start, len(entries)) if start and entries[i].is_request):
             room = min(self._recall_share, self._recall_tokens(start, i + 1) - spent)
-            key = (self._marks.key, self._digests[start], self._digests[i + 1], room)
-            text = _recalls.get(key, partial(self._block, i, compaction, room), len)
+            key = (self._marks_digest, self._digests[start], self._digests[i + 1], room)
+            text = _recalls.get(key, partial(retrieval.block, i - start, room), getsizeof)
             if text:
                 recalled[i] = text
                 spent += self._marks.high.counter.text(text)
         return recalled
 
-    def _block(self, index: int, compaction: Compaction, room: float) -> str:
-        return recall.block(self._history.read(0, index + 1), compaction, self._marks.high, room)
+    def _cut_text(self, compaction: Compaction) -> CutText:
+        key = (self._marks_digest, self._digests[compaction.length], self._repair)
+        history = self._history
+
+        def compute() -> CutText:
+            return cut_text(history.read(0, compaction.length), compaction.messages, self._marks.high)
+
+        return _cut_texts.get(key, compute, lambda c: c.size_bytes)
+
+    def _message(self, index: int) -> Message:
+        return self._history.read(index, index + 1).messages[0]
 
     def _with_recall(self, message: Message, text: str | None) -> Message:
         return recall.added(message, text) if text else message
+
+
+def _compaction_bytes(compaction: Compaction) -> int:
+    """Return the memory of a compaction: what its messages were read from, their parts, and texts written anew."""
+    held = 0
+    for message in compaction.messages:
+        held += MESSAGE_BYTES + json_bytes(message.raw)
+        for part in message.parts:
+            held += PART_BYTES + (getsizeof(part.arguments) if isinstance(part, ToolCall) else 0)
+            held += getsizeof(part.text) if isinstance(part, Opaque) else 0
+    return held
+
+
+def _newest(tokens: int, newer_tokens: int) -> int:
+    return newer_tokens or tokens

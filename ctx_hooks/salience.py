@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import chain
+from sys import getsizeof
 from typing import TYPE_CHECKING, TypeAlias
 
+from ctx_hooks import pieces
 from ctx_hooks.content_cache import ContentCache, digest
-from ctx_hooks.pieces import lines, spans
+from ctx_hooks.pieces import lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,8 +21,8 @@ MOST_UNITS = 20_000
 """Of a text with more lines, short neighbours are one unit: a unit takes 5 µs, so that a text of 1 MB takes 0.1 s."""
 BREAKS = " \t,;}]"
 """Behind these a long line is best cut."""
-BYTES_PER_CHAR = 5
-"""What an analysis takes in memory for each character of its text."""
+UNIT_BYTES = 130
+"""What the span of a unit takes in memory, or its entry in the cover beside the names (measured)."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
@@ -47,16 +49,26 @@ _names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
 
 def identifiers(text: str) -> tuple[str, ...]:
     """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
-    return _names.get(digest(text), lambda: tuple(_names_in(text)), lambda _: BYTES_PER_CHAR * len(text))
+    return _names.get(digest(text), lambda: tuple(_names_in(text)), _names_bytes)
 
 
 def units(text: str) -> Units:
     """Return the units of `text`; remembered by content."""
-    return Units(*_analyses.get(digest(text), lambda: _analyse(text), lambda _: BYTES_PER_CHAR * len(text)))
+    return Units(*_analyses.get(digest(text), lambda: _analyse(text), _analysis_bytes))
+
+
+def _names_bytes(names: tuple[str, ...]) -> int:
+    return getsizeof(names) + sum(map(getsizeof, names))
+
+
+def _analysis_bytes(analysis: _Analysis) -> int:
+    found, cover, names = analysis
+    # Each name of the cover is one of `names`, and stands there once.
+    return UNIT_BYTES * (len(found) + len(cover)) + _names_bytes(names) + getsizeof(names)
 
 
 def _names_in(text: str) -> set[str]:
-    return _telling(chain.from_iterable(_IDENTIFIER.findall(text, start, end) for start, end in spans(text)))
+    return _telling(chain.from_iterable(_IDENTIFIER.findall(text, start, end) for start, end in pieces.spans(text)))
 
 
 def _telling(words: Iterable[str]) -> set[str]:
@@ -66,12 +78,12 @@ def _telling(words: Iterable[str]) -> set[str]:
 
 
 def _analyse(text: str) -> _Analysis:
-    units = _units(text)
+    found_spans = spans(text)
     find = _IDENTIFIER.findall
-    found_words = [find(text, start, end) for start, end in units]
+    found_words = [find(text, start, end) for start, end in found_spans]
     everything = _telling(chain.from_iterable(found_words))
     dense = []
-    for n, (words, (start, end)) in enumerate(zip(found_words, units, strict=True)):
+    for n, (words, (start, end)) in enumerate(zip(found_words, found_spans, strict=True)):
         found = everything.intersection(words)
         if found:
             dense.append((-len(found) / (end - start + 1), n, found))
@@ -83,13 +95,13 @@ def _analyse(text: str) -> _Analysis:
         if new:
             seen |= new
             cover.append((n, tuple(new)))
-    return tuple(units), tuple(cover), tuple(everything)
+    return tuple(found_spans), tuple(cover), tuple(everything)
 
 
-def _units(text: str) -> list[tuple[int, int]]:
-    """Return the offsets of the units of `text`."""
+def spans(text: str) -> list[tuple[int, int]]:
+    """Return where the units of `text` stand, without looking at what they hold."""
     least_chars = len(text) // MOST_UNITS
-    units = []
+    found = []
     start = end = 0
     for line in lines(text):
         end += len(line)
@@ -97,13 +109,13 @@ def _units(text: str) -> list[tuple[int, int]]:
             continue
         while end - start > LONGEST_UNIT_CHARS:
             stop = _last_break(text, start, start + LONGEST_UNIT_CHARS // 2)
-            units.append((start, stop))
+            found.append((start, stop))
             start = stop
-        units.append((start, end))
+        found.append((start, end))
         start = end
     if start < end:
-        units.append((start, end))
-    return units
+        found.append((start, end))
+    return found
 
 
 def _last_break(text: str, start: int, end: int) -> int:

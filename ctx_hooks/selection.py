@@ -7,6 +7,7 @@ share with it, plain dialogue by rank. The choice is greedy by worth per token; 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ctx_hooks import relevance
@@ -33,6 +34,7 @@ class Selector:
         self._protected = [conversation.messages[i] for i in protected(conversation)]
         used = identifiers_of(m for m in conversation.messages if m.role == "assistant")
         self._offers = offers_of(self.candidates, used)
+        self._spoken = [c for c in self.candidates if c.spoken]
 
     def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
         """Return the choice for about `room_tokens`; without `may_remove` every exchange keeps at least its frame."""
@@ -69,17 +71,22 @@ class Selector:
 
     def _keep_relevant_dialogue(self, choice: Choice, share: float) -> None:
         """Keep the turns of plain dialogue that fit the newest request best, in a `share` of the room."""
-        spoken = [c for c in self.candidates if c.spoken]
-        request = self._conversation.newest_request
-        if request is None or not spoken or not share:
+        if not share:
             return
         down_to = choice.room * (1 - share)
-        texts = [" ".join(self._conversation.messages[i].text for i in c.messages) for c in spoken]
-        scores = relevance.rank(self._conversation.messages[request].text, texts)
-        for n in sorted(range(len(spoken)), key=lambda n: (-scores[n], -n)):
-            if scores[n] <= 0:
-                return
-            if spoken[n].messages in choice.whole or spoken[n].sources:
+        for n in self._relevant_dialogue:
+            candidate = self._spoken[n]
+            if candidate.messages in choice.whole or candidate.sources:
                 continue
-            if choice.room - choice.price_of_whole(spoken[n]) >= down_to:
-                choice.take_whole(spoken[n], [self._conversation.messages[i] for i in spoken[n].messages])
+            if choice.room - choice.price_of_whole(candidate) >= down_to:
+                choice.take_whole(candidate, [self._conversation.messages[i] for i in candidate.messages])
+
+    @cached_property
+    def _relevant_dialogue(self) -> tuple[int, ...]:
+        """The turns of plain dialogue that fit the newest request at all, best first, by number."""
+        request = self._conversation.newest_request
+        if request is None or not self._spoken:
+            return ()
+        texts = [" ".join(self._conversation.messages[i].text for i in c.messages) for c in self._spoken]
+        scores = relevance.rank(self._conversation.messages[request].text, texts)
+        return tuple(sorted((n for n, score in enumerate(scores) if score > 0), key=lambda n: (-scores[n], -n)))

@@ -7,8 +7,6 @@ from typing import Any
 
 import orjson
 
-from ctx_hooks.tokens.counter import EXACT_CHARS
-from ctx_hooks.tokens.heuristic import SAFETY_FACTOR
 from ctx_hooks.wire.fields import MEDIA_KINDS, text_or_empty
 from ctx_hooks.wire.payloads import is_payload
 
@@ -55,8 +53,7 @@ def most_tokens(values: Iterable[Any], enough: int) -> int:
             waiting += value
         else:
             tokens += _scalar_tokens(value, enough - tokens)
-    # Beyond so many characters texts are estimated, and an estimate may be above their bytes by its margin.
-    return tokens if tokens <= EXACT_CHARS else int(tokens * SAFETY_FACTOR) + 1
+    return tokens
 
 
 def _string_tokens(text: str, enough: int) -> int:

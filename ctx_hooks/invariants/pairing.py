@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation import Conversation, Message, Part, ToolCall, ToolResult
@@ -10,7 +13,7 @@ from ctx_hooks.invariants.rule import Repair, Violation
 from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 MISSING_RESULT = "[No result was recorded for this call.]"
 """The text of the result that is added for a call that has none."""
@@ -55,7 +58,9 @@ class CallsAnswered:
 
     def may_cut(self, conversation: Conversation, index: int) -> bool:
         """Return whether `index` starts an exchange."""
-        return any(exchange.start == index for exchange in conversation.exchanges)
+        starts = conversation.exchanges
+        at = bisect_left(starts, index, key=lambda exchange: exchange.start)
+        return at < len(starts) and starts[at].start == index
 
     def _repairs(self, conversation: Conversation, continues: bool) -> Iterator[Repair]:  # noqa: FBT001 - as given
         messages = conversation.messages
@@ -67,8 +72,9 @@ class CallsAnswered:
             yield Repair(self.name, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
         for i, k in pairs.doubles:
             yield Repair(self.name, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}")
+        in_place = _in_place(conversation)
         for call_at, (i, k) in pairs.answer.items():
-            if not _in_place(conversation, call_at, (i, k)):
+            if not in_place(call_at, (i, k)):
                 yield Repair(self.name, i, "moved", f"result {_call_id(messages[i].parts[k])!r} is not behind its call")
 
 
@@ -78,49 +84,64 @@ def _call_id(part: Part) -> str:
 
 def _pair(messages: tuple[Message, ...]) -> _Pairs:
     pairs = _Pairs({}, [], [], [])
-    open_calls: dict[str, list[tuple[int, int]]] = {}
+    # By id, for each message with calls that wait, their part indices. Two calls of one message are answered in order, of
+    # two messages the nearer one first.
+    waiting: dict[str, list[tuple[int, deque[int]]]] = {}
     answered: set[str] = set()
     for i, message in enumerate(messages):
         for k, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                open_calls.setdefault(part.id, []).append((i, k))
+                calls = waiting.setdefault(part.id, [])
+                if not calls or calls[-1][0] != i:
+                    calls.append((i, deque()))
+                calls[-1][1].append(k)
             elif isinstance(part, ToolResult):
-                waiting = open_calls.get(part.call_id)
-                if waiting:
-                    # Two calls of one message are answered in order, of two messages the nearer one first.
-                    nearest = waiting[-1][0]
-                    call = next(c for c in waiting if c[0] == nearest)
-                    waiting.remove(call)
-                    pairs.answer[call] = (i, k)
+                calls = waiting.get(part.call_id, [])
+                if calls:
+                    nearest, places = calls[-1]
+                    pairs.answer[nearest, places.popleft()] = (i, k)
                     answered.add(part.call_id)
+                    if not places:
+                        calls.pop()
                 else:
                     (pairs.doubles if part.call_id in answered else pairs.orphans).append((i, k))
-    waiting_now = {c: part_id for part_id, calls in open_calls.items() for c in calls}
-    for result in list(pairs.orphans):
+    late = {call_id: deque((i, k) for i, places in calls for k in places) for call_id, calls in waiting.items()}
+    return _with_late_calls(pairs, late, messages)
+
+
+def _with_late_calls(pairs: _Pairs, late: Mapping[str, deque[tuple[int, int]]], messages: tuple[Message, ...]) -> _Pairs:
+    """Return the pairs with results that came before their call; `late` are the unanswered calls of each id, in order."""
+    orphans, pairs.orphans = pairs.orphans, []
+    for i, k in orphans:
         # A result that came before its call is misplaced, not an orphan.
-        call_id = _call_id(messages[result[0]].parts[result[1]])
-        late = next((c for c in sorted(waiting_now) if waiting_now[c] == call_id and c > result), None)
-        if late is not None:
-            del waiting_now[late]
-            pairs.orphans.remove(result)
-            pairs.answer[late] = result
-    pairs.unanswered = sorted(waiting_now)
+        calls_behind = late.get(_call_id(messages[i].parts[k]), deque())
+        while calls_behind and calls_behind[0] < (i, k):
+            pairs.unanswered.append(calls_behind.popleft())
+        if calls_behind:
+            pairs.answer[calls_behind.popleft()] = (i, k)
+        else:
+            pairs.orphans.append((i, k))
+    pairs.unanswered = sorted((*pairs.unanswered, *(call for calls in late.values() for call in calls)))
     return pairs
 
 
-def _in_place(conversation: Conversation, call: tuple[int, int], result: tuple[int, int]) -> bool:
-    """Whether a result stands where its format wants it."""
+def _in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
+    """Return whether a result of the conversation stands where its format wants it, given the places of call and result."""
     messages = conversation.messages
-    if result[0] <= call[0]:
-        return False
-    between = messages[call[0] + 1 : result[0]]
     if conversation.format == "openai-responses":
-        return True
+        return lambda call, result: result[0] > call[0]
     if conversation.format == "openai-chat":
-        return all(m.results for m in between)
+        apart = (0, *accumulate(not m.results for m in messages))
+        return lambda call, result: result[0] > call[0] and apart[call[0] + 1] == apart[result[0]]
     # The server merges neighbours of one role, and Claude Code puts system messages in between.
-    behind = messages[result[0]].parts[: result[1]]
-    return all(m.role in {"assistant", "system"} for m in between) and all(isinstance(p, ToolResult) for p in behind)
+    apart = (0, *accumulate(m.role not in {"assistant", "system"} for m in messages))
+    results = [sum(1 for _ in takewhile(lambda p: isinstance(p, ToolResult), m.parts)) for m in messages]
+
+    def stands(call: tuple[int, int], result: tuple[int, int]) -> bool:
+        i, k = result
+        return i > call[0] and apart[call[0] + 1] == apart[i] and k < results[i]
+
+    return stands
 
 
 def _added(conversation: Conversation, call: Part) -> Message:

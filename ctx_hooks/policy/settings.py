@@ -89,6 +89,11 @@ class Policy(BaseModel):
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )
+    compression_timeout_seconds: float = Field(
+        10.0,
+        gt=0,
+        description="After so long the oldest turns are dropped instead; ten times what a million tokens take.",
+    )
     compaction: Literal["full", "gentle"] = Field(
         "full", description="`gentle`: only what is lossless, and the caps of tool results."
     )

@@ -27,7 +27,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         # No result shrinks by more than all have to together: the first round comes near, however large they are.
         needed = budget.goal_tokens / (budget.goal_tokens + excess)
         largest = max(LEAST_KEPT_CHARS, int(largest * min(SHRINK_FACTOR, needed)))
-        fitted = _capped(conversation, largest, budget)
+        fitted = capped(conversation, largest, budget)
     return fitted
 
 
@@ -36,7 +36,7 @@ def _largest(conversation: Conversation) -> int:
     return max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
 
 
-def _capped(conversation: Conversation, chars: int, budget: Budget) -> Conversation:
+def capped(conversation: Conversation, chars: int, budget: Budget) -> Conversation:
     """Return the conversation with no result of the newest loop longer than about `chars`."""
     messages = list(conversation.messages)
     for i in conversation.newest_loop:

@@ -24,24 +24,24 @@ _READS = re.compile(r"read|view|open|cat\b|show|get|fetch|load", re.IGNORECASE)
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     calls = call_names(conversation.messages)
     later: set[object] = set()
-    repeated: set[tuple[int, int]] = set()
+    repeated: dict[tuple[int, int], str] = {}
     for i in range(len(conversation.messages) - 1, -1, -1):
         for k, part in enumerate(conversation.messages[i].parts):
             if not isinstance(part, ToolResult) or len(text := part.text) < SHORTEST_CHARS:
                 continue
             keys = _keys(text, *calls[i, k], is_error=part.is_error)
             if any(key in later for key in keys):
-                repeated.add((i, k))
+                repeated[i, id(part)] = calls[i, k][0]
             later.update(keys)
     older = older_messages(conversation)
 
     def edit(index: int, part: Part) -> Part:
-        position = next((k for k, p in enumerate(conversation.messages[index].parts) if p is part), -1)
-        if index not in older or (index, position) not in repeated:
+        tool = repeated.get((index, id(part)))
+        if index not in older or tool is None:
             return part
         if not isinstance(part, ToolResult) or not may_be_cut(part):
             return part
-        return with_text(part, notices.repeated(calls[index, position][0], budget.policy.language))
+        return with_text(part, notices.repeated(tool, budget.policy.language))
 
     return conversation.map_parts(edit)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks import notices
@@ -78,7 +79,7 @@ def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str
 
 
 def _rewritten(rewrite: Callable[[str], str], text: str) -> str:
-    return _rewrites.get((rewrite, digest(text)), lambda: _worthwhile(text, rewrite(text)), lambda t: len(t or "")) or text
+    return _rewrites.get((rewrite, digest(text)), lambda: _worthwhile(text, rewrite(text)), getsizeof) or text
 
 
 def _worthwhile(old: str, new: str) -> str | None:

@@ -17,6 +17,7 @@ from ctx_hooks.conversation import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.deadline import Deadline
 from ctx_hooks.tokens.media import media_tokens
 from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
 
@@ -43,11 +44,13 @@ _counts: ContentCache[int] = ContentCache(share=0.15)
 class Counter:
     """Counts in one vocabulary, for one request: messages it has seen are not looked at again.
 
-    Counts are exact to within about one token per 5,000 characters, however long the text.
+    Counts are exact to within about one token per 5,000 characters, however long the text. All work on a request counts, so
+    its `deadline` is here: each text or message that is looked at for the first time checks it.
     """
 
-    def __init__(self, vocabulary: VocabularyName) -> None:
+    def __init__(self, vocabulary: VocabularyName, deadline: Deadline | None = None) -> None:
         self.vocabulary = vocabulary
+        self.deadline = deadline or Deadline()
         self._seen: dict[int, tuple[Message, int]] = {}
 
     def text(self, text: str) -> int:
@@ -74,6 +77,7 @@ class Counter:
         seen = self._seen.get(id(message))
         if seen is not None:
             return seen[1]
+        self.deadline.check()
         name = self.text(message.name) + 1 if message.name else 0
         tokens = MESSAGE_TOKENS + name + sum(self.part(p, fmt) for p in message.parts)
         self._seen[id(message)] = (message, tokens)  # the message is held, so that its id stays its own
@@ -94,6 +98,7 @@ class Counter:
         return preamble + self.messages(conversation.messages, conversation.format)
 
     def _encode(self, text: str) -> int:
+        self.deadline.check()
         encode = encoding(self.vocabulary).encode_ordinary
         pieces = Occurrences(text[i : i + PIECE_CHARS] for i in range(0, len(text), PIECE_CHARS))
         return sum(times * len(encode(piece)) for piece, times in pieces.items())

@@ -29,9 +29,9 @@ READERS = {
     "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"),
     "identifiers": salience.identifiers,
     "units": salience.units,
-    "terms": relevance.terms,
+    "stems": relevance.stems,
     "words of a request": candidates._words,  # noqa: SLF001 - what a request is read by
-    "places of words": lambda text: candidates._places(WORDS, {(0, 0): text}),  # noqa: SLF001
+    "places of words": lambda text: candidates._places(WORDS, {(0, 0): (text, salience.units(text))}),  # noqa: SLF001
     "error lines": lambda text: list(error_lines(text)),
     "a call's digest": arguments.digest,
     "shortened arguments": lambda text: arguments.shortened(text, 100, "en"),
