@@ -19,7 +19,7 @@ PATTERNS = (*HOSTED_MODELS, *INFERENCE_SERVERS, *OUTPUT_LIMITS, *FAMILIES)
 """In the order in which they are tried: wordings whose figures have a known meaning before families of wordings."""
 MOST_CHARS = 20_000
 """An error's own words stand at its start; what follows is the request echoed back."""
-MOST_DEPTH = 7
+MOST_DEPTH = 9
 LEAST_WINDOW_TOKENS = 512
 """No model has a smaller window: smaller figures are error numbers, indices and statuses."""
 _FIGURE = re.compile(rf"(?<![\w.\-]){NUMBER}(?![\w\-]|\.\d)", re.IGNORECASE)
