@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.errors import as_overflow
-from ctx_hooks.litellm_compat.stream_events import StreamedError, error_event, is_opening
+from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
+from ctx_hooks.litellm_compat.stream_events import StreamedError, flat_error
 
 logger = logging.getLogger("ctx_hooks")
 
 _OURS = "_ctx_hooks"
-MOST_TAKEN = 6
-"""Events that open a stream before its content: message_start and ping, response.created, queued and in_progress."""
+Recognise: TypeAlias = Callable[[Exception], bool]
 Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 """Told of an attempt's arguments and its error; says whether it is an overflow."""
 
 
-def reclassify(recognise: Callable[[Exception], bool], note: Note) -> bool:
+def reclassify(recognise: Recognise, note: Note) -> bool:
     """Let the Router see every error that `recognise` knows as the ContextWindowExceededError that its fallbacks are for.
 
     LiteLLM leaves many overflows as BadRequestError, APIError and others, depending on the provider. `Router.make_call`
@@ -38,69 +40,57 @@ def reclassify(recognise: Callable[[Exception], bool], note: Note) -> bool:
 
     @wraps(original)
     async def make_call(self: Any, original_function: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = None
         try:
             answer = await original(self, original_function, *args, **kwargs)
-            return await _begun(answer, recognise)
         except Exception as error:
-            # A failure hook hears of what failed before the answer began, and of nothing after that.
-            known = recognise(error) if answer is None else await note(kwargs, error)
-            if isinstance(error, litellm.ContextWindowExceededError) or not known:
+            known = False
+            with _failing_open("leaves an error as it is"):
+                known = recognise(error) if _was_mapped(error) else await note(kwargs, error)
+            if not known or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error
+        if not hasattr(answer, "__anext__"):
+            return answer
+        return await _begun(answer, kwargs, note)
 
     setattr(make_call, _OURS, True)
     litellm.Router.make_call = make_call
     _reclassify_in_stream(litellm.Router, note)
+    _read_flat_errors(recognise)
     return True
 
 
-async def _begun(answer: Any, recognise: Callable[[Exception], bool]) -> Any:
-    """Return an answer whose stream has begun: an overflow told before the first content is raised here, not at the client.
+def _was_mapped(error: Exception) -> bool:
+    """Whether LiteLLM has made the error one of its own.
 
-    What was taken out to see that is given out again first, other errors in their turn.
+    It does so before its failure hooks are told. A stream that is opened only when it is read (Gemini, Predibase,
+    Codestral) is opened by the Router after that: what the provider then answers comes as it is, and no hook is told.
     """
-    if not hasattr(answer, "__anext__") or inspect.isasyncgen(answer):
-        return answer
-    taken = await _opening(answer, recognise)
-    kind = type(answer)
+    import litellm  # noqa: PLC0415
 
-    class Begun(kind):  # type: ignore[misc, valid-type]  # LiteLLM asks its streams for their class
-        async def __anext__(self) -> Any:
-            if not taken:
-                return await super().__anext__()
-            first = taken.pop(0)
-            if isinstance(first, Exception):
-                raise first
-            return first
-
-    answer.__class__ = Begun
-    return answer
+    return isinstance(error, tuple(litellm.LITELLM_EXCEPTION_TYPES))
 
 
-async def _opening(answer: Any, recognise: Callable[[Exception], bool]) -> list[Any]:
-    """Return the events of a stream up to the first content, and an error that ended it; raises an overflow."""
-    taken: list[Any] = []
-    while len(taken) < MOST_TAKEN and (not taken or is_opening(taken[-1])):
-        try:
-            taken.append(await answer.__anext__())
-        except StopAsyncIteration:
-            break
-        except Exception as error:
-            if recognise(error):
-                raise
-            taken.append(error)
-            break
-        refused = error_event(taken[-1])
-        if refused is not None and recognise(StreamedError(refused)):
-            raise StreamedError(refused)
-    return taken
+async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
+    """Return a stream of which nothing read is lost; an overflow that it tells before its content is raised here."""
+    unread: list[Any] = []
+    error = None
+    with _failing_open("hands a stream on as it is"):
+        found = await read_opening(stream, unread)
+        if found is not None and await note(kwargs, found):
+            error = found
+    if error is None:
+        return ReadAhead(stream, unread)
+    await close(stream)
+    raise as_overflow(error, kwargs) from error
 
 
 def _reclassify_in_stream(router: Any, note: Note) -> None:
-    """Do the same for an error event inside a stream, before its first content.
+    """Do the same for what fails inside a stream that the Router holds back until its first content.
 
-    LiteLLM hands it to its fallbacks as a MidStreamFallbackError, and tells no failure hook of it.
+    It hands such an error to its fallbacks without leaving the attempt, and tells no failure hook of it: as a
+    MidStreamFallbackError, or as what that stands for. The attempt's arguments are then given by name; an error of an
+    attempt that has ended comes with all by position, and was seen in `make_call`.
     """
     original = getattr(router, "async_function_with_fallbacks_common_utils", None)
     if original is None:
@@ -109,9 +99,40 @@ def _reclassify_in_stream(router: Any, note: Note) -> None:
 
     @wraps(original)
     async def fall_back(self: Any, e: Exception, *args: Any, **kwargs: Any) -> Any:
-        cause = getattr(e, "original_exception", None)
-        if isinstance(cause, Exception) and await note(kwargs.get("kwargs") or {}, cause):
-            e = as_overflow(cause, kwargs)
+        attempt = kwargs.get("kwargs")
+        cause = getattr(e, "original_exception", None) or e
+        with _failing_open("leaves an error as it is"):
+            if isinstance(attempt, Mapping) and await note(attempt, cause):
+                e = as_overflow(cause, attempt)
         return await original(self, e, *args, **kwargs)
 
     router.async_function_with_fallbacks_common_utils = fall_back
+
+
+def _read_flat_errors(recognise: Recognise) -> None:
+    """Let LiteLLM read an overflow whose fields stand beside the event's type: it looks for them under `error` alone."""
+    from litellm.responses import streaming_iterator  # noqa: PLC0415
+
+    kind: Any = getattr(streaming_iterator, "BaseResponsesAPIStreamingIterator", None)
+    original = getattr(kind, "_maybe_raise_for_error_event", None)
+    if original is None:
+        return  # a LiteLLM that hands error events on, to be read in any form at the beginning of a stream
+
+    @wraps(original)
+    def raise_for_error_event(self: Any, result: Any) -> None:
+        with _failing_open("leaves an error as it is"):
+            error = flat_error(result)
+            if error is not None and recognise(StreamedError(error)):
+                result = SimpleNamespace(type="error", error=error)
+        original(self, result)
+
+    kind._maybe_raise_for_error_event = raise_for_error_event  # noqa: SLF001
+
+
+@contextmanager
+def _failing_open(consequence: str) -> Iterator[None]:
+    """Survive whatever goes wrong here: the Router must not lose an answer or an error to a look at it."""
+    try:
+        yield
+    except Exception as error:
+        logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 OPENING = frozenset({"message_start", "ping", "response.created", "response.in_progress", "response.queued"})
 FAILED = frozenset({"error", "response.failed"})
+UNREADABLE: Mapping[str, Any] = {}
+"""Stands for data that is no event known here: it may be content."""
 
 
 class StreamedError(Exception):
@@ -18,32 +20,70 @@ class StreamedError(Exception):
         self.body = body
 
 
-def error_event(chunk: Any) -> Mapping[str, Any] | None:
-    """Return the event when it says that the answer failed, else None."""
-    event = _event(chunk)
-    return event if event is not None and str(event.get("type")) in FAILED else None
+def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:
+    """Return what the first chunks of a stream tell of a failure, None where content or nothing came before it."""
+    told = next((event for event in _events(chunks) if not _is_opening(event)), None)
+    return StreamedError(_body(told)) if _kind(told) in FAILED else None
 
 
-def is_opening(chunk: Any) -> bool:
-    """Whether the event comes before any content."""
-    event = _event(chunk)
-    return event is not None and str(event.get("type")) in OPENING
+def is_opening(chunks: Sequence[Any]) -> bool:
+    """Whether the first chunks of a stream hold no content yet."""
+    return all(map(_is_opening, _events(chunks)))
 
 
-def _event(chunk: Any) -> Mapping[str, Any] | None:
-    """Return the last event in a chunk of a server-sent stream, or the event that an object is."""
-    if isinstance(chunk, Mapping):
-        return chunk
-    if isinstance(chunk, (bytes, str)):
-        text = chunk.decode("utf-8", "replace") if isinstance(chunk, bytes) else chunk
-        data = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
-        try:
-            found = json.loads(data[-1]) if data else None
-        except ValueError:
-            return None
-        return found if isinstance(found, Mapping) else None
-    dump = getattr(chunk, "model_dump", None)
-    if dump is None or not isinstance(getattr(chunk, "type", None), str):
+def flat_error(event: Any) -> Mapping[str, Any] | None:
+    """Return the error of an `error` event whose fields stand beside its type, as in OpenAI's reference; else None."""
+    if _kind(event) != "error" or _field(event, "error") is not None:
         return None
-    dumped = dump()
-    return dumped if isinstance(dumped, Mapping) else None
+    message = _field(event, "message")
+    return {"message": message, "code": _field(event, "code"), "param": _field(event, "param")} if message else None
+
+
+def _events(chunks: Sequence[Any]) -> list[Any]:
+    """Return the events of a stream's first chunks; an event that they cut off is left out."""
+    pieces = [c.encode() if isinstance(c, str) else c for c in chunks if isinstance(c, (str, bytes))]
+    return [*_sent_events(b"".join(pieces)), *(c for c in chunks if not isinstance(c, (str, bytes)))]
+
+
+def _sent_events(text: bytes) -> list[Any]:
+    """Return the data of a text of server-sent events, which providers write as one line of JSON each."""
+    lines = text.split(b"\n")
+    found = []
+    for number, line in enumerate(lines):
+        if line.startswith(b"data:"):
+            try:
+                found.append(json.loads(line[5:]))
+            except ValueError:
+                if number < len(lines) - 1:
+                    found.append(UNREADABLE)
+    return found
+
+
+def _is_opening(event: Any) -> bool:
+    kind = _kind(event)
+    if kind is not None:
+        return kind in OPENING
+    choices = _field(event, "choices")
+    return isinstance(choices, (list, tuple)) and not any(map(_has_content, choices))
+
+
+def _has_content(choice: Any) -> bool:
+    """Whether a chunk's choice holds more than the role that chat streams open with."""
+    delta = _field(choice, "delta") or {}
+    return bool(_field(choice, "finish_reason")) or any(value for name, value in dict(delta).items() if name != "role")
+
+
+def _kind(event: Any) -> str | None:
+    """Return an event's type; LiteLLM's are members of an enum."""
+    kind = _field(event, "type")
+    value = getattr(kind, "value", kind)
+    return value if isinstance(value, str) else None
+
+
+def _field(event: Any, name: str) -> Any:
+    return event.get(name) if isinstance(event, Mapping) else getattr(event, name, None)
+
+
+def _body(event: Any) -> Mapping[str, Any]:
+    body: Mapping[str, Any] = event if isinstance(event, Mapping) else event.model_dump(mode="json", warnings=False)
+    return body

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ctx_hooks.testing.rules import WireFormat
 
 Script = Callable[[WireFormat, Mapping[str, Any], int], "Reply"]
 """Called with the format, the payload and how many requests of the same conversation were answered before."""
+
+
+StreamedForm = Literal["wording", "nested", "flat", "failed"]
+"""How a streamed request is refused: as the wording says, or by an event whose error is nested in it, whose error's fields
+stand beside its type (Responses alone), or that is a failed response (Responses alone)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,8 @@ class ProviderSettings:
 
     `tokens_factor` is what it bills per cl100k_base token; `noise_fraction` varies that by content, the same for the
     same content. `counts_output` adds the requested output to the input before comparing with the window. While it `holds`,
-    it answers nothing, and records of each request whether its sender has `left`.
+    it answers nothing, and records of each request whether its sender has `left`. A `refused_form` other than that of the
+    wording refuses streamed requests inside a 200 answer, `refused_after_opening` behind the events that open one.
     """
 
     window_tokens: int = 8_000
@@ -41,4 +47,6 @@ class ProviderSettings:
     wording: str = "openai"
     silent_truncation: bool = False
     holds: bool = False
+    refused_form: StreamedForm = "wording"
+    refused_after_opening: bool = False
     strict: bool = True

@@ -13,23 +13,31 @@ from typing import TYPE_CHECKING, Any
 
 import tiktoken
 
+from ctx_hooks.testing.rules import WireFormat
+
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings
-    from ctx_hooks.testing.rules import WireFormat
 
 IMAGE_TOKENS = 300
 UNCOUNTED_KEYS = frozenset({"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"})
+ITEMS: Mapping[WireFormat, str] = {
+    "openai-chat": "messages",
+    "anthropic": "messages",
+    "openai-responses": "input",
+    "gemini": "contents",
+}
+SYSTEM_TEXTS = ("system", "instructions", "system_instruction")
 PIECE_CHARS = 20_000
 """Long texts are encoded in pieces: the encoder's time grows faster than a text without breaks."""
 
 
 def count_payload(wire_format: WireFormat, payload: Mapping[str, Any], settings: ProviderSettings) -> int:
     """Return what the provider bills for the payload's input."""
-    items = payload.get("input") if wire_format == "openai-responses" else payload.get("messages")
+    items = payload.get(ITEMS[wire_format])
     listed = items if isinstance(items, list) else [items]
     tools = payload.get("tools") or []
     tokens = sum(_tokens(_text(i)) + settings.message_overhead_tokens + IMAGE_TOKENS * _images(i) for i in listed)
-    tokens += sum(_tokens(_text(payload.get(k))) for k in ("system", "instructions"))
+    tokens += sum(_tokens(_text(payload.get(k))) for k in SYSTEM_TEXTS)
     tokens += sum(_tokens(json.dumps(t)) + settings.tool_overhead_tokens for t in tools)
     noise = int(hashlib.sha256(_text(listed).encode("utf-8", "replace")).hexdigest()[:8], 16) / 0xFFFFFFFF * 2 - 1
     return int(tokens * settings.tokens_factor * (1 + noise * settings.noise_fraction))

@@ -1,4 +1,4 @@
-"""A strict model provider: three routes, its own token count, a window, and the refusals of the real ones."""
+"""A strict model provider: four routes, its own token count, a window, and the refusals of the real ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
-from ctx_hooks.testing import streams
+from ctx_hooks.testing import gemini, streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
-from ctx_hooks.testing.counting import count_payload
+from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.rules import WireFormat, violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
 
@@ -45,6 +45,7 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
     serve("openai-chat", "/v1/chat/completions", "/chat/completions")
     serve("anthropic", "/v1/messages")
     serve("openai-responses", "/v1/responses", "/responses")
+    serve("gemini", "/v1beta/models/{name}:{method}")
 
     @app.get("/_requests")
     async def requests() -> list[dict[str, Any]]:
@@ -65,6 +66,9 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
 
 async def _answer(wire_format: WireFormat, request: Request, state: _State, script: Script | None) -> Response:
     payload = await request.json()
+    if wire_format == "gemini":  # whose model and method stand in the path
+        path = request.path_params
+        payload = {**payload, "model": path["name"], "stream": path["method"] == "streamGenerateContent"}
     used = state.settings
     counted = await asyncio.to_thread(count_payload, wire_format, payload, used)
     record = {
@@ -88,7 +92,10 @@ async def _answer(wire_format: WireFormat, request: Request, state: _State, scri
         status, message, body, in_stream = refusal
         record.update(status=status, error=message)
         if in_stream and payload.get("stream"):
-            return StreamingResponse(streams.error_stream(wire_format, body), media_type="text/event-stream")
+            told = streams.error_stream(
+                wire_format, payload, body, used.refused_form, after_opening=used.refused_after_opening
+            )
+            return StreamingResponse(told, media_type="text/event-stream")
         return JSONResponse(body, status)
     key = _conversation_key(wire_format, payload)
     before = state.answered.get(key, 0)
@@ -122,14 +129,15 @@ def _refusal(
         return None
     found = WORDINGS[settings.wording]
     figures = {"limit": window, "input": counted, "output": output, "total": counted + output, "excess": total - window}
-    return found.status, *error_body(found, wire_format, **figures), found.in_stream
+    in_stream = found.in_stream or settings.refused_form != "wording"
+    return found.status, *error_body(found, wire_format, **figures), in_stream
 
 
 def _max_tokens(payload: Mapping[str, Any]) -> int | None:
     for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
         if isinstance(payload.get(name), int):
             return int(payload[name])
-    return None
+    return gemini.max_tokens(payload)
 
 
 def _conversation_key(wire_format: WireFormat, payload: Mapping[str, Any]) -> str:
@@ -141,9 +149,8 @@ def _conversation_key(wire_format: WireFormat, payload: Mapping[str, Any]) -> st
 
 def _cached_tokens(state: _State, wire_format: WireFormat, payload: Mapping[str, Any], billed: int) -> int:
     """Return how many tokens a prefix cache would serve: tools, system text and the leading messages seen before."""
-    items = payload.get("input") if wire_format == "openai-responses" else payload.get("messages")
-    system = payload.get("instructions") if wire_format == "openai-responses" else payload.get("system")
-    parts = [payload.get("tools"), system, *(items if isinstance(items, list) else [items])]
+    items = payload.get(ITEMS[wire_format])
+    parts = [payload.get("tools"), *map(payload.get, SYSTEM_TEXTS), *(items if isinstance(items, list) else [items])]
     running = hashlib.sha256()
     served = total = 0
     matching = True

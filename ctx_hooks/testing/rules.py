@@ -7,7 +7,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-WireFormat = Literal["openai-chat", "anthropic", "openai-responses"]
+from ctx_hooks.testing import gemini
+
+WireFormat = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 SIGNATURE_PREFIX = "fake-sig-"
 CHAT_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
 MOST_CACHE_MARKERS = 4
@@ -15,7 +17,8 @@ MOST_CACHE_MARKERS = 4
 
 def violations(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[str]:
     """Return the provider's 400 texts for every rule that the payload breaks, in the order in which it breaks them."""
-    check = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[wire_format]
+    checks = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": gemini.violations}
+    check = checks[wire_format]
     return [*_foreign_keys(payload), *check(payload)]
 
 

@@ -1,4 +1,4 @@
-"""Answers of the three routes, whole and as server-sent events, in the shapes of the real APIs."""
+"""Answers of the routes, whole and as server-sent events, in the shapes of the real APIs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from ctx_hooks.testing import gemini
+
 if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import Reply
+    from ctx_hooks.testing.behaviour import Reply, StreamedForm
     from ctx_hooks.testing.rules import WireFormat
 
 OUTPUT_TOKENS = 12
@@ -36,6 +38,8 @@ def whole(wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tok
             "content": [block],
             "stop_reason": "tool_use" if reply.tool else "end_turn",
         }
+    if wire_format == "gemini":
+        return gemini.whole(model, reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
     return {
         **_response(model, "completed"),
         "output": [_item(reply)],
@@ -47,26 +51,55 @@ async def stream(
     wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int
 ) -> AsyncIterator[str]:
     """Yield the events of a streamed answer."""
-    make = {"openai-chat": _chat_events, "anthropic": _anthropic_events, "openai-responses": _responses_events}[wire_format]
-    for event in make(payload, reply, tokens, cached):
-        yield _sse(event, named=wire_format != "openai-chat")
+    makers = {
+        "openai-chat": _chat_events,
+        "anthropic": _anthropic_events,
+        "openai-responses": _responses_events,
+        "gemini": _gemini_chunks,
+    }
+    for event in makers[wire_format](payload, reply, tokens, cached):
+        yield _sse(event)
     if wire_format == "openai-chat":
         yield "data: [DONE]\n\n"
 
 
-async def error_stream(wire_format: WireFormat, body: Any) -> AsyncIterator[str]:
-    """Yield an error event as the only one of a 200 answer."""
+async def error_stream(
+    wire_format: WireFormat, payload: Mapping[str, Any], body: Any, form: StreamedForm, *, after_opening: bool
+) -> AsyncIterator[str]:
+    """Yield an error event as the only one of a 200 answer, or behind those that open it."""
     error = body.get("error", body) if isinstance(body, dict) else body
+    opening = _opening(wire_format, payload) if after_opening else []
+    for event in (*opening, _error_event(wire_format, payload, error, form)):
+        yield _sse(event)
+
+
+def _opening(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the events that come before the content of a streamed answer."""
+    model = payload.get("model")
+    if wire_format == "anthropic":
+        return [{"type": "message_start", "message": _anthropic_message(model, 1, 0)}, {"type": "ping"}]
     if wire_format == "openai-responses":
-        yield _sse({"type": "error", "sequence_number": 0, "error": error}, named=True)
-    elif wire_format == "anthropic":
-        yield _sse({"type": "error", "error": error}, named=True)
-    else:
-        yield _sse({"error": error}, named=False)
+        kinds = ("response.created", "response.in_progress")
+        response = _response(model, "in_progress")
+        return [{"type": kind, "response": response, "sequence_number": n} for n, kind in enumerate(kinds)]
+    return [_chat_chunk(_chat_head(payload), {"role": "assistant", "content": ""}, None)]
 
 
-def _sse(event: Mapping[str, Any], *, named: bool) -> str:
-    head = f"event: {event['type']}\n" if named else ""
+def _error_event(wire_format: WireFormat, payload: Mapping[str, Any], error: Any, form: StreamedForm) -> dict[str, Any]:
+    if wire_format == "openai-chat":
+        return {"error": error}
+    if wire_format == "openai-responses" and form == "failed":
+        told = {"code": error.get("code"), "message": error.get("message")}
+        return {"type": "response.failed", "response": {**_response(payload.get("model"), "failed"), "error": told}}
+    if wire_format == "openai-responses" and form == "flat":
+        told = {name: error.get(name) for name in ("code", "message", "param")}
+        return {"type": "error", "sequence_number": 2, **told}
+    return {"type": "error", "sequence_number": 2, "error": error}
+
+
+def _sse(event: Mapping[str, Any]) -> str:
+    """Return the event as it is sent; chat's and Google's chunks have no type to be named after."""
+    head = f"event: {event['type']}\n" if "type" in event else ""
     return f"{head}data: {json.dumps(event)}\n\n"
 
 
@@ -87,7 +120,7 @@ def _chat_call(reply: Reply) -> dict[str, Any]:
 
 
 def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
-    head = {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "created": 1, "model": payload.get("model")}
+    head = _chat_head(payload)
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
     if reply.tool:
         call = _chat_call(reply)
@@ -98,10 +131,22 @@ def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: 
     else:
         deltas += [({"content": word + " "}, None) for word in reply.text.split(" ")]
     deltas.append(({}, "tool_calls" if reply.tool else "stop"))
-    events = [{**head, "choices": [{"index": 0, "delta": d, "finish_reason": f}]} for d, f in deltas]
+    events = [_chat_chunk(head, delta, finish) for delta, finish in deltas]
     if (payload.get("stream_options") or {}).get("include_usage"):
         events.append({**head, "choices": [], "usage": _chat_usage(tokens, cached)})
     return events
+
+
+def _chat_head(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": new_id("chatcmpl"), "object": "chat.completion.chunk", "created": 1, "model": payload.get("model")}
+
+
+def _chat_chunk(head: Mapping[str, Any], delta: Mapping[str, Any], finish: str | None) -> dict[str, Any]:
+    return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def _gemini_chunks(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
+    return gemini.chunks(payload.get("model"), reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
 
 
 def _anthropic_message(model: Any, tokens: int, cached: int) -> dict[str, Any]:

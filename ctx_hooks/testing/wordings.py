@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ctx_hooks.testing import gemini
+
 
 @dataclass(frozen=True, slots=True)
 class Wording:
@@ -198,8 +200,10 @@ WORDINGS: dict[str, Wording] = {
 
 
 def error_body(wording: Wording, route: str, **figures: int) -> tuple[str, Any]:
-    """Return the message and the JSON body of an overflow; Anthropic's route answers in Anthropic's shape."""
+    """Return the message and the JSON body of an overflow; Anthropic's and Google's routes answer in shapes of their own."""
     message = wording.text.format(**figures)
+    if route == "gemini":
+        return message, gemini.refusal(message, wording.status)
     shape = wording.body or _openai
     if route == "anthropic":
         shape = _anthropic

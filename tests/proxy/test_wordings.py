@@ -16,10 +16,7 @@ CASES = [
     for n, wording in enumerate(WORDINGS)
     for route, name in zip(ROUTES, NAMES, strict=True)
     for stream in (False, True)
-    if not (
-        WORDINGS[wording].in_stream and stream and name != "chat"
-    )  # told inside the stream of another route: a limitation
-    and (n + ROUTES.index(route) + stream) % 4 == 0  # every wording on two of the eight ways, every way with many wordings
+    if (n + ROUTES.index(route) + stream) % 4 == 0  # every wording on two of the eight ways, every way with many wordings
 ]
 
 
@@ -44,11 +41,7 @@ def strange_proxy(strange_provider):
         yield running
 
 
-NATIVE = [(r, n) for r, n in zip(ROUTES, NAMES, strict=True) if n != "messages-to-openai"]
-"""Where /v1/messages is translated LiteLLM swallows an error event of the stream."""
-
-
-@pytest.mark.parametrize(("route", "name"), NATIVE, ids=[n for _, n in NATIVE])
+@pytest.mark.parametrize(("route", "name"), zip(ROUTES, NAMES, strict=True), ids=NAMES)
 def test_an_error_event_inside_a_stream_is_one_too(route, name, strange_proxy, strange_provider):
     strange_provider.reset(wording="sglang_stream")
     answer = route.ask(strange_proxy, group=f"in-stream-{name}", stream=True)

@@ -1,0 +1,89 @@
+"""A stream that was looked into: its first events are read, and come out again in their turn."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ctx_hooks.litellm_compat.stream_events import error_before_content, is_opening
+
+logger = logging.getLogger("ctx_hooks")
+
+MOST_READ = 6
+"""Events that open a stream before its content: message_start and ping, response.created, queued and in_progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What reading a stream raised: an error, or StopAsyncIteration at its end."""
+
+    error: Exception
+
+
+class ReadAhead:
+    """Gives out what was read of a stream before the rest of it, and is the stream in everything else.
+
+    LiteLLM asks its streams for their class, and reads and sets attributes on them: all of that is the stream's.
+    """
+
+    __slots__ = ("__weakref__", "_ctx_hooks_stream", "_ctx_hooks_unread")
+    _ctx_hooks_stream: Any
+    _ctx_hooks_unread: deque[Any]
+
+    def __init__(self, stream: Any, unread: Iterable[Any]) -> None:
+        object.__setattr__(self, "_ctx_hooks_stream", stream)
+        object.__setattr__(self, "_ctx_hooks_unread", deque(unread))
+
+    @property  # type: ignore[misc]  # isinstance asks for it
+    def __class__(self) -> type:
+        return type(self._ctx_hooks_stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx_hooks_stream, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._ctx_hooks_stream, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._ctx_hooks_stream, name)
+
+    def __aiter__(self) -> ReadAhead:
+        return self
+
+    async def __anext__(self) -> Any:
+        if not self._ctx_hooks_unread:
+            return await self._ctx_hooks_stream.__anext__()
+        first = self._ctx_hooks_unread.popleft()
+        if isinstance(first, Raised):
+            raise first.error
+        return first
+
+
+async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
+    """Read a stream up to its first content into `unread`, and return the error that came instead of content."""
+    while len(unread) < MOST_READ:
+        try:
+            unread.append(await stream.__anext__())
+        except StopAsyncIteration as end:
+            unread.append(Raised(end))
+            return None
+        except Exception as error:  # noqa: BLE001 - raised again in its turn
+            unread.append(Raised(error))
+            return error
+        told = error_before_content(unread)
+        if told is not None or not is_opening(unread):
+            return told
+    return None
+
+
+async def close(stream: Any) -> None:
+    """Close a stream that nobody will read, so that its connection and its place at the deployment are free."""
+    try:
+        if hasattr(stream, "aclose"):
+            await stream.aclose()
+    except Exception as error:
+        # What is raised to the Router instead of the stream matters more than how its end went.
+        logger.debug("closing a stream that told of an overflow failed", exc_info=error)

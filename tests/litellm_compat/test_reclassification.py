@@ -1,0 +1,204 @@
+"""Whatever goes wrong in a look at an answer, the caller gets it; an overflow is raised as one, and told once."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timezone
+
+import litellm
+import pytest
+from litellm.litellm_core_utils.litellm_logging import Logging
+from litellm.litellm_core_utils.streaming_handler import CustomStreamWrapper
+from litellm.llms.codestral.completion.handler import TextCompletionCodestralError
+from litellm.llms.predibase.common_utils import PredibaseError
+from litellm.llms.vertex_ai.common_utils import VertexAIError
+from litellm.responses.streaming_iterator import BaseResponsesAPIStreamingIterator
+
+from ctx_hooks.litellm_compat import reclassify
+from ctx_hooks.litellm_compat.errors import overflow_of
+from ctx_hooks.litellm_compat.read_ahead import ReadAhead
+
+OVERFLOW = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
+EVENTS = [b'data: {"type": "message_start"}\n\n', b'data: {"type": "content_block_start"}\n\n', b"data: the rest\n\n"]
+TOLD = [EVENTS[0], f'data: {{"type": "error", "error": {{"message": "{OVERFLOW}"}}}}\n\n'.encode()]
+
+
+class Noted:
+    """What the seam asks: which errors are overflows, and who is told of one."""
+
+    def __init__(self):
+        self.told = []
+
+    def recognise(self, error):
+        return overflow_of(error) is not None
+
+    async def note(self, fields, error):
+        if self.recognise(error):
+            self.told.append(fields)
+        return self.recognise(error)
+
+
+class Broken(Noted):
+    """A plugin with a fault in it."""
+
+    def recognise(self, error):
+        raise RuntimeError("a fault in the plugin")
+
+
+class Slotted:
+    __slots__ = ("_hidden_params", "closed", "left")
+
+    def __init__(self, steps):
+        self._hidden_params, self.closed, self.left = {}, False, list(steps)
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self.left:
+            raise StopAsyncIteration
+        return self.left.pop(0)
+
+    async def aclose(self):
+        self.closed = True
+
+
+class Unreadable:
+    """An event that cannot even be asked for its type."""
+
+    @property
+    def type(self):
+        raise RuntimeError("no type")
+
+
+async def generator(steps):
+    for step in steps:
+        yield step
+
+
+@pytest.fixture
+def call(monkeypatch):
+    """Let a Router of LiteLLM's own make a call through the seam, and return its answer."""
+
+    def through(noted, original_function):
+        async def call(**_):
+            return await original_function()
+
+        kept = {
+            name: getattr(getattr(litellm.Router, name), "__wrapped__", getattr(litellm.Router, name))
+            for name in ("make_call", "async_function_with_fallbacks_common_utils")
+        }
+        fresh = type("Router", (litellm.Router,), kept)
+        monkeypatch.setattr(litellm, "Router", fresh)
+        events = BaseResponsesAPIStreamingIterator
+        monkeypatch.setattr(events, "_maybe_raise_for_error_event", events._maybe_raise_for_error_event)  # noqa: SLF001 - put back
+        reclassify(noted.recognise, noted.note)
+        return fresh(model_list=[]).make_call(call, model="group", litellm_call_id="one")
+
+    return through
+
+
+async def answer_of(stream):
+    return stream
+
+
+@pytest.mark.parametrize("kind", [Slotted, generator])
+@pytest.mark.parametrize("noted", [Noted, Broken])
+async def test_an_answer_comes_whole_from_any_stream(kind, noted, call):
+    stream = await call(noted(), lambda: answer_of(kind(EVENTS)))
+    assert [event async for event in stream] == EVENTS
+
+
+@pytest.mark.parametrize("steps", [TOLD, [EVENTS[0], Unreadable(), *EVENTS]], ids=["an overflow", "an event"])
+async def test_a_fault_in_looking_hands_the_stream_on(steps, call):
+    noted = Broken() if steps is TOLD else Noted()
+    stream = await call(noted, lambda: answer_of(Slotted(steps)))
+    assert isinstance(stream, Slotted)
+    assert [event async for event in stream] == steps
+
+
+async def test_a_fault_in_looking_leaves_an_error_as_it_is(call):
+    async def fail():
+        raise VertexAIError(400, OVERFLOW)
+
+    with pytest.raises(VertexAIError):
+        await call(Broken(), fail)
+
+
+async def test_an_overflow_told_in_the_opening_is_raised_and_its_stream_is_closed(call):
+    noted, stream = Noted(), Slotted(TOLD)
+    with pytest.raises(litellm.ContextWindowExceededError, match="9000"):
+        await call(noted, lambda: answer_of(stream))
+    assert stream.closed
+    assert [fields["litellm_call_id"] for fields in noted.told] == ["one"]
+
+
+async def test_a_caller_that_leaves_during_the_look_ends_the_stream(call):
+    waits, ended = asyncio.Event(), asyncio.Event()
+
+    async def waiting():
+        try:
+            waits.set()
+            await asyncio.Event().wait()
+            yield b""
+        finally:
+            ended.set()
+
+    asked = asyncio.ensure_future(call(Noted(), lambda: answer_of(waiting())))
+    await asyncio.wait_for(waits.wait(), 30)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert ended.is_set()
+
+
+LAZY = [
+    ("gemini", VertexAIError),
+    ("predibase", PredibaseError),
+    ("text-completion-codestral", TextCompletionCodestralError),
+]
+
+
+@pytest.mark.parametrize(("provider", "error"), LAZY, ids=[provider for provider, _ in LAZY])
+@pytest.mark.parametrize("opened_by_router", [True, False])
+async def test_an_overflow_of_a_stream_that_is_opened_late_is_told_once(provider, error, opened_by_router, call):
+    """LiteLLM makes these streams without asking the provider: its Router opens those of chat, a reader all others."""
+
+    async def refuse(**_):
+        raise error(status_code=400, message=OVERFLOW)
+
+    async def make():
+        logging = Logging(
+            "served",
+            [],
+            stream=True,
+            call_type="acompletion",
+            start_time=datetime.now(timezone.utc),
+            litellm_call_id="one",
+            function_id="one",
+        )
+        stream = CustomStreamWrapper(None, "served", logging, provider, make_call=refuse)
+        if opened_by_router:
+            await stream.fetch_stream()
+        return stream
+
+    noted = Noted()
+    with pytest.raises(litellm.ContextWindowExceededError, match="9000"):
+        await call(noted, make)
+    assert [fields["litellm_call_id"] for fields in noted.told] == ["one"]
+
+
+async def test_what_a_failure_hook_has_heard_of_is_not_told_again(call):
+    async def fail():
+        raise litellm.BadRequestError(OVERFLOW, "served", "openai")
+
+    noted = Noted()
+    with pytest.raises(litellm.ContextWindowExceededError):
+        await call(noted, fail)
+    assert noted.told == []
+
+
+async def test_an_answer_that_is_no_stream_is_the_very_object(call):
+    whole = {"content": []}
+    assert await call(Noted(), lambda: answer_of(whole)) is whole
+    assert type(await call(Noted(), lambda: answer_of(Slotted([])))) is ReadAhead
