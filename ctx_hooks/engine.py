@@ -14,7 +14,7 @@ from ctx_hooks.budget import Budget
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.extensions import CompactionEvent, emit
-from ctx_hooks.ledger import entries
+from ctx_hooks.ledger import entries, is_first_request
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, rung_of
 from ctx_hooks.replay import History, Marks, history_of, replay
 from ctx_hooks.store.attempts import Attempt, Attempts
@@ -220,6 +220,8 @@ class Engine:
         )
         emit(event)
         low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
+        if is_first_request(history.entries):
+            low_tokens = budget.goal_tokens
         if self._does_not_pay(history.tokens, low_tokens, budget, to):
             outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
         else:
