@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation import Conversation
 
 STEPS: tuple[Step, ...] = (
+    repeats.STEP,  # first: it compares results as they came
     terminal_noise.STEP,
     json_layout.STEP,
-    repeats.STEP,
     log_runs.STEP,
     older_reasoning.STEP,
     oversized_results.STEP,
