@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks import invariants, pipeline
 from ctx_hooks.budget import Budget
-from ctx_hooks.ledger import entries
+from ctx_hooks.ledger import entries, is_first_request
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.replay import Marks, history_of, replay
 from ctx_hooks.tokens.counter import Counter
@@ -67,11 +67,11 @@ def compress(
 
     `messages` is the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items. `system`
     and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
-    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With `target_tokens` the conversation
-    is compacted as if it had been along the way, down to that many tokens whenever the budget was exceeded ("auto": the
-    policy's `target_fraction` of it): this is what the proxy's hooks do, and consecutive requests of one conversation
-    share their prefix. Without it the newest request is fitted on its own, to keep the most. `model` chooses the
-    vocabulary that counts; None counts in o200k_base.
+    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With `target_tokens` the conversation is
+    compacted as if it had been along the way, down to that many tokens whenever the budget was exceeded ("auto": the
+    policy's `target_fraction` of it, all of it while no assistant has answered): this is what the proxy's hooks do, and
+    consecutive requests of one conversation share their prefix. Without it the newest request is fitted on its own, to
+    keep the most. `model` chooses the vocabulary that counts; None counts in o200k_base.
 
     Raises MalformedConversationError when `messages` is not a list of mappings or is nested deeper than 100 levels.
     """
@@ -87,7 +87,9 @@ def compress(
         outcome = pipeline.compress(conversation, budget)
     else:
         history = history_of(conversation.part, entries(format, messages, counter), conversation.preamble, counter)
-        low = target_tokens_of(goal, policy, history.fixed_tokens) if target_tokens == "auto" else min(target_tokens, goal)
+        low = goal if target_tokens == "auto" else min(target_tokens, goal)
+        if target_tokens == "auto" and not is_first_request(history.entries):
+            low = target_tokens_of(goal, policy, history.fixed_tokens)
         outcome, _ = replay(history, Marks(budget, low))
     written = deepcopy(codec.write(outcome.conversation))
     return CompressionResult(

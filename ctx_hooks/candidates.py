@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks import arguments
+from ctx_hooks.blocks import block_units
 from ctx_hooks.conversation import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.pieces import lowered, pieces
 from ctx_hooks.protection import older_exchanges, reasoning_may_go
@@ -19,12 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ctx_hooks.budget import Budget
+    from ctx_hooks.policy.settings import Policy
 
 NOTICE_TOKENS = 24
 """What the notice above the kept lines of a part costs."""
 LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 2_000
 GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
 """A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
+LARGEST_BLOCK_FRACTION = 0.25
+"""A pasted block that would take more of the goal is offered in pieces: whole, it would seldom find room."""
+CHARS_PER_TOKEN = 4
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is kept or cut whole; a longer one by its lines."""
 REQUEST_WORDS = 16
@@ -76,11 +81,18 @@ def argument_chars(budget: Budget) -> int:
     return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
 
 
-def thinnable(part: Part) -> bool:
-    """Whether an older part may be reduced to some of its lines."""
+def thinnable(part: Part, policy: Policy) -> bool:
+    """Whether an older part may be reduced to some of its units."""
     if isinstance(part, ToolResult):
-        return bool(part.text) and may_be_cut(part)
-    return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS
+        return bool(part.text) and may_be_cut(part, policy)
+    return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not part.is_cut
+
+
+def units_of(message: Message, part: Text | ToolResult, budget: Budget) -> Units:
+    """Return what is kept or cut whole of a part: blocks of what a user has pasted, lines of everything else."""
+    if isinstance(part, Text) and message.role == "user":
+        return block_units(part.text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
+    return units(part.text)
 
 
 def candidates(conversation: Conversation, budget: Budget) -> tuple[Candidate, ...]:
@@ -91,7 +103,7 @@ def candidates(conversation: Conversation, budget: Budget) -> tuple[Candidate, .
         for exchange in older
         for i in exchange
         for k, part in enumerate(conversation.messages[i].parts)
-        if isinstance(part, (Text, ToolResult)) and thinnable(part)
+        if isinstance(part, (Text, ToolResult)) and thinnable(part, budget.policy)
     }
     relevance = _relevance(conversation, texts)
     found: list[Candidate] = []
@@ -111,7 +123,7 @@ def frame_tokens(conversation: Conversation, budget: Budget) -> float:
         for i in exchange:
             frames += counter.message(conversation.messages[i], conversation.format)
             for part in conversation.messages[i].parts:
-                if isinstance(part, (Text, ToolResult)) and thinnable(part):
+                if isinstance(part, (Text, ToolResult)) and thinnable(part, budget.policy):
                     frames += NOTICE_TOKENS - counter.text(part.text)
     return frames
 
@@ -146,11 +158,13 @@ def _candidate(
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
             found = texts.get((i, k))
-            if found is not None:
-                text, lines = found
+            if found is not None and isinstance(part, (Text, ToolResult)):
+                text, _ = found
                 tokens = counter.text(text)
                 frame += NOTICE_TOKENS - tokens
-                sources.append(Source((i, k), text, lines, tokens / len(text), relevance.get((i, k), {})))
+                kept_whole = units_of(message, part, budget)
+                scores = _by_unit(relevance.get((i, k), {}), found, kept_whole)
+                sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
             elif isinstance(part, ToolCall):
                 short = arguments.shortened(part.arguments, argument_chars(budget), budget.policy.language)
                 if short is not part.arguments:
@@ -162,6 +176,18 @@ def _candidate(
                 named.update(identifiers(part.text))
     spoken = not any(m.calls or m.results for m in messages)
     return Candidate(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
+
+
+def _by_unit(scores: Mapping[int, float], found: tuple[str, Units], kept_whole: Units) -> Mapping[int, float]:
+    """Return the scores of lines as those of the units that hold them: a unit's best line says what it is worth."""
+    text, lines = found
+    if kept_whole.spans == lines.spans:
+        return scores
+    best: dict[int, float] = {}
+    for line, score in scores.items():
+        n = bisect_right(kept_whole.spans, (lines.spans[line][0], len(text))) - 1
+        best[n] = max(score, best.get(n, 0.0))
+    return best
 
 
 def _relevance(conversation: Conversation, texts: Mapping[Position, tuple[str, Units]]) -> dict[Position, dict[int, float]]:

@@ -22,10 +22,11 @@ MediaKind = Literal["image", "audio", "file", "sealed"]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text of a message or of a tool result."""
+    """Plain text of a message or of a tool result; `is_cut` says that a step has taken some of it away."""
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
+    is_cut: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +75,28 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to the call `call_id`."""
+    """The answer to the call `call_id`.
+
+    `is_cut` says that a step has taken some of its text away; `came_chars` is the length of the text it came with, None
+    while no step has rewritten it. Both are known here alone: no text can claim them.
+    """
 
     call_id: str
     parts: tuple[Text | Media | Opaque, ...]
     is_error: bool = False
     raw: Any = field(default=None, repr=False, compare=False)
+    is_cut: bool = field(default=False, compare=False)
+    came_chars: int | None = field(default=None, compare=False)
 
     @property
     def text(self) -> str:
         """All text of the result, its parts joined by line breaks."""
         return "\n".join(p.text for p in self.parts if isinstance(p, Text))
+
+    @property
+    def original_chars(self) -> int:
+        """The length of the text that the result came with."""
+        return len(self.text) if self.came_chars is None else self.came_chars
 
 
 Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Opaque

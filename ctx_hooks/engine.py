@@ -10,7 +10,7 @@ from ctx_hooks.budget import Budget
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, emit
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.ledger import entries
+from ctx_hooks.ledger import entries, is_first_request
 from ctx_hooks.overflow.retry_plan import (
     LEAST_OUTPUT_TOKENS,
     SMALLER_FRACTION,
@@ -184,6 +184,8 @@ def _compressed(request: Request, history: History, budget: Budget, to: Destinat
     )
     emit(event)
     low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
+    if is_first_request(history.entries):
+        low_tokens = budget.goal_tokens
     if _does_not_pay(history.tokens, low_tokens, budget, to):
         outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
     else:

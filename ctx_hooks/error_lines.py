@@ -35,6 +35,11 @@ def error_lines(text: str) -> Iterator[str]:
             yield text[start : min(end, start + LONGEST_LINE_CHARS)].rstrip("\n")
 
 
+def names_an_error(text: str) -> bool:
+    """Whether one of the lines of `text` names an error."""
+    return next(error_lines(text), None) is not None
+
+
 def _may_name_an_error(piece: str) -> bool:
     """Whether one of the words stands in the piece: ten times cheaper than the pattern, and mostly the answer is no."""
     piece = piece.lower()

@@ -60,6 +60,17 @@ def request_points(found: Sequence[Entry]) -> tuple[int, ...]:
     return (*answers, len(found))
 
 
+def is_first_request(found: Sequence[Entry]) -> bool:
+    """Whether no assistant has answered yet: nothing shows that turns will follow, for which room has to be left.
+
+    What an assistant seems to have said at the very end is the beginning that the caller gives the answer.
+    """
+    roles = [entry.role for entry in found]
+    while roles and roles[-1] == "assistant":
+        roles.pop()
+    return "assistant" not in roles
+
+
 def chain(start: bytes, found: Sequence[Entry]) -> tuple[bytes, ...]:
     """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
     running = blake2b(start, digest_size=DIGEST_BYTES)

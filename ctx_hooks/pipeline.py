@@ -37,7 +37,8 @@ LOSSY: tuple[Step, ...] = (
     newest_loop.STEP,
 )
 """Steps that drop something and say so in a placeholder where text is dropped."""
-STEPS = (*LOSSLESS, *LOSSY)
+STEPS = (repeats.STEP, *LOSSLESS, *(step for step in LOSSY if step is not repeats.STEP))
+"""In the order in which they run: repeats compares results as they came."""
 
 GENTLE_STEPS = frozenset({*LOSSLESS, repeats.STEP, log_runs.STEP, oversized_results.STEP})
 """What `compaction: gentle` runs: what is lossless, what says the same again, and the caps."""

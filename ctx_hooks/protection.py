@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
-from ctx_hooks import notices
 from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
@@ -36,8 +35,7 @@ def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request and the newest tool loop.
 
-    So does a record of ours that stands for what was removed, and so do items of no known role: a provider's own
-    compaction or reference is not ours to judge.
+    So do items of no known role: a provider's own compaction or reference is not ours to judge.
     """
     stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
     if conversation.newest_request is not None:
@@ -46,9 +44,11 @@ def protected(conversation: Conversation) -> frozenset[int]:
 
 
 def stays(message: Message) -> bool:
-    """Whether the message stays whole wherever it stands: system text, pinned, of no known role, or a record of ours."""
-    is_record = message.role == "user" and message.text.startswith(notices.MARK)
-    return message.role in ("system", "other") or message.pinned or is_record
+    """Whether the message stays whole wherever it stands: system text, pinned, or of no known role.
+
+    No text says so: whoever writes one that begins as ours do would keep it for ever.
+    """
+    return message.role in ("system", "other") or message.pinned
 
 
 @_once

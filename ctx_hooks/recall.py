@@ -1,16 +1,20 @@
-"""What a new user turn asks for and a compaction had cut, put back as part of that turn."""
+"""What a new user turn asks for and a compaction had cut, put back as part of that turn.
+
+It is quoted there, under a line that says where it comes from: in a user's message nothing may read as the user's words
+that a tool, or the page that a tool has fetched, has written.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, islice
-from typing import TYPE_CHECKING
+from itertools import accumulate, groupby, islice
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ctx_hooks import notices, relevance
-from ctx_hooks.conversation import Conversation, Message, Text
+from ctx_hooks import arguments, notices, relevance
+from ctx_hooks.conversation import Conversation, Message, Text, ToolResult
 from ctx_hooks.salience import spans
 
 if TYPE_CHECKING:
@@ -25,6 +29,22 @@ LONGEST_PIECE_CHARS = 600
 """A longer turn or line is offered in pieces of this length: what answers a question is rarely longer."""
 INDEXED_TOGETHER = 20_000
 """So many pieces share their postings: while they are made, no more memory is needed than these take."""
+
+
+LOOKED_BACK_MESSAGES = 100
+"""How far before a result its call is looked for: it stands directly before it, parallel calls of one answer in between."""
+
+
+class Piece(NamedTuple):
+    """What can be put back of a message: what is looked for among what is sent, what is ranked, and its quotation.
+
+    `part` is the index of the tool result that it is a line of, -1 for what the message's author said.
+    """
+
+    whole: str
+    text: str
+    quotation: str
+    part: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +71,7 @@ def cut_text(conversation: Conversation, left: Sequence[Message], budget: Budget
     postings = []
     while piece := next(pieces, None):
         postings.append(relevance.postings_of((piece, *islice(pieces, INDEXED_TOGETHER - 1))))
-    return CutText(tuple(postings), np.array(places, np.int32).reshape(-1, 2), relevance.postings_of(_spoken(left)))
+    return CutText(tuple(postings), np.array(places, np.int32).reshape(-1, 2), relevance.postings_of(_said(left)))
 
 
 class Retrieval:
@@ -86,28 +106,47 @@ class Retrieval:
         if best <= scores[len(cut.places) :].max(initial=0.0):
             return ""
         fitting = np.flatnonzero(pieces > LEAST_SCORE_FRACTION * best)
-        kept: dict[int, str] = {}
-        room -= self._budget.counter.text(notices.recalled(self._budget.policy.language))
+        kept: dict[int, tuple[str, str]] = {}
+        sources: set[str] = set()
+        language, count = self._budget.policy.language, self._budget.counter.text
+        room -= count(notices.recalled(language))
         for n in fitting[np.lexsort((-fitting, -pieces[fitting]))]:
             index, number = map(int, cut.places[n])
-            piece = _pieces(self._read(index))[number][1]
-            price = self._budget.counter.text(piece) + 1
+            piece = _pieces(self._read(index))[number]
+            source, quotation = self._source(index, piece), notices.quoted(piece.quotation)
+            price = count(quotation) + 1 + (0 if source in sources else count(source) + 1)
             if price > room:
                 break
-            kept[int(n)] = piece
+            kept[int(n)] = (source, quotation)
+            sources.add(source)
             room -= price
         if not kept:
             return ""
-        return "\n".join([notices.recalled(self._budget.policy.language), *(kept[n] for n in sorted(kept))])
+        lines = [notices.recalled(language)]
+        for source, found in groupby((kept[n] for n in sorted(kept)), key=lambda pair: pair[0]):
+            lines += [source, *(quotation for _, quotation in found)]
+        return "\n".join(lines)
+
+    def _source(self, index: int, piece: Piece) -> str:
+        """Return the line that says whose words a piece of the message `index` is."""
+        language = self._budget.policy.language
+        message = self._read(index)
+        if piece.part < 0:
+            return notices.source_of_speaker(message.role, message.name, language)
+        result = message.parts[piece.part]
+        call_id = result.call_id if isinstance(result, ToolResult) else ""
+        before = range(index - 1, max(-1, index - 1 - LOOKED_BACK_MESSAGES), -1)
+        call = next((c for i in before for c in self._read(i).calls[::-1] if c.id == call_id), None)
+        return notices.source_of_call(f"{call.name}({arguments.digest(call.arguments)})" if call else "", language)
 
     @cached_property
     def _said_since(self) -> Postings:
-        return relevance.postings_of(_spoken(self._since))
+        return relevance.postings_of(_said(self._since))
 
     @cached_property
     def _said_before(self) -> tuple[int, ...]:
         """For each message since the compaction how many pieces of dialogue stand before it."""
-        return (0, *accumulate(len(_spoken((m,))) for m in self._since))
+        return (0, *accumulate(len(_spoken(m)) for m in self._since))
 
 
 def added(message: Message, text: str) -> Message:
@@ -126,27 +165,33 @@ def _cut_pieces(
     """Yield the pieces that are no longer sent, and note the place of each."""
     for i, message in enumerate(conversation.messages):
         budget.counter.deadline.check()
-        for n, (whole, piece) in enumerate(_pieces(message)):
-            if whole not in sent:
+        for n, piece in enumerate(_pieces(message)):
+            if piece.whole not in sent:
                 places.append((i, n))
-                yield piece
+                yield piece.text
 
 
-def _pieces(message: Message) -> list[tuple[str, str]]:
-    """Return a message's pieces: of a turn of dialogue with its speaker, and lines of tool results.
-
-    Before each stands what is looked for among what is sent: the whole turn, or the line.
-    """
-    whole = message.text.strip()
-    pieces = [(whole, piece) for piece in _spoken((message,))]
-    for result in message.results:
-        text = result.text
-        lines = (text[a:b].strip() for a, b in spans(text))
-        pieces += [(line, line) for line in lines if line]
+def _pieces(message: Message) -> list[Piece]:
+    """Return a message's pieces: of a turn of dialogue, and lines of tool results."""
+    pieces = _spoken(message)
+    for k, part in enumerate(message.parts):
+        if isinstance(part, ToolResult):
+            text = part.text
+            lines = (text[a:b].strip() for a, b in spans(text))
+            pieces += [Piece(line, line, line, k) for line in lines if line]
     return pieces
 
 
-def _spoken(messages: Sequence[Message]) -> list[str]:
-    """Return what users and assistants said, with the speaker, in pieces of bounded length."""
-    said = (f"{m.role}: {m.text}" for m in messages if m.role in ("user", "assistant") and m.text.strip())
-    return [text[i : i + LONGEST_PIECE_CHARS] for text in said for i in range(0, len(text), LONGEST_PIECE_CHARS)]
+def _spoken(message: Message) -> list[Piece]:
+    """Return what a user or the assistant said, in pieces of bounded length, the first one ranked with the speaker."""
+    if message.role not in ("user", "assistant") or not message.text.strip():
+        return []
+    whole, opening = message.text.strip(), f"{message.role}: "
+    text = opening + message.text
+    pieces = (text[i : i + LONGEST_PIECE_CHARS] for i in range(0, len(text), LONGEST_PIECE_CHARS))
+    return [Piece(whole, p, p if n else p[len(opening) :]) for n, p in enumerate(pieces)]
+
+
+def _said(messages: Sequence[Message]) -> list[str]:
+    """Return what is ranked of what users and assistants said."""
+    return [piece.text for message in messages for piece in _spoken(message)]

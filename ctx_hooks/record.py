@@ -1,12 +1,17 @@
-"""The deterministic record that stands for removed exchanges."""
+"""The deterministic record that stands for removed exchanges.
+
+It is part of a user's message, so everything in it is quoted: whose words they are is said by the line above, which no
+quoted text can write. Only what the user asked is the user's.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ctx_hooks import arguments, notices
-from ctx_hooks.conversation import Message, is_request
+from ctx_hooks.conversation import Message, ToolResult, is_request
 from ctx_hooks.error_lines import error_lines
+from ctx_hooks.steps.results import call_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +37,7 @@ def record_tokens(budget: Budget) -> float:
 
 
 def record_of(removed: Sequence[Message], budget: Budget) -> str:
-    """Return the record of the removed messages: a heading, then what was asked, touched, run, decided and broken.
+    """Return the record of the removed messages: a heading, then what was asked, touched, run, said and broken.
 
     Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
     their order.
@@ -43,10 +48,10 @@ def record_of(removed: Sequence[Message], budget: Budget) -> str:
     newest_first = removed[::-1]
     entries = {
         "requests": _requests(newest_first),
-        "files": (p for m in newest_first for c in m.calls for p in arguments.paths(c.arguments)),
-        "commands": (p for m in newest_first for c in m.calls for p in arguments.commands(c.arguments)),
+        "files": (_quoted_line(p) for m in newest_first for c in m.calls for p in arguments.paths(c.arguments)),
+        "commands": (_quoted_line(p) for m in newest_first for c in m.calls for p in arguments.commands(c.arguments)),
         "decisions": _decisions(newest_first),
-        "errors": _errors(newest_first),
+        "errors": _errors(removed),
     }
     lines = [notices.record_heading(len(removed), language)]
     unspent = 0.0
@@ -73,27 +78,34 @@ def _newest(entries: Iterable[str], chars: int) -> list[str]:
 
 
 def _requests(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what the user asked; other agents' output, which frameworks send as named user messages, is not the user's."""
     for message in messages:
-        if is_request(message) and (text := _one_line(message.text)) and notices.MARK not in text:
-            yield text
+        text = message.text
+        if is_request(message) and message.name is None and text.strip():
+            yield _quoted_line(text)
 
 
 def _decisions(messages: Sequence[Message]) -> Iterator[str]:
     """Yield what the assistant said, by its first line."""
     for message in messages:
         if message.role == "assistant" and (text := message.text.strip()):
-            yield _one_line(text.split("\n", 1)[0])
+            yield _quoted_line(text.split("\n", 1)[0])
 
 
 def _errors(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield the first error line of each result that has one."""
-    for message in messages:
-        for result in message.results:
-            line = next(error_lines(result.text), None)
+    """Yield the first error line of each result that has one, newest first, with the call that returned it."""
+    calls = call_names(messages)
+    for i in range(len(messages) - 1, -1, -1):
+        for k, part in enumerate(messages[i].parts):
+            line = next(error_lines(part.text), None) if isinstance(part, ToolResult) else None
             if line is not None:
-                yield _one_line(line)
+                yield f"{notices.quoted(_call(*calls[i, k]))}: {_quoted_line(line)}"
 
 
-def _one_line(text: str) -> str:
+def _call(name: str, given: str) -> str:
+    return f"{name}({arguments.digest(given)})" if name else ""
+
+
+def _quoted_line(text: str) -> str:
     line = " ".join(text[: 2 * LONGEST_ENTRY_CHARS].split())
-    return line if len(line) <= LONGEST_ENTRY_CHARS else line[: LONGEST_ENTRY_CHARS - 1] + notices.GAP
+    return notices.quoted(line if len(line) <= LONGEST_ENTRY_CHARS else line[: LONGEST_ENTRY_CHARS - 1] + notices.GAP)

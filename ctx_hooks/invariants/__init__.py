@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ctx_hooks.invariants import alternation
 from ctx_hooks.invariants.cache_markers import CacheMarkers
 from ctx_hooks.invariants.content import AnthropicContent, ChatContent
 from ctx_hooks.invariants.first_message import FirstMessageIsUsers
@@ -42,10 +43,14 @@ def violations(conversation: Conversation, *, continues: bool = False) -> tuple[
 def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
     """Return the conversation with every repairable rule kept, and what was done; the same object when all is well."""
     done: list[Repair] = []
+    repaired = conversation
     for rule in RULES[conversation.format]:
-        conversation, repairs = rule.repair(conversation, continues=continues)
+        repaired, repairs = rule.repair(repaired, continues=continues)
         done += repairs
-    return conversation, tuple(done)
+    alternating = alternation.kept(conversation, repaired)
+    if alternating is not repaired:
+        done.append(Repair("alternation", 0, "added", "the repaired roles no longer alternated"))
+    return alternating, tuple(done)
 
 
 def safe_cuts(conversation: Conversation) -> frozenset[int]:
@@ -54,4 +59,4 @@ def safe_cuts(conversation: Conversation) -> frozenset[int]:
     return frozenset(i for i in range(len(conversation.messages)) if all(rule.may_cut(conversation, i) for rule in rules))
 
 
-__all__ = ["RULES", "Repair", "Rule", "Violation", "repair", "safe_cuts", "violations"]
+__all__ = ["RULES", "Repair", "Rule", "Violation", "alternation", "repair", "safe_cuts", "violations"]

@@ -27,7 +27,7 @@ class FirstMessageIsUsers:
         """Put a user message in front that says that the beginning is missing."""
         if not self.violations(conversation, continues=continues):
             return conversation, ()
-        opening = CODECS[conversation.format].user_message(f"{notices.MARK} {notices.GAP}")
+        opening = CODECS[conversation.format].user_message(notices.REMOVED_MESSAGE)
         place = next(i for i, m in enumerate(conversation.messages) if m.role != "system")
         messages = (*conversation.messages[:place], opening, *conversation.messages[place:])
         return conversation.with_messages(messages), (Repair(self.name, place, "added", "no user message came first"),)

@@ -79,6 +79,12 @@ class Policy(BaseModel):
         None, ge=200, description="Largest tool result in UTF-8 bytes (MyCodeAgent: 51,200)."
     )
     tool_result_direction: Direction = Field("head_tail", description="Which end of an oversized tool result is kept.")
+    truncation_skip: Literal["honor", "ignore"] = Field(
+        "honor", description="Whether a result stays whole whose message has `context.truncation_skip` (MyCodeAgent)."
+    )
+    reader_tools: tuple[str, ...] = Field(
+        (), description="More tools, by exact name, whose older result is stale once the same call has returned again."
+    )
     text_max_chars: int = Field(
         30_000, ge=1_000, description="Longest older text that is kept whole, in characters (nanobot)."
     )

@@ -2,14 +2,14 @@
 
 | step | costs | what it does | when |
 |---|---|---|---|
+| repeats | what was read again later | an earlier copy of a result says that a later call returned it | files read again |
 | terminal_noise | nothing | drops terminal escapes, trailing blanks, runs of blank lines | outputs of a terminal |
 | json_layout | nothing | writes indented JSON results compactly | API results |
-| repeats | nothing | an earlier copy of a result points to the later one | files read again |
 | log_runs | figures in a run | folds runs of near-identical or redrawn lines into first, count and last | logs, progress |
 | older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | live_results | lines nothing refers to | keeps the lines that later steps may name | agents with many results |
-| long_texts | the middle of long older texts, old media | keeps head and tail | pasted documents |
+| long_texts | the middle of long older texts, old media | keeps head and tail, names the files left out | pasted documents |
 | oldest_turns | exchanges | removes the least useful older exchanges and leaves a record | nothing else is enough |
 | newest_loop | the newest results' middle | cuts inside them | the last rung |
 

@@ -1,17 +1,22 @@
-"""Long older texts keep head and tail; older images, sounds and files become a line that says what they were."""
+"""Long older texts keep head and tail; older images, sounds and files become a line that says what they were.
+
+What a user has pasted loses whole blocks out of the middle, and their names are listed.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks import notices
+from ctx_hooks.blocks import blocks, names_of
 from ctx_hooks.conversation import Conversation, Media, Message, Part, Text, ToolResult
 from ctx_hooks.protection import older_messages
 from ctx_hooks.steps import Step
 
 if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
-    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.policy.settings import Language, Policy
 
 HEAD_FRACTION = 0.6
 TAIL_FRACTION = 0.2
@@ -44,12 +49,24 @@ def _shorten_part(part: Part, message: Message, policy: Policy) -> Part:
         return part if message.role == "assistant" else Text(notices.media(part.kind, part.size_chars, policy.language))
     if isinstance(part, ToolResult):
         parts = tuple(_media_line(p, policy) if isinstance(p, Media) else p for p in part.parts)
-        return part if parts == part.parts else ToolResult(part.call_id, parts, part.is_error, part.raw)
-    if isinstance(part, Text) and len(part.text) > policy.text_max_chars and notices.MARK not in part.text:
-        head = part.text[: int(policy.text_max_chars * HEAD_FRACTION)]
-        tail = part.text[-int(policy.text_max_chars * TAIL_FRACTION) :]
-        return Text(f"{head}\n{notices.shortened(len(part.text), policy.language)}\n{tail}", part.raw)
-    return part
+        return part if parts == part.parts else replace(part, parts=parts)
+    if not isinstance(part, Text) or part.is_cut or len(part.text) <= policy.text_max_chars:
+        return part
+    head_chars, tail_chars = (int(policy.text_max_chars * share) for share in (HEAD_FRACTION, TAIL_FRACTION))
+    if message.role == "user":
+        return Text(_without_middle_blocks(part.text, head_chars, tail_chars, policy.language), part.raw, is_cut=True)
+    notice = notices.shortened(len(part.text), policy.language)
+    return Text(f"{part.text[:head_chars]}\n{notice}\n{part.text[-tail_chars:]}", part.raw, is_cut=True)
+
+
+def _without_middle_blocks(text: str, head_chars: int, tail_chars: int, language: Language) -> str:
+    """Return the blocks that `head_chars` and `tail_chars` hold, and between them the names of those that went."""
+    spans = blocks(text, tail_chars)
+    head = max((end for _, end in spans if end <= head_chars), default=0)
+    tail = min((start for start, _ in spans if start >= len(text) - tail_chars), default=len(text))
+    gone = [(a, b) for a, b in spans if head <= a < tail]
+    notice = notices.blocks_left_out(names_of(text, gone), tail - head, len(text), language)
+    return f"{text[:head]}\n{notice}\n{text[tail:]}"
 
 
 def _media_line(media: Media, policy: Policy) -> Text:

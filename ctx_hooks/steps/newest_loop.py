@@ -42,15 +42,13 @@ def capped(conversation: Conversation, chars: int, budget: Budget) -> Conversati
     for i in conversation.newest_loop:
         if messages[i].pinned:
             continue
-        parts = tuple(
-            _cut(p, chars, budget) if isinstance(p, ToolResult) and not is_spared(p) else p for p in messages[i].parts
-        )
+        parts = tuple(_cut(p, chars, budget) if isinstance(p, ToolResult) else p for p in messages[i].parts)
         messages[i] = messages[i].with_parts(parts)
     return conversation.with_messages(tuple(messages))
 
 
 def _cut(result: ToolResult, chars: int, budget: Budget) -> ToolResult:
-    if not any(isinstance(p, Text) for p in result.parts):
+    if is_spared(result, budget.policy) or not any(isinstance(p, Text) for p in result.parts):
         return result
     text = cut(result.text, chars, budget.policy.tool_result_direction, budget.policy.language)
     return result if text == result.text else with_text(result, text)

@@ -90,7 +90,7 @@ def _capped(part: Part, budget: Budget) -> Part:
         return part
     policy = budget.policy
     most = _allowed_chars(part.text, largest_chars(budget.window_tokens, policy), policy)
-    if len(part.text) <= most or not may_be_cut(part):
+    if len(part.text) <= most or not may_be_cut(part, policy):
         return part
     text = cut(part.text, most, policy.tool_result_direction, policy.language)
     return part if text == part.text else with_text(part, text)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
-from ctx_hooks import notices
 from ctx_hooks.content_cache import ContentCache, digest
 from ctx_hooks.conversation import Conversation, Message, Part, Text, ToolResult
 from ctx_hooks.protection import older_messages
@@ -14,6 +14,8 @@ from ctx_hooks.wire.fields import flag
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from ctx_hooks.policy.settings import Policy
+
 SKIP = "truncation_skip"
 WORTHWHILE_FRACTION = 0.05
 """A rewrite that saves less of a text is not made: it would cost a recount and the cached prefix for little."""
@@ -21,17 +23,17 @@ WORTHWHILE_FRACTION = 0.05
 _rewrites: ContentCache[str | None] = ContentCache(share=0.1)
 
 
-def may_be_cut(result: ToolResult) -> bool:
-    """Whether the result may lose text: not when its tool forbids it, nor when it was cut before."""
-    return notices.MARK not in result.text and not is_spared(result)
+def may_be_cut(result: ToolResult, policy: Policy) -> bool:
+    """Whether the result may lose text: not when its message forbids it, nor when a step has cut it before.
+
+    Neither is read from its text, which a tool, or the page that a tool has fetched, may have written to stay whole.
+    """
+    return not result.is_cut and not is_spared(result, policy)
 
 
-def is_spared(result: ToolResult) -> bool:
-    """Whether the result says `{"context": {"truncation_skip": true}}`."""
-    if flag(result.raw, SKIP) or any(flag(p.raw, SKIP) for p in result.parts):
-        return True
-    text = result.text
-    return SKIP in text and _skip_in_json(text)
+def is_spared(result: ToolResult, policy: Policy) -> bool:
+    """Whether the message or block of the result has the field `"context": {"truncation_skip": true}`, and that counts."""
+    return policy.truncation_skip == "honor" and flag(result.raw, SKIP)
 
 
 def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], str]) -> Conversation:
@@ -42,7 +44,7 @@ def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], s
     older = older_messages(conversation)
 
     def edit(index: int, part: Part) -> Part:
-        if index not in older or not isinstance(part, ToolResult) or not may_be_cut(part):
+        if index not in older or not isinstance(part, ToolResult) or part.is_cut or flag(part.raw, SKIP):
             return part
         return with_texts(part, lambda t: _rewritten(rewrite, t))
 
@@ -52,14 +54,15 @@ def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], s
 def with_texts(result: ToolResult, rewrite: Callable[[str], str]) -> ToolResult:
     """Return the result with each of its texts rewritten; itself when none changes."""
     parts = tuple(_replaced(p, rewrite(p.text)) if isinstance(p, Text) else p for p in result.parts)
-    return result if parts == result.parts else ToolResult(result.call_id, parts, result.is_error, result.raw)
+    return result if parts == result.parts else replace(result, parts=parts, came_chars=result.original_chars)
 
 
 def with_text(result: ToolResult, text: str) -> ToolResult:
-    """Return the result with `text` in the place of its first text, its other texts gone and everything else kept."""
+    """Return the cut result: `text` in the place of its first text, its other texts gone and everything else kept."""
     first = next((p for p in result.parts if isinstance(p, Text)), None)
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
-    return ToolResult(result.call_id, (_replaced(first or Text(""), text), *kept), result.is_error, result.raw)
+    parts = (_replaced(first or Text(""), text), *kept)
+    return replace(result, parts=parts, is_cut=True, came_chars=result.original_chars)
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:
@@ -88,9 +91,3 @@ def _worthwhile(old: str, new: str) -> str | None:
 
 def _replaced(part: Text, text: str) -> Text:
     return part if text == part.text else Text(text, part.raw)
-
-
-def _skip_in_json(text: str) -> bool:
-    from ctx_hooks.json_text import parsed  # noqa: PLC0415 - only for the rare text that names the flag
-
-    return flag(parsed(text), SKIP)

@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks import arguments, notices
-from ctx_hooks.candidates import argument_chars, thinnable
+from ctx_hooks.blocks import names_of
+from ctx_hooks.candidates import argument_chars, thinnable, units_of
 from ctx_hooks.conversation import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.protection import reasoning_may_go
 from ctx_hooks.salience import units
 from ctx_hooks.steps.results import call_names, with_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ctx_hooks.budget import Budget
     from ctx_hooks.choice import Selection
     from ctx_hooks.policy.settings import Language
+
+BEGINNING_CHARS = 120
+"""What stays of a text of which no unit was chosen: it says what the text was about."""
 
 
 def thinned(conversation: Conversation, selection: Selection, budget: Budget) -> dict[int, Message]:
@@ -47,25 +53,37 @@ def _thin(
     if isinstance(part, ToolCall):
         short = arguments.shortened(part.arguments, argument_chars(budget), language)
         return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
-    if not thinnable(part) or not isinstance(part, (Text, ToolResult)):
+    if not thinnable(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
         return part
     kept = selection.lines.get(position, frozenset())
-    text = part.text
+    message = conversation.messages[position[0]]
+    if isinstance(part, ToolResult):
+        short = _short_result(part, kept, call, language)
+        return with_text(part, short) if len(short) < len(part.text) else part
+    short = _short_text(part, message, kept, budget)
+    return Text(short, part.raw, is_cut=True) if len(short) < len(part.text) else part
+
+
+def _short_result(result: ToolResult, kept: frozenset[int], call: tuple[str, str], language: Language) -> str:
     if kept:
-        short = kept_lines(text, kept, language)
-    elif isinstance(part, ToolResult):
-        short = notices.removed(call[0], arguments.digest(call[1]), len(text), language)
+        return kept_units(result.text, units(result.text).spans, kept, notices.thinned(language))
+    return notices.removed(call[0], arguments.digest(call[1]), result.original_chars, language)
+
+
+def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budget) -> str:
+    text, language = part.text, budget.policy.language
+    spans = units_of(message, part, budget).spans
+    if message.role != "user":
+        notice = notices.shortened(len(text), language)
     else:
-        short = f"{text[:120]}\n{notices.shortened(len(text), language)}"
-    if len(short) >= len(text):
-        return part
-    return with_text(part, short) if isinstance(part, ToolResult) else Text(short, part.raw)
+        gone = [span for n, span in enumerate(spans) if n not in kept]
+        notice = notices.blocks_left_out(names_of(text, gone), sum(b - a for a, b in gone), len(text), language)
+    return kept_units(text, spans, kept, notice) if kept else f"{text[:BEGINNING_CHARS]}{notices.GAP}\n{notice}"
 
 
-def kept_lines(text: str, kept: frozenset[int], language: Language) -> str:
+def kept_units(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], notice: str) -> str:
     """Return the notice, then the kept units of `text` in order with a mark wherever something is missing."""
-    spans = units(text).spans
-    pieces = [notices.thinned(len(kept), len(spans), language), "\n"]
+    pieces = [notice, "\n"]
     before = -1
     for n in sorted(kept):
         if n != before + 1:

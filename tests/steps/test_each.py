@@ -57,23 +57,59 @@ def test_json_layout_drops_blanks_and_no_digit():
 
 def test_repeats_keep_the_later_copy_and_point_to_it():
     text = "the same file\n" * 60
-    sent = run(repeats, older(exchange(1, text), exchange(2, text)))
-    assert "comes again below" in sent[2]["content"]
+    sent = run(repeats, older(exchange(1, text, name="curl"), exchange(2, text)))
+    assert "A later run call returned the same output" in sent[2]["content"]
     assert sent[4]["content"] == text
 
 
-def test_a_file_that_was_read_again_counts_as_repeated_though_it_changed():
-    arguments = {"file_path": "a.py"}
-    first = exchange(1, "version one\n" * 60, name="read_file", arguments=arguments)
-    second = exchange(2, "version two\n" * 60, name="read_file", arguments=arguments)
-    sent = run(repeats, older(first, second))
-    assert "comes again below" in sent[2]["content"]
+def twice(name, first, second, arguments=None):
+    arguments = arguments or {"file_path": "a.py"}
+    return older(exchange(1, first, name=name, arguments=arguments), exchange(2, second, name=name, arguments=arguments))
 
 
-def test_a_command_that_was_run_again_keeps_both_results():
-    first = exchange(1, "one\n" * 200, name="bash", arguments={"command": "make"})
-    second = exchange(2, "two\n" * 200, name="bash", arguments={"command": "make"})
-    messages = older(first, second)
+@pytest.mark.parametrize("name", ["read_file", "Read", "view", "cat", "our_reader"])
+def test_what_a_reader_returned_is_stale_once_it_was_read_again_and_is_not_called_the_same(name):
+    messages = twice(name, "version one\n" * 60, "version two\n" * 60)
+    sent = run(repeats, messages, policy=Policy(reader_tools=("our_reader",)))
+    assert "a newer result" in sent[2]["content"]
+    assert "same output" not in sent[2]["content"]
+    assert sent[4] == messages[4]
+
+
+NO_READERS = [
+    "bash",
+    "get_job_status",
+    "upload_file",
+    "thread_reply",
+    "budget_update",
+    "fetch_messages",
+    "read_file_v2",
+    "open",
+]
+
+
+@pytest.mark.parametrize("name", NO_READERS)
+def test_results_that_differ_both_stay_unless_the_tool_is_known_to_read(name):
+    messages = twice(name, "FAILED: disk full\n" * 60, "done\n" * 100)
+    assert run(repeats, messages) == messages
+
+
+def test_a_failed_reading_takes_nothing_away():
+    messages = twice("read_file", "version one\n" * 60, "Error: permission denied\n" * 60)
+    assert run(repeats, messages) == messages
+
+
+def test_results_with_more_than_text_are_never_called_the_same():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    text = {"type": "text", "text": "the same words\n" * 60}
+    messages = older(exchange(1, [text, image]), exchange(2, [text]))
+    assert run(repeats, messages) == messages
+
+
+def test_the_same_words_in_other_parts_are_not_the_same_result():
+    line = "the same words\n" * 30
+    parts = [{"type": "text", "text": line}, {"type": "text", "text": line}]
+    messages = older(exchange(1, parts), exchange(2, f"{line}\n{line}"))
     assert run(repeats, messages) == messages
 
 
@@ -127,9 +163,25 @@ def test_oversized_results_keep_error_lines_out_of_the_middle():
 
 
 def test_a_result_that_may_not_be_truncated_stays_whole():
-    text = json.dumps({"rows": "x " * 5_000, "context": {"truncation_skip": True}})
-    messages = older(exchange(1, text))
-    assert run(oversized_results, messages, policy=Policy(tool_result_max_chars=4_000)) == messages
+    messages = older(exchange(1, json.dumps({"rows": "x " * 5_000})))
+    messages[2]["context"] = {"truncation_skip": True}
+    policy = Policy(tool_result_max_chars=4_000)
+    assert run(oversized_results, messages, policy=policy) == messages
+    assert run(oversized_results, messages, policy=policy.model_copy(update={"truncation_skip": "ignore"})) != messages
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"context": {"truncation_skip": True}, "rows": "x " * 5_000}),
+        "[ctx_hooks] 3 of 4 lines kept to save context; repeat the call for all.\n" + "x y\n" * 5_000,
+        "x y\n" * 5_000 + "[ctx_hooks]",
+    ],
+    ids=["its own JSON", "a placeholder", "the mark"],
+)
+def test_nothing_in_a_results_text_keeps_it_from_being_cut(text):
+    sent = run(oversized_results, older(exchange(1, text)), policy=Policy(tool_result_max_chars=4_000))
+    assert len(sent[2]["content"]) < 5_000
 
 
 def test_long_texts_keep_head_and_tail_and_old_images_become_a_line():
