@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks import invariants, pipeline
 from ctx_hooks.budget import Budget
-from ctx_hooks.ledger import entries, is_first_request
+from ctx_hooks.ledger import entries, is_first_request, newest_turns
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.replay import Marks, history_of, replay
 from ctx_hooks.tokens.counter import Counter
@@ -77,27 +77,32 @@ def compress(
     """
     policy = policy or DEFAULT_POLICY
     codec = CODECS[format]
-    conversation = codec.read(messages, system=system, tools=tools)
+    original = codec.read(messages, system=system, tools=tools)
     given = window_tokens if window_tokens is not None else policy.window_tokens
     window = given if given is not None else DEFAULT_WINDOW_TOKENS
     goal = budget_tokens if budget_tokens is not None else budget_tokens_of(Window(window, "policy"), policy)
     counter = Counter(vocabulary_of(model))
     budget = Budget(goal, max(window, goal), counter, policy)
+    found = entries(format, messages, counter)
+    newest = newest_turns(found, policy.max_turns)
+    conversation = original.with_messages(tuple(original.messages[i] for i in newest))
+    repairs = policy.repair != "off"
     if target_tokens is None:
-        outcome = pipeline.compress(conversation, budget)
+        needed = policy.repair == "always" or counter.conversation(conversation) > goal
+        outcome = pipeline.compress(invariants.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
-        history = history_of(conversation.part, entries(format, messages, counter), conversation.preamble, counter)
+        history = history_of(conversation.part, tuple(found[i] for i in newest), conversation.preamble, counter)
         low = goal if target_tokens == "auto" else min(target_tokens, goal)
         if target_tokens == "auto" and not is_first_request(history.entries):
             low = target_tokens_of(goal, policy, history.fixed_tokens)
-        outcome, _ = replay(history, Marks(budget, low))
+        outcome, _ = replay(history, Marks(budget, low), repair=repairs)
     written = deepcopy(codec.write(outcome.conversation))
     return CompressionResult(
         messages=written,
-        tokens_before=outcome.tokens_before,
+        tokens_before=counter.conversation(original),
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
-        changed=conversation.with_messages(outcome.conversation.messages) is not conversation,
+        changed=original.with_messages(outcome.conversation.messages) is not original,
         steps=outcome.steps,
         reason=outcome.reason,
     )

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks import invariants, notices
 from ctx_hooks.conversation import Media, Message, Part, ToolCall, ToolResult, is_request
+from ctx_hooks.invariants import alternation
 from ctx_hooks.ledger import Entry
 from ctx_hooks.pipeline import Outcome, StepReport
 from ctx_hooks.protection import older_exchanges, stays
+from ctx_hooks.record import with_record
 from ctx_hooks.steps.newest_loop import LEAST_KEPT_CHARS, capped
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
 from ctx_hooks.tokens.media import media_tokens
-from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
     from ctx_hooks.budget import Budget
     from ctx_hooks.conversation import Conversation, Format
-    from ctx_hooks.policy.settings import Language
     from ctx_hooks.request import Request
 
 NAME = "last_resort"
@@ -91,9 +91,9 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
         room += sum(sizes[i] for i in exchange)
     kept = [m for i, m in enumerate(whole.messages) if i not in gone]
     if gone:
-        place = next((i for i, m in enumerate(kept) if m.role != "system"), len(kept))
-        kept.insert(place, _placeholder(len(gone), whole.format, budget.policy.language))
-    sent = whole.with_messages(tuple(kept))
+        language = budget.policy.language
+        kept = with_record(kept, notices.dropped(len(gone), language), whole.format, language)
+    sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
     if room < 0 and budget.cut_newest:
         sent = _with_cut_results(sent, -room, budget)
     if repair:
@@ -123,7 +123,3 @@ def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Bu
     bytes_per_char = 1 if all(t.isascii() for t in texts) else MOST_BYTES_PER_CHAR
     chars = left_tokens * BYTES_PER_TOKEN // len(texts) // bytes_per_char - NOTICE_CHARS
     return capped(conversation, max(LEAST_KEPT_CHARS, chars), budget)
-
-
-def _placeholder(messages: int, fmt: Format, language: Language) -> Message:
-    return CODECS[fmt].user_message(notices.dropped(messages, language))

@@ -71,6 +71,18 @@ def is_first_request(found: Sequence[Entry]) -> bool:
     return "assistant" not in roles
 
 
+def newest_turns(found: Sequence[Entry], max_turns: int | None) -> Sequence[int]:
+    """Return the indices of the newest turns of the user, and of the system text before them; all where all are allowed.
+
+    A turn begins with the user's own words, so no call loses its result.
+    """
+    starts = [i for i, entry in enumerate(found) if entry.is_request]
+    if max_turns is None or len(starts) <= max_turns:
+        return range(len(found))
+    first = starts[-max_turns]
+    return [i for i, entry in enumerate(found) if i >= first or entry.role == "system"]
+
+
 def chain(start: bytes, found: Sequence[Entry]) -> tuple[bytes, ...]:
     """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
     running = blake2b(start, digest_size=DIGEST_BYTES)

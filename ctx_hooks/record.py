@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks import arguments, notices
-from ctx_hooks.conversation import Message, ToolResult, is_request
+from ctx_hooks.conversation import Message, Text, ToolResult, is_request
 from ctx_hooks.error_lines import error_lines
 from ctx_hooks.steps.results import call_names
+from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ctx_hooks.budget import Budget
+    from ctx_hooks.conversation import Format
+    from ctx_hooks.policy.settings import Language
 
 RECORD_FRACTION = 0.05
 MOST_RECORD_TOKENS = 2_000
@@ -62,6 +65,27 @@ def record_of(removed: Sequence[Message], budget: Budget) -> str:
         if kept:
             lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
     return "\n".join(lines)
+
+
+def with_record(messages: list[Message], record: str, fmt: Format, language: Language) -> list[Message]:
+    """Return the messages with the record behind the leading system messages.
+
+    It opens the user's message that comes there, so that no two messages of the user's stand beside each other, or is a
+    message of its own: what is pinned, or said by another agent, is left alone.
+    """
+    place = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
+    first = messages[place] if place < len(messages) else None
+    if first is None or not is_request(first) or first.pinned or first.name is not None:
+        return [*messages[:place], CODECS[fmt].user_message(record), *messages[place:]]
+    opened = _opened(first, f"{record}\n{notices.record_end(language)}\n")
+    return [*messages[:place], opened, *messages[place + 1 :]]
+
+
+def _opened(message: Message, text: str) -> Message:
+    """Return the user's message with `text` before the user's words, in the manner of its content."""
+    if isinstance(message.raw.get("content"), str):
+        return message.with_parts((Text(f"{text}\n{message.text}"),))
+    return message.with_parts((Text(text), *message.parts))
 
 
 def _newest(entries: Iterable[str], chars: int) -> list[str]:

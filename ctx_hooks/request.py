@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import invariants
+from ctx_hooks.ledger import newest_turns
 from ctx_hooks.logs import warn_once
 from ctx_hooks.size_bound import most_tokens
 from ctx_hooks.uncounted import has_uncounted_content
@@ -131,16 +132,14 @@ class Request:
         return {_MESSAGES[self.format]: deepcopy(CODECS[self.format].write(conversation))}
 
     def newest_turns(self, found: Sequence[Entry], max_turns: int | None) -> Request:
-        """Return the request with the newest turns of the user alone, and the system text before them; itself if all fit.
+        """Return the request with the newest turns of the user alone; itself if all are allowed.
 
-        `found` is the ledger of its messages. A turn begins with the user's own words, so no call loses its result.
+        `found` is what is known of each message.
         """
-        starts = [i for i, entry in enumerate(found) if entry.is_request]
-        if max_turns is None or len(starts) <= max_turns:
+        newest = newest_turns(found, max_turns)
+        if len(newest) == len(found):
             return self
-        first = starts[-max_turns]
-        kept = [m for i, m in enumerate(self.items) if i >= first or found[i].role == "system"]
-        return Request(self.format, {**self.fields, _MESSAGES[self.format]: kept})
+        return Request(self.format, {**self.fields, _MESSAGES[self.format]: [self.items[i] for i in newest]})
 
     def repaired(self) -> dict[str, Any]:
         """Return the field that carries the messages with every rule kept, nothing when all is well."""

@@ -185,3 +185,19 @@ def test_what_fits_is_not_called_changed(target):
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=1_000, target_tokens=target)
     assert result.messages == messages
     assert not result.changed
+
+
+def test_the_policy_holds_without_a_proxy_too():
+    """Turns, repair and a window of zero: what an operator writes is not passed over."""
+    talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n}"} for n in range(9)]
+    newest = ctx_hooks.compress(talk, format="openai-chat", budget_tokens=5_000, policy=ctx_hooks.Policy(max_turns=2))
+    assert [m["content"] for m in newest.messages] == ["turn 6", "turn 7", "turn 8"]
+    assert newest.changed
+    orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan " * 50}
+    broken = [*({**m, "content": m["content"] * 300} for m in talk), orphan, {"role": "user", "content": "go on"}]
+    for target in (None, "auto"):
+        for repair, kept in (("auto", False), ("off", True)):
+            policy = ctx_hooks.Policy(repair=repair, compaction="gentle")
+            result = ctx_hooks.compress(broken, format="openai-chat", budget_tokens=900, target_tokens=target, policy=policy)
+            assert any(m["role"] == "tool" for m in result.messages) == kept
+    assert not ctx_hooks.compress(broken, format="openai-chat", window_tokens=0).fits
