@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ctx_hooks.salience import Units, identifiers
 
@@ -27,6 +26,7 @@ _NAME = re.compile(
 )
 _FILE_HEADING = re.compile(r"(?:-{3,}|={3,}|#{1,6}) (?:file:? )?([\w./\\-]{0,150}\.\w{1,10})(?: [-=#]+|:)?", re.IGNORECASE)
 """`--- src/app.py`, `=== notes.md ===`, `### File: src/app.py`."""
+_HEADING_MARKS = ("-", "=", "#")
 _FENCES = ("```", "~~~")
 _PATH = re.compile(r"[\w./\\-]{0,110}\.\w{1,10}\b")
 NAME_LINES = 3
@@ -35,12 +35,12 @@ LEAST_HEADINGS = 2
 """One line that looks like a file's heading may be a comment; several divide the text."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
+    """A line, or a piece of a very long one, and its beginning without blanks: what opens and closes a block."""
+
     start: int
     end: int
     text: str
-    """The line's beginning, without blanks: what opens and closes a block."""
 
 
 def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
@@ -110,7 +110,7 @@ def _lines(text: str, most: int) -> list[_Line]:
 
 def _starts(lines: Sequence[_Line]) -> Iterator[int]:
     """Yield the numbers of the lines at which a block begins."""
-    headings = [n for n, line in enumerate(lines) if _FILE_HEADING.fullmatch(line.text)]
+    headings = [n for n, line in enumerate(lines) if line.text[:1] in _HEADING_MARKS and _FILE_HEADING.fullmatch(line.text)]
     if len(headings) >= LEAST_HEADINGS:
         yield from headings
         return
@@ -138,7 +138,7 @@ def _closings(lines: Sequence[_Line]) -> dict[str, list[int]]:
     """Return the lines that close something: by the name of the element, or the fence."""
     found: dict[str, list[int]] = {}
     for n, line in enumerate(lines):
-        for closing in _CLOSING.finditer(line.text):
+        for closing in _CLOSING.finditer(line.text) if "</" in line.text else ():
             found.setdefault(closing[1].lower(), []).append(n)
         if line.text in _FENCES:
             found.setdefault(line.text, []).append(n)
@@ -148,7 +148,7 @@ def _closings(lines: Sequence[_Line]) -> dict[str, list[int]]:
 def _end_of(lines: Sequence[_Line], n: int, closings: dict[str, list[int]]) -> int | None:
     """Return the line that closes the block which line `n` opens; None where it opens none."""
     text = lines[n].text
-    opening = _OPENING.match(text)
+    opening = _OPENING.match(text) if text[:1] == "<" else None
     if opening is not None:
         ends, first = closings.get(opening[1].lower(), []), n
     elif text.startswith(_FENCES):

@@ -23,6 +23,8 @@ NEWLINE_FRACTION = 0.20
 HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
+SPARE_CHARS = 32
+"""The line breaks and figures around a notice: what has been cut and is read again is not cut a second time."""
 
 
 def largest_chars(window_tokens: int, policy: Policy) -> int:
@@ -42,7 +44,7 @@ def least_capped_chars(window_tokens: int, policy: Policy) -> int:
 def cut(text: str, kept_chars: int, direction: Direction, language: Language) -> str:
     """Return `text` with about `kept_chars` of it and a notice where the rest was; `text` itself when it is short enough."""
     notice = notices.oversized(kept_chars, len(text), language)
-    if len(text) <= kept_chars + len(notice):
+    if len(text) <= kept_chars + len(notice) + SPARE_CHARS:
         return text
     if direction == "head":
         return f"{_head(text, kept_chars)}\n{notice}"

@@ -155,6 +155,13 @@ def test_oversized_results_keep_the_ends_that_the_policy_names(direction, begins
     assert "offset/limit" in sent
 
 
+@pytest.mark.parametrize("direction", ["head", "tail", "head_tail"])
+@pytest.mark.parametrize("line", ["a line of the middle\n", "error 7 in it\n", "x" * 5_000])
+def test_what_was_cut_and_is_read_again_is_not_cut_again(direction, line):
+    once = oversized_results.cut(line * 20_000, 4_000, direction, "en")
+    assert oversized_results.cut(once, 4_000, direction, "en") == once
+
+
 def test_oversized_results_keep_error_lines_out_of_the_middle():
     lines = [f"line {n} of the middle" for n in range(4_000)]
     lines[2_000] = "ERROR: disk quota exceeded on /dev/sda1"
