@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none)."""
+    """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none).
+
+    `scopes` are those that set a field of the policy.
+    """
 
     model: str
     deployment_id: str
@@ -31,6 +34,7 @@ class Destination:
     prices: Prices | None = None
     rung: int = 0
     ignored: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
 
     def window_with(self, learned: LearnedFigures, now: float) -> Window:
         """Return the window, or the learned limit where that is smaller, and what was learned of its holding the output."""
@@ -50,14 +54,14 @@ class Destination:
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
     """Return the destination of an attempt whose deployment the Router has chosen."""
-    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, rung)
+    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), rung)
 
 
 def of_group(data: Mapping[str, Any], policies: Policies) -> Destination:
     """Return the destination with the largest window among the deployments of the request's model group."""
     group = str(data.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max((_resolved(d, data, policies, 0) for d in deployments), key=lambda d: d.window.tokens)
+    return max((_resolved(d, data, policies, group) for d in deployments), key=lambda d: d.window.tokens)
 
 
 def of_deployment(deployment: Deployment, resolved: Resolved, call_id: str, rung: int = 0) -> Destination:
@@ -78,9 +82,12 @@ def of_deployment(deployment: Deployment, resolved: Resolved, call_id: str, rung
         litellm_compat.prices_of(deployment) if policy.cost_aware else None,
         rung,
         resolved.ignored,
+        tuple(sorted(set(resolved.origins.values()))),
     )
 
 
-def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
-    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header))
+def _resolved(
+    deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, rung: int = 0
+) -> Destination:
+    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     return of_deployment(deployment, resolved, litellm_compat.call_id_of(fields), rung)
