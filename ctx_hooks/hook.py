@@ -40,7 +40,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.policies = Policies(self.settings)
         self.engine = Engine(litellm_compat.shared_cache)
         self.headers = Headers()
-        start(self.settings, self._note_overflow_in_stream)
+        start(self.settings, self._handles, self._note_overflow_in_stream)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
@@ -64,11 +64,11 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         request = request_of(call_type, data)
         if request is None or switched_off():
             return data
-        data = litellm_compat.without_request_key(data)
         group = destination.of_group(data, self.policies)
-        self.headers.note_ignored(group.call_id, group.ignored)
         if not group.policy.enabled:
             return data
+        data = litellm_compat.without_request_key(data)
+        self.headers.note_ignored(group.call_id, group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
@@ -77,6 +77,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return await self._decided(request, arranged, group)
 
     async def _decided(self, request: Request, fields: dict[str, Any], to: Destination) -> dict[str, Any]:
+        if not to.policy.enabled:
+            return fields
         decision = await self.engine.decide(request, to)
         self.headers.note(to.call_id, decision)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
@@ -105,8 +107,14 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return self.headers.of(litellm_compat.call_id_of(data))
         return None
 
+    def _handles(self, fields: Mapping[str, Any]) -> bool:
+        """Whether the plugin is on for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
+        with _failing_open("leaves an error as it is"):
+            return not switched_off() and destination.of_attempt(fields, self.policies, 0).policy.enabled
+        return False
+
     async def _note_overflow_in_stream(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        overflow = litellm_compat.overflow_of(error)
+        overflow = litellm_compat.overflow_of(error) if self._handles(fields) else None
         if overflow is not None:
             await self.engine.failed(litellm_compat.call_id_of(fields), overflow)
         return overflow is not None

@@ -20,12 +20,15 @@ Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 """Told of an attempt's arguments and its error; says whether it is an overflow."""
 
 
-def reclassify(recognise: Callable[[Exception], bool], note: Note) -> bool:
+def reclassify(
+    recognise: Callable[[Exception], bool], note: Note, handles: Callable[[Mapping[str, Any]], bool] = lambda _: True
+) -> bool:
     """Let the Router see every error that `recognise` knows as the ContextWindowExceededError that its fallbacks are for.
 
     LiteLLM leaves many overflows as BadRequestError, APIError and others, depending on the provider. `Router.make_call`
     is the one place that every attempt on every route passes. Return whether it is there; done once a process. `note` is
-    told of an overflow that no failure hook hears of, and says whether it is one.
+    told of an overflow that no failure hook hears of, and says whether it is one. What `handles` refuses by its arguments
+    goes LiteLLM's own way, its stream too.
     """
     import litellm  # noqa: PLC0415
 
@@ -41,8 +44,10 @@ def reclassify(recognise: Callable[[Exception], bool], note: Note) -> bool:
         answer = None
         try:
             answer = await original(self, original_function, *args, **kwargs)
-            return await _begun(answer, recognise)
+            return await _begun(answer, recognise) if handles(kwargs) else answer
         except Exception as error:
+            if not handles(kwargs):
+                raise
             # A failure hook hears of what failed before the answer began, and of nothing after that.
             known = recognise(error) if answer is None else await note(kwargs, error)
             if isinstance(error, litellm.ContextWindowExceededError) or not known:
