@@ -21,6 +21,7 @@ from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import Request, format_of, request_of
 from ctx_hooks.startup import start
 from ctx_hooks.telemetry.headers import Headers
+from ctx_hooks.telemetry.spend_log import figures_of
 from ctx_hooks.tokens.calibration import billed_input_tokens
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.engine = Engine(litellm_compat.shared_cache)
         self.headers = Headers()
         start(self.settings, self._handles, self._note_overflow_in_stream)
+        litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
@@ -81,6 +83,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return fields
         decision = await self.engine.decide(request, to)
         self.headers.note(to.call_id, decision)
+        litellm_compat.write_figures(fields, figures_of(decision, to.rung, to.scopes))
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
 
     async def async_post_call_failure_deployment_hook(

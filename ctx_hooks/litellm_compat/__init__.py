@@ -17,7 +17,9 @@ from ctx_hooks.litellm_compat.deployments import (
     shared_cache,
 )
 from ctx_hooks.litellm_compat.errors import overflow_of, refusal, worded_error
+from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
+from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_rung
 
 __all__ = [
@@ -40,6 +42,8 @@ __all__ = [
     "shared_cache",
     "take_rung",
     "usage_of",
+    "warn_of_other_lists",
     "without_request_key",
     "worded_error",
+    "write_figures",
 ]
