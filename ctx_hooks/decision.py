@@ -70,3 +70,8 @@ class NotRetried:
 
 
 Decision: TypeAlias = Untouched | Compressed | Rescued | GaveUp | NotRetried
+
+
+def changes_of(decision: Decision) -> Mapping[str, Any]:
+    """Return the request's fields that a decision changes, none where nothing is sent or it goes on as it came."""
+    return {} if isinstance(decision, (Untouched, NotRetried)) else decision.changes

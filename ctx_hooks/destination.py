@@ -22,7 +22,8 @@ class Destination:
     """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none).
 
     `deployment` is the key of what is learned: the Router's id and the model, since all models behind a wildcard share
-    one id. `tenant` stands for who asks, `request_id` for the request in this process.
+    one id. `tenant` stands for who asks, `request_id` for the request in this process. `scopes` are those that set a
+    field of the policy.
     """
 
     model: str
@@ -34,18 +35,19 @@ class Destination:
     prices: Prices | None = None
     rung: int = 0
     ignored: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
 
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
     """Return the destination of an attempt whose deployment the Router has chosen."""
-    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, rung)
+    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), rung)
 
 
 def of_group(data: Mapping[str, Any], policies: Policies) -> Destination:
     """Return the destination with the largest window among the deployments of the request's model group."""
     group = str(data.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max((_resolved(d, data, policies, 0) for d in deployments), key=lambda d: d.window.tokens)
+    return max((_resolved(d, data, policies, group) for d in deployments), key=lambda d: d.window.tokens)
 
 
 def of_deployment(
@@ -69,10 +71,13 @@ def of_deployment(
         litellm_compat.prices_of(deployment) if policy.cost_aware else None,
         rung,
         resolved.ignored,
+        tuple(sorted(set(resolved.origins.values()))),
     )
 
 
-def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
-    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header))
+def _resolved(
+    deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, rung: int = 0
+) -> Destination:
+    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
     return of_deployment(deployment, resolved, request_id, rung, tenant)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import cost, last_resort
 from ctx_hooks.budget import Budget
-from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched
+from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, emit
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.ledger import entries, is_first_request
@@ -230,7 +230,7 @@ def _concluded(
 
 def _decided(decision: Decision, attempt: Attempt) -> Decided:
     """Return the decision with the attempt that asks for the output which the decision leaves."""
-    changes = getattr(decision, "changes", {})
+    changes = changes_of(decision)
     output = next((changes[name] for name in OUTPUT_FIELDS if name in changes), attempt.output_tokens)
     return Decided(decision, replace(attempt, output_tokens=output))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import litellm
@@ -21,6 +22,7 @@ from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import Request, format_of, request_of
 from ctx_hooks.startup import start
 from ctx_hooks.telemetry.headers import Headers
+from ctx_hooks.telemetry.spend_log import figures_of
 from ctx_hooks.tokens.calibration import billed_input_tokens
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.policies = Policies(self.settings)
         self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.headers = Headers()
-        start(self.settings, self._note_failure)
+        start(self.settings, self._handles, self._note_failure)
+        litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: Any
@@ -67,21 +70,25 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         request = request_of(call_type, data)
         if request is None or switched_off():
             return data
-        data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
         group = destination.of_group(data, self.policies)
-        self.headers.note_ignored(group.request_id, group.ignored)
         if not group.policy.enabled:
             return data
+        data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
+        request_id = litellm_compat.request_id_of(data)
+        self.headers.note_ignored(request_id, group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
         if not litellm_compat.checks_before_deployment():
             return arranged
-        return await self._decided(request, arranged, group)
+        return await self._decided(request, arranged, replace(group, request_id=request_id))
 
     async def _decided(self, request: Request, fields: dict[str, Any], to: Destination) -> dict[str, Any]:
+        if not to.policy.enabled:
+            return fields
         decision = await self.runner.decide(request, to)
         self.headers.note(to.request_id, decision)
+        litellm_compat.write_figures(fields, figures_of(decision, to.rung, to.scopes))
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(self.runner.attempts.last(to.request_id), fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
@@ -110,9 +117,15 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return self.headers.of(litellm_compat.request_id_of(data))
         return None
 
+    def _handles(self, fields: Mapping[str, Any]) -> bool:
+        """Whether the plugin is on for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
+        with _failing_open("leaves an error as it is"):
+            return not switched_off() and destination.of_attempt(fields, self.policies, 0).policy.enabled
+        return False
+
     async def _note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Note an attempt's failure, once, and return whether it is an overflow."""
-        overflow = litellm_compat.overflow_of(error)
+        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
+        overflow = litellm_compat.overflow_of(error) if self._handles(fields) else None
         await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
         return overflow is not None
 

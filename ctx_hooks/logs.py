@@ -1,4 +1,4 @@
-"""Warnings that say the same are given once: what is wrong in a request or a configuration comes with every request."""
+"""A warning is one bounded line, given once: what is wrong in a request or a configuration comes with every request."""
 
 from __future__ import annotations
 
@@ -6,11 +6,41 @@ import logging
 from functools import lru_cache
 
 REMEMBERED = 1_000
+LONGEST_CHARS = 300
+"""A path, a value cut to 80 characters and the reason take about 200; what is longer quotes a caller at length."""
+CUT = "..."
 
 logger = logging.getLogger("ctx_hooks")
 
 
-@lru_cache(maxsize=REMEMBERED)
+def one_line(text: str, most_chars: int = LONGEST_CHARS) -> str:
+    """Return `text` cut to `most_chars`, with what does not print escaped: a quoted line break begins no line of a log."""
+    beginning = text[: most_chars + 1]
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
+    return line if len(line) <= most_chars else line[: most_chars - len(CUT)] + CUT
+
+
 def warn_once(text: str) -> None:
     """Log a warning unless it is among the last thousand different ones."""
-    logger.warning(text)
+    _warn(one_line(text))
+
+
+def forget_warnings() -> None:
+    """Give every warning again."""
+    _warn.cache_clear()
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _warn(line: str) -> None:
+    logger.warning("%s", line)
+
+
+class _OneLine(logging.Filter):
+    """Every message of this package is one bounded line, since any may quote a caller; a traceback stands below it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = one_line(record.getMessage()), ()
+        return True
+
+
+logger.addFilter(_OneLine())

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ctx_hooks import content_cache, litellm_compat
+from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.tokens import vocabulary
 
 if TYPE_CHECKING:
@@ -20,15 +21,22 @@ SWITCH_SECONDS = 0.0005
 """Python's own interval is 0.005: an event that needs the lock three times would wait 15 ms."""
 
 
-def start(settings: Settings, note: Callable[[Mapping[str, Any], Exception], Awaitable[bool]]) -> None:
+def start(
+    settings: Settings,
+    handles: Callable[[Mapping[str, Any]], bool],
+    note: Callable[[Mapping[str, Any], Exception], Awaitable[bool]],
+) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
-    `note` is told of an attempt that failed inside its stream, and says whether it is an overflow.
+    `handles` says of an attempt's arguments whether the plugin treats it; `note` is told of an attempt that failed inside
+    its stream, and says whether it is an overflow. Where the environment switches the plugin off, nothing is done at all.
     """
+    if switched_off():
+        return
     content_cache.set_limit_bytes(settings.cache_bytes)
     vocabulary.load_all()
     if settings.reclassify_errors:
-        litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note)
+        litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note, handles)
     if settings.smooth_event_loop:
         smooth_event_loop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctx_hooks.logs import warn_once
+from ctx_hooks.logs import forget_warnings
 from ctx_hooks.policy.resolve import Caller, Policies, as_text
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request import Request
@@ -13,7 +13,7 @@ from ctx_hooks.tokens.window import Window, reserve_tokens_of, window_of
 
 @pytest.fixture(autouse=True)
 def _nothing_said_yet():
-    warn_once.cache_clear()
+    forget_warnings()
 
 
 def test_a_nonsense_output_is_told_once_a_value(caplog):

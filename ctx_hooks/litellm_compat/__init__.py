@@ -4,7 +4,7 @@ Everything here degrades: what a LiteLLM version does not have is answered with 
 behaviour, never with an exception.
 """
 
-from ctx_hooks.litellm_compat.callers import HEADER, call_id_of, caller_of, headers_of, usage_of, without_request_key
+from ctx_hooks.litellm_compat.callers import HEADER, caller_of, headers_of, usage_of, without_request_key
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
     checks_before_deployment,
@@ -18,14 +18,15 @@ from ctx_hooks.litellm_compat.deployments import (
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.identity import request_id_of, tenant_of, with_request_id
+from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
+from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_rung
 
 __all__ = [
     "HEADER",
     "Deployment",
     "arrange_rescue",
-    "call_id_of",
     "caller_of",
     "checks_before_deployment",
     "deployment_key_of",
@@ -45,7 +46,9 @@ __all__ = [
     "tenant_of",
     "text_of",
     "usage_of",
+    "warn_of_other_lists",
     "with_request_id",
     "without_request_key",
     "worded_error",
+    "write_figures",
 ]

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.litellm_compat.deployments import Deployment, group_of, metadata_of
-from ctx_hooks.policy.resolve import Caller, as_text
+from ctx_hooks.litellm_compat.deployments import Deployment, auth_of, metadata_of
+from ctx_hooks.policy.resolve import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
 
 REQUEST_KEY = "ctx_hooks"
 """Our key in metadata of keys, teams, projects, organizations and requests."""
 HEADER = "x-ctx-hooks"
 
 
-def call_id_of(fields: Mapping[str, Any]) -> str:
-    """Return LiteLLM's id of the request, the same through all its attempts."""
-    return str(fields.get("litellm_call_id") or "")
+def caller_of(fields: Mapping[str, Any], deployment: Deployment, session_header: str, group: str) -> Caller:
+    """Return who asks `group`, from LiteLLM's own metadata of a request or an attempt.
 
-
-def caller_of(fields: Mapping[str, Any], deployment: Deployment, session_header: str) -> Caller:
-    """Return who asks, from LiteLLM's own metadata of a request or an attempt."""
+    Key and team are LiteLLM's word. Session, tags, `ctx_hooks` and the headers are the caller's, whatever their size.
+    """
     metadata = metadata_of(fields)
-    auth = metadata.get("user_api_key_auth")
+    auth = auth_of(metadata)
     headers = headers_of(fields)
     provider_metadata = fields.get("metadata")
     own = provider_metadata if isinstance(provider_metadata, Mapping) else {}
@@ -32,20 +30,25 @@ def caller_of(fields: Mapping[str, Any], deployment: Deployment, session_header:
         fields.get("user"),
         headers.get(session_header.lower()),
     )
-    tags = metadata.get("tags")
+    session = next((s for s in sessions if isinstance(s, str) and s), "")
+    listed = metadata.get("tags")
+    tags = [t for t in listed if isinstance(t, str)] if isinstance(listed, (list, tuple)) else []
+    policy = str(headers.get(HEADER) or "")
+    named = {"session": session, "tag": max(tags, key=len, default=""), "policy": policy}
     return Caller(
-        group=group_of(fields),
+        group=_name(group),
         deployment=as_text(deployment.model_info.get("ctx_hooks")),
-        session=next((str(s) for s in sessions if isinstance(s, str) and s), ""),
-        tags=tuple(str(t) for t in tags) if isinstance(tags, (list, tuple)) else (),
+        session=_name(session),
+        tags=tuple(t for t in tags if _name(t))[:MOST_TAGS],
         organization=_overrides(auth, "organization_metadata"),
         project=_overrides(auth, "project_metadata"),
         team_names=_names(auth, "team_id", "team_alias"),
         team=_overrides(auth, "team_metadata"),
         key_names=_names(auth, "key_alias"),
         key=_overrides(auth, "metadata"),
-        request_policy=str(headers.get(HEADER) or ""),
+        request_policy=_name(policy),
         request=as_text(metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
+        too_long=tuple(kind for kind, name in named.items() if not _name(name) and name),
     )
 
 
@@ -74,11 +77,16 @@ def usage_of(answer: Any) -> Any:
     return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
 
 
+def _name(text: str) -> str:
+    """Return what may be the name of a session, tag, policy or group; empty for what is too long to be one."""
+    return text if len(text) <= LONGEST_NAME_CHARS else ""
+
+
 def _names(auth: Any, *fields: str) -> tuple[str, ...]:
-    found = (auth.get(f) if isinstance(auth, Mapping) else getattr(auth, f, None) for f in fields)
+    found = (getattr(auth, f, None) for f in fields)
     return tuple(str(name) for name in found if name)
 
 
 def _overrides(auth: Any, name: str) -> str:
-    metadata = auth.get(name) if isinstance(auth, Mapping) else getattr(auth, name, None)
+    metadata = getattr(auth, name, None)
     return as_text(metadata.get(REQUEST_KEY)) if isinstance(metadata, Mapping) else ""

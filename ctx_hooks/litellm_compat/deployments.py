@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from pydantic import BaseModel
+
 from ctx_hooks.cost import Prices
 
 LONGEST_KEY_CHARS = 200
@@ -43,22 +45,30 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider."""
-    for name in ("litellm_metadata", "metadata"):
-        found = fields.get(name)
-        if isinstance(found, Mapping) and found:
-            return found
-    return {}
+    """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider.
+
+    A caller's fallback can bring metadata of its own for its attempt: LiteLLM's is known by the object that says who asks.
+    """
+    found = [m for m in map(fields.get, ("litellm_metadata", "metadata")) if isinstance(m, Mapping) and m]
+    return next((m for m in found if auth_of(m) is not None), found[0] if found else {})
+
+
+def auth_of(metadata: Mapping[str, Any]) -> Any:
+    """Return LiteLLM's object of key and team, None outside a proxy. JSON is no object: nobody can send one."""
+    auth = metadata.get("user_api_key_auth")
+    return auth if isinstance(auth, BaseModel) else None
 
 
 def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
-    """Return the deployment that the Router chose for an attempt."""
-    info = kwargs.get("model_info") or metadata_of(kwargs).get("model_info") or {}
-    return Deployment(str(kwargs.get("model") or ""), info if isinstance(info, Mapping) else {})
+    """Return the deployment that the Router chose for an attempt, as the Router noted it: a body can name another."""
+    return Deployment(str(kwargs.get("model") or ""), _mapping(metadata_of(kwargs).get("model_info")))
 
 
 def group_of(kwargs: Mapping[str, Any]) -> str:
-    """Return the model group of an attempt, the model's name where there is no Router."""
+    """Return the model group of an attempt, the model's name where there is no Router.
+
+    Only of an attempt: before the Router writes it, whatever stands there is the caller's.
+    """
     return str(metadata_of(kwargs).get("model_group") or kwargs.get("model") or "")
 
 

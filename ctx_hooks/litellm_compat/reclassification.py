@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.errors import as_overflow
+from ctx_hooks.litellm_compat.identity import request_id_of
 from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
 from ctx_hooks.litellm_compat.stream_events import StreamedError, flat_error
 
@@ -18,16 +19,19 @@ logger = logging.getLogger("ctx_hooks")
 
 _OURS = "_ctx_hooks"
 Recognise: TypeAlias = Callable[[Exception], bool]
+Handles: TypeAlias = Callable[[Mapping[str, Any]], bool]
+"""Says of an attempt's arguments whether the plugin is on for it."""
 Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 """Told of an attempt's arguments and its error; says whether it is an overflow."""
 
 
-def reclassify(recognise: Recognise, note: Note) -> bool:
+def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: True) -> bool:
     """Let the Router see every error that `recognise` knows as the ContextWindowExceededError that its fallbacks are for.
 
     LiteLLM leaves many overflows as BadRequestError, APIError and others, depending on the provider. `Router.make_call`
     is the one place that every attempt on every route passes. Return whether it is there; done once a process. `note` is
-    told of an overflow that no failure hook hears of, and says whether it is one.
+    told of an overflow that no failure hook hears of, and says whether it is one. What `handles` refuses by its arguments
+    goes LiteLLM's own way, its stream too.
     """
     import litellm  # noqa: PLC0415
 
@@ -45,11 +49,12 @@ def reclassify(recognise: Recognise, note: Note) -> bool:
         except Exception as error:
             known = False
             with _failing_open("leaves an error as it is"):
-                known = recognise(error) if _was_mapped(error) else await note(kwargs, error)
+                if handles(kwargs):
+                    known = recognise(error) if _was_mapped(error) else await note(kwargs, error)
             if not known or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error
-        if not hasattr(answer, "__anext__"):
+        if not hasattr(answer, "__anext__") or not handles(kwargs):
             return answer
         return await _begun(answer, kwargs, note)
 
@@ -110,7 +115,10 @@ def _reclassify_in_stream(router: Any, note: Note) -> None:
 
 
 def _read_flat_errors(recognise: Recognise) -> None:
-    """Let LiteLLM read an overflow whose fields stand beside the event's type: it looks for them under `error` alone."""
+    """Let LiteLLM read an overflow whose fields stand beside the event's type: it looks for them under `error` alone.
+
+    A request for which the plugin is off has no id of this process.
+    """
     from litellm.responses import streaming_iterator  # noqa: PLC0415
 
     kind: Any = getattr(streaming_iterator, "BaseResponsesAPIStreamingIterator", None)
@@ -121,7 +129,8 @@ def _read_flat_errors(recognise: Recognise) -> None:
     @wraps(original)
     def raise_for_error_event(self: Any, result: Any) -> None:
         with _failing_open("leaves an error as it is"):
-            error = flat_error(result)
+            logged = getattr(getattr(self, "logging_obj", None), "model_call_details", None)
+            error = flat_error(result) if isinstance(logged, Mapping) and request_id_of(logged) else None
             if error is not None and recognise(StreamedError(error)):
                 result = SimpleNamespace(type="error", error=error)
         original(self, result)

@@ -13,6 +13,10 @@ MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`)."""
 
 
+class Mark(dict[str, Any]):
+    """The marker's value. Its class says that it is ours: a body is JSON and holds plain dictionaries."""
+
+
 def arrange_rescue(data: Mapping[str, Any], rungs: int) -> dict[str, Any]:
     """Return the request's data with `rungs` retries on its own model group in front of its context-window fallbacks.
 
@@ -26,7 +30,7 @@ def arrange_rescue(data: Mapping[str, Any], rungs: int) -> dict[str, Any]:
     router = proxy_router()
     own = _list(data.get("context_window_fallbacks"), getattr(router, "context_window_fallbacks", None))
     general = _list(data.get("fallbacks"), getattr(router, "fallbacks", None))
-    ours = [{"model": group, RUNG_KEY: {"group": group, "number": n}} for n in range(1, rungs + 1)]
+    ours = [{"model": group, RUNG_KEY: Mark(group=group, number=n)} for n in range(1, rungs + 1)]
     arranged = dict(data)
     if data.get("disable_fallbacks") is True:
         arranged.update(disable_fallbacks=False, fallbacks=[], content_policy_fallbacks=[])
@@ -50,13 +54,14 @@ def arrange_rescue(data: Mapping[str, Any], rungs: int) -> dict[str, Any]:
 def take_rung(kwargs: dict[str, Any]) -> int:
     """Take our mark out of an attempt's arguments and return its number; 0 when this is no retry of ours.
 
-    The Router keeps a mark through later fallbacks: on another group it says nothing.
+    The Router keeps a mark through later fallbacks: on another group it says nothing. What a caller sends under the same
+    name is a field like any other, and stays.
     """
-    mark = kwargs.pop(RUNG_KEY, None)
-    if not isinstance(mark, Mapping) or mark.get("group") != group_of(kwargs):
+    mark = kwargs.get(RUNG_KEY)
+    if not isinstance(mark, Mark):
         return 0
-    number = mark.get("number")
-    return number if isinstance(number, int) else 0
+    del kwargs[RUNG_KEY]
+    return int(mark["number"]) if mark["group"] == group_of(kwargs) else 0
 
 
 def _tries_in_order(group: str) -> bool:

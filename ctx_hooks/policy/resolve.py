@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.errors import ConfigurationError
-from ctx_hooks.logs import warn_once
+from ctx_hooks.logs import one_line, warn_once
 from ctx_hooks.policy.presets import PRESETS
 from ctx_hooks.policy.settings import Policy, Scope, Settings
 
@@ -28,13 +28,28 @@ ENVIRONMENT = {
     "TOOL_OUTPUT_TRUNCATE_DIRECTION": "tool_result_direction",
 }
 """MyCodeAgent's variables and the fields that they override everywhere."""
-RESOLVED_AT_ONCE = 4_096
+LONGEST_OVERRIDES_CHARS = 4_096
+"""Of the overrides of one scope as JSON: a policy with every field set has about 1,300, the longest `error_text` 2,000."""
+LONGEST_NAME_CHARS = 200
+"""Of a session, a tag or a policy: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
+MOST_TAGS = 20
+"""More tags than anybody writes policies for."""
+RESOLVED_AT_ONCE = 512
+"""A caller holds at most six overrides and 22 names, 60 KB in ASCII: 30 MB in all where every request brings new ones."""
+MOST_LINES = 20
+"""Of what one request is told to be wrong: whoever made more mistakes has to begin with the first ones."""
+LINE_CHARS = 200
 _OWN_KEYS = ("policy", "extends", "locked")
+_CHOSEN = ("sessions.", "tags.")
+"""Scopes that the caller names himself: what a scope of the operator locks holds against them, wherever it stands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks for what, as LiteLLM knows it. Overrides are JSON texts, so that a caller can be looked up by value."""
+    """Who asks for what, as LiteLLM knows it. Overrides are JSON texts, so that a caller can be looked up by value.
+
+    `too_long` names what the request gave as a name and is none: it was left out.
+    """
 
     group: str = ""
     deployment: str = ""
@@ -48,6 +63,7 @@ class Caller:
     key: str = ""
     request_policy: str = ""
     request: str = ""
+    too_long: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +83,33 @@ class Policies:
         self.resolve = lru_cache(maxsize=RESOLVED_AT_ONCE)(self._resolve)
 
     def _resolve(self, caller: Caller) -> Resolved:
-        """Return the policy of a caller: field by field the most specific scope wins, unless a wider one has locked it."""
+        """Return the policy of a caller: field by field the most specific scope wins, unless a wider one has locked it.
+
+        The request stands below every lock, and the environment above all.
+        """
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
-        locked: dict[str, str] = {}
         ignored: list[str] = []
-        for origin, scope in (*self._layers(caller), *_environment()):
+        layers = list(self._layers(caller))
+        operators = {n: origin for origin, scope in layers if not origin.startswith(_CHOSEN) for n in _locked(scope)}
+        locked: dict[str, str] = {}
+        chosen: dict[str, str] = {}
+        for origin, scope in layers:
+            is_chosen = origin.startswith(_CHOSEN)
             fields, wrong = self._valid(origin, scope)
             ignored += wrong
-            for name, value in fields.items():
-                if name in locked and origin not in _OPERATORS:
-                    ignored.append(f"{origin}: {name} is locked by {locked[name]}")
-                else:
-                    values[name], origins[name] = value, origin
-            locked |= dict.fromkeys(_locked(scope), origin)
-        for line in ignored:
+            ignored += _put(fields, origin, values, origins, operators | chosen if is_chosen else locked)
+            (chosen if is_chosen else locked).update(dict.fromkeys(_locked(scope), origin))
+        asked, refused = self._request(caller, Policy.model_validate(values))
+        refused += _put(asked, "request", values, origins, chosen | operators)
+        for origin, scope in _environment():
+            fields, wrong = self._valid(origin, scope)
+            ignored += wrong
+            _put(fields, origin, values, origins, {})
+        told = _told(ignored)
+        for line in told:
             warn_once(f"ctx_hooks: {line}" + (f" (team {caller.team_names[0]})" if caller.team_names else ""))
-        policy = Policy.model_validate(values)
-        allowed, refused = self._request(caller, policy)
-        kept = {n: v for n, v in allowed.items() if n not in locked}
-        refused += [f"request: {n} is locked by {locked[n]}" for n in allowed if n in locked]
-        if kept:
-            policy = Policy.model_validate({**values, **kept})
-            origins |= dict.fromkeys(kept, "request")
-        return Resolved(policy, origins, (*ignored, *refused))
+        return Resolved(Policy.model_validate(values), origins, (*told, *_told(refused, "request: ")))
 
     def _layers(self, caller: Caller) -> Iterator[tuple[str, Any]]:
         """Yield the scopes of a caller, the widest first."""
@@ -110,7 +129,7 @@ class Policies:
     def _request(self, caller: Caller, policy: Policy) -> tuple[dict[str, Any], list[str]]:
         """Return the fields that the request sets and may set, and what it may not."""
         fields: dict[str, Any] = {}
-        refused: list[str] = []
+        refused = [f"request: a {name} is too long to be one" for name in caller.too_long]
         if caller.request_policy:
             if caller.request_policy in policy.request_policies and self._named(caller.request_policy) is not None:
                 fields |= self._valid("x-ctx-hooks", caller.request_policy)[0]
@@ -140,6 +159,8 @@ class Policies:
         if not isinstance(scope, Mapping):
             return {}, [f"{origin}: a policy's name or fields are expected, not {scope!r:.60}"]
         fields = {k: v for k, v in scope.items() if k not in _OWN_KEYS}
+        if len(fields) > len(Policy.model_fields):
+            return {}, [f"{origin}: has {len(fields):,} fields, and there are {len(Policy.model_fields)}"]
         name = scope.get("policy") or scope.get("extends")
         base: dict[str, Any] = {}
         if name:
@@ -166,8 +187,21 @@ class Policies:
         return [line for origin, scope in scopes.items() for line in self._valid(origin, scope)[1]]
 
 
-_OPERATORS = ("environment",)
-"""Scopes that a lock does not hold for."""
+def _put(
+    fields: Mapping[str, Any], origin: str, values: dict[str, Any], origins: dict[str, str], locks: Mapping[str, str]
+) -> list[str]:
+    """Set the fields that no lock holds, in `values` and `origins`; return what is said of the others."""
+    free = {n: v for n, v in fields.items() if n not in locks}
+    values.update(free)
+    origins.update(dict.fromkeys(free, origin))
+    return [f"{origin}: {n} is locked by {locks[n]}" for n in fields if n in locks]
+
+
+def _told(lines: list[str], prefix: str = "") -> tuple[str, ...]:
+    """Return the lines, bounded in number and length."""
+    told = tuple(one_line(line, LINE_CHARS) for line in lines[:MOST_LINES])
+    more = len(lines) - len(told)
+    return (*told, f"{prefix}and {more:,} more mistakes") if more else told
 
 
 def load_settings(raw: Any) -> Settings:
@@ -205,10 +239,30 @@ def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[
 
 
 def as_text(overrides: Any) -> str:
-    """Return overrides as the JSON text of a Caller; what is none, or cannot be written, is empty or its repr."""
+    """Return overrides as the JSON text of a Caller, empty for none; for what cannot be overrides, a text that says why.
+
+    It stops at the first piece of JSON that is too much.
+    """
     if overrides is None or overrides == {}:
         return ""
-    return json.dumps(overrides, sort_keys=True, default=repr)
+    pieces: list[str] = []
+    chars = 0
+    try:
+        for piece in _ENCODER.iterencode(overrides):
+            chars += len(piece)
+            if chars > LONGEST_OVERRIDES_CHARS:
+                return _TOO_LONG
+            pieces.append(piece)
+    except (TypeError, ValueError, RecursionError):  # keys of several types, a circle, a nesting without end
+        return _UNREADABLE
+    return "".join(pieces)
+
+
+_ENCODER = json.JSONEncoder(sort_keys=True, default=repr, ensure_ascii=False, check_circular=False)
+"""Its check for circles would hold what it was stopped in until the next garbage collection; a circle is too long here."""
+_TOO_LONG = json.dumps([f"over {LONGEST_OVERRIDES_CHARS:,} characters"])
+_UNREADABLE = json.dumps(["unreadable"])
+"""Lists, which no overrides are: resolving them gives a line that quotes the reason."""
 
 
 def _loaded(text: str) -> Any:

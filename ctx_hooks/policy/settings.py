@@ -142,7 +142,7 @@ class Settings(BaseModel):
         description="Retry overflows that LiteLLM leaves as other errors, too; off: only ContextWindowExceededError.",
     )
     smooth_event_loop: bool = Field(
-        default=True,
+        default=False,
         description="Take what is loaded at start out of garbage collection and let threads switch every 0.5 ms: while one "
         "request is compressed, others wait less. Both hold for the whole process.",
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from ctx_hooks.decision import Decision, NotRetried, Untouched
-from ctx_hooks.learning.attempts import RUNNING_REQUESTS
+from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
+from ctx_hooks.logs import CUT, one_line
 from ctx_hooks.request import OUTPUT_FIELDS
 
 if TYPE_CHECKING:
@@ -14,40 +15,85 @@ if TYPE_CHECKING:
 
 DONE = "x-ctx-hooks"
 IGNORED = "x-ctx-hooks-ignored"
+MOST_CHARS = 1_024
+"""Of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, most of which are LiteLLM's."""
+MOST_BYTES = 4_000_000
+"""Of all headers remembered: those of a thousand requests with the longest values, or of 30,000 with usual ones."""
+ENTRY_BYTES = 100
+"""What a request's entry costs beside its texts: two maps' places and the text objects."""
 
 
 class Headers:
-    """The headers of each running request so far, by LiteLLM's call id."""
+    """The headers of each running request so far, by its id. Thread-safe.
+
+    Only requests that the plugin treats have any: a proxy with the plugin switched off answers as one without it.
+    """
 
     def __init__(self) -> None:
         self._headers: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.size_bytes = 0
 
-    def note(self, call_id: str, decision: Decision) -> None:
+    def note(self, request_id: str, decision: Decision) -> None:
         """Remember a decision; an untouched attempt says nothing of the one before it."""
-        if not isinstance(decision, (Untouched, NotRetried)):
-            self._set(call_id, DONE, _words(decision))
+        if isinstance(decision, NotRetried):
+            return  # the attempt before it says what was sent
+        if isinstance(decision, Untouched):
+            self._set(request_id, DONE, "untouched", replace=False)
+        else:
+            self._set(request_id, DONE, header_value(_words(decision)))
 
-    def note_ignored(self, call_id: str, ignored: Sequence[str]) -> None:
+    def note_ignored(self, request_id: str, ignored: Sequence[str]) -> None:
         """Remember which of the request's own wishes its policy passed over."""
-        wishes = "; ".join(line.removeprefix("request: ") for line in ignored if line.startswith("request"))
+        wishes = [line.removeprefix("request: ") for line in ignored if line.startswith("request")]
         if wishes:
-            self._set(call_id, IGNORED, wishes.encode("ascii", "replace").decode())
+            self._set(request_id, IGNORED, header_value(wishes))
 
-    def of(self, call_id: str) -> dict[str, str]:
-        """Return the headers of a request."""
-        return {DONE: "untouched", **self._headers.get(call_id, {})}
+    def of(self, request_id: str) -> dict[str, str]:
+        """Return the headers of a request, none for one that the plugin did not treat."""
+        with self._lock:
+            return dict(self._headers.get(request_id, {}))
 
-    def _set(self, call_id: str, name: str, value: str) -> None:
-        self._headers.setdefault(call_id, {})[name] = value
-        if len(self._headers) > RUNNING_REQUESTS:
-            self._headers.popitem(last=False)
+    def _set(self, request_id: str, name: str, value: str, *, replace: bool = True) -> None:
+        if not request_id:
+            return  # outside a proxy nobody asks for headers, and requests without an id could be taken for one another
+        with self._lock:
+            before = self._headers.pop(request_id, {})
+            after = {**before, name: value} if replace or name not in before else before
+            self._headers[request_id] = after
+            self.size_bytes += _size_bytes(request_id, after) - (_size_bytes(request_id, before) if before else 0)
+            while self.size_bytes > MOST_BYTES:
+                self.size_bytes -= _size_bytes(*self._headers.popitem(last=False))
 
 
-def _words(decision: Decision) -> str:
+def header_value(parts: Sequence[str]) -> str:
+    """Return the parts as the value of a header: one line of at most 1,024 printable ASCII characters.
+
+    A server closes the connection rather than send a header with a line break or a NUL.
+    """
+    value = ""
+    for i, part in enumerate(parts):
+        rest = f"; and {len(parts) - i:,} more"
+        text = ("; " if i else "") + _ascii(part)
+        if len(value) + len(text) + len(rest) > MOST_CHARS:
+            return value + (rest if i else CUT)
+        value += text
+    return value
+
+
+def _ascii(text: str) -> str:
+    escaped = one_line(text).strip().encode("ascii", "backslashreplace").decode()
+    return escaped if len(escaped) <= MOST_CHARS // 2 else escaped[: MOST_CHARS // 2 - len(CUT)] + CUT
+
+
+def _size_bytes(request_id: str, headers: dict[str, str]) -> int:
+    return ENTRY_BYTES + len(request_id) + sum(map(len, headers.values()))
+
+
+def _words(decision: Decision) -> list[str]:
     words = [type(decision).__name__.lower()]
     figures = decision.figures
     if figures is not None:
         words.append(f"before={figures.tokens_before}; after={figures.tokens_after}")
-    changes = {} if isinstance(decision, (Untouched, NotRetried)) else decision.changes
-    words += [f"{name}={changes[name]}" for name in OUTPUT_FIELDS if name in changes]
-    return "; ".join(words)
+    changes = changes_of(decision)
+    return words + [f"{name}={changes[name]}" for name in OUTPUT_FIELDS if name in changes]

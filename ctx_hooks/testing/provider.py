@@ -77,6 +77,7 @@ async def _answer(wire_format: WireFormat, request: Request, state: _State, scri
         "input_tokens": counted,
         "max_tokens": _max_tokens(payload),
         "payload": payload,
+        "headers": dict(request.headers),
         "status": 200,
         "error": None,
         "left": False,

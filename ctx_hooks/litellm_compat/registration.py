@@ -1,0 +1,39 @@
+"""LiteLLM's lists of callbacks: only in one of them does an instance get every hook."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+logger = logging.getLogger("ctx_hooks")
+
+OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")
+"""Lists for loggers: an instance there is told of answers and errors, and never asked before a call."""
+
+
+def warn_of_other_lists(instance: object) -> None:
+    """Warn of an instance that the proxy's configuration has put into a list where it has no effect.
+
+    The configuration is read in one go, after this: the event loop's next turn sees all of it. Without a running loop
+    there is no proxy that reads one.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    loop.call_soon(_warn, instance)
+
+
+def _warn(instance: object) -> None:
+    import litellm  # noqa: PLC0415
+
+    if _holds(litellm.callbacks, instance):
+        return
+    for name in OTHER_LISTS:
+        if _holds(getattr(litellm, name, None), instance):
+            logger.warning("in litellm_settings.%s ctx_hooks has no effect: list it under litellm_settings.callbacks", name)
+
+
+def _holds(callbacks: Any, instance: object) -> bool:
+    return any(c is instance for c in callbacks or ())

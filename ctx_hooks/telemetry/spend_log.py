@@ -1,0 +1,29 @@
+"""The figures of an attempt for loggers: they see the request as it came, and these say what was sent of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.decision import Decision, changes_of
+from ctx_hooks.request import OUTPUT_FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -> Mapping[str, Any]:
+    """Return what was decided for an attempt and its tokens; never a text of the request.
+
+    `attempt` is 0 for the first one of a request; `policy_scopes` are those of the settings that set a field, as `team`.
+    """
+    figures: dict[str, Any] = {
+        "decision": type(decision).__name__.lower(),
+        "attempt": attempt,
+        "policy": ", ".join(policy_scopes),
+    }
+    if decision.figures is not None:
+        figures["tokens_before"] = decision.figures.tokens_before
+        figures["tokens_after"] = decision.figures.tokens_after
+        figures["window_tokens"] = decision.figures.window_tokens
+    changes = changes_of(decision)
+    return figures | {name: changes[name] for name in OUTPUT_FIELDS if name in changes}

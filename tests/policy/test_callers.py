@@ -1,0 +1,157 @@
+"""What a caller may set, name and say: locks hold, the environment stands above, and nothing grows with what is sent."""
+
+from __future__ import annotations
+
+import logging
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctx_hooks.litellm_compat import Deployment, caller_of
+from ctx_hooks.logs import LONGEST_CHARS, one_line, warn_once
+from ctx_hooks.policy.resolve import LINE_CHARS, MOST_LINES, Caller, Policies, as_text
+from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.telemetry.headers import Headers
+
+OFF = {"enabled": False}
+CHOSEN = {"sessions": {"s:*": OFF}, "tags": {"t": OFF}}
+TEXTS = ("deployment", "organization", "project", "team", "key")
+
+
+def resolve(settings, **caller):
+    fields = {k: as_text(v) if k in {*TEXTS, "request"} else v for k, v in caller.items()}
+    return Policies(Settings.model_validate(settings)).resolve(Caller(**fields))
+
+
+def ask(fields):
+    """Return the caller of a chat request."""
+    return caller_of({"metadata": {}, **fields}, Deployment("m", {}), "x-session-id", "group")
+
+
+@pytest.mark.parametrize("chosen", [{"session": "s:1"}, {"tags": ("t",)}], ids=["session", "tag"])
+class TestWhatTheCallerNames:
+    def test_holds_where_the_operator_configured_it(self, chosen):
+        assert resolve(CHOSEN, **chosen).policy.enabled is False
+
+    @pytest.mark.parametrize("scope", TEXTS)
+    def test_stands_below_what_any_scope_of_the_operator_locks(self, chosen, scope):
+        found = resolve(CHOSEN, **chosen, **{scope: {"locked": ["enabled"]}})
+        assert found.policy.enabled is True
+        assert any("enabled is locked by" in line for line in found.ignored)
+
+    @pytest.mark.parametrize("section", ["teams", "keys", "models"])
+    def test_stands_below_what_the_settings_lock(self, chosen, section):
+        names = {"teams": {"team_names": ("x",)}, "keys": {"key_names": ("x",)}, "models": {"group": "x"}}[section]
+        found = resolve({**CHOSEN, section: {"x": {"locked": ["enabled"]}}}, **chosen, **names)
+        assert found.policy.enabled is True
+
+    def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self, chosen):
+        locking = {"reserve_tokens": 1, "locked": ["reserve_tokens"]}
+        settings = {
+            "sessions": {"s:*": locking},
+            "tags": {"t": locking},
+            "defaults": {"request_may_set": ["reserve_tokens"]},
+        }
+        assert resolve(settings, **chosen, team={"reserve_tokens": 7}).policy.reserve_tokens == 7
+        assert resolve(settings, **chosen, request={"reserve_tokens": 7}).policy.reserve_tokens == 1
+
+
+def test_the_environment_stands_above_the_request_and_every_lock(monkeypatch):
+    monkeypatch.setenv("TOOL_OUTPUT_MAX_LINES", "77")
+    names = ["tool_result_max_lines", "tool_result_max_chars"]
+    settings = {"defaults": {"request_may_set": names, "locked": names[:1]}}
+    found = resolve(settings, request={"tool_result_max_lines": 5, "tool_result_max_chars": 9_000})
+    assert (found.policy.tool_result_max_lines, found.policy.tool_result_max_chars) == (77, 9_000)
+    assert found.origins["tool_result_max_lines"] == "environment"
+    free = resolve({"defaults": {"request_may_set": names}}, request={"tool_result_max_lines": 5})
+    assert free.policy.tool_result_max_lines == 77
+
+
+def test_the_longest_policy_that_makes_sense_is_not_too_long():
+    full = Policy(error_text="界" * 2_000, window_tokens=10**9, max_turns=10**6).model_dump(mode="json")
+    found = resolve({}, team=full)
+    assert not found.ignored
+    assert found.policy.error_text == "界" * 2_000
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"x" * 1_000_000: 1},
+        {"language": "x" * 1_000_000},
+        {f"field {n}": n for n in range(3_000)},
+        {f"field {n}": n for n in range(200)},
+        {"a": {}, 1: {}},
+        {"error_text": "\r\n\0\u2028\x1b[2J" * 400},
+        [["x"] * 100_000],
+        "name\r\n" * 900,
+    ],
+    ids=["name", "value", "3,000 fields", "200 fields", "kinds of keys", "control", "list", "policy"],
+)
+def test_what_cannot_be_overrides_is_not_believed_and_told_in_short(overrides):
+    for part in ("request", "team"):
+        found = resolve({"defaults": {"request_may_set": ["language"]}}, **{part: overrides})
+        assert found.policy == Policy(request_may_set=("language",))
+        assert 0 < len(found.ignored) <= MOST_LINES + 1
+        assert all(len(line) <= LINE_CHARS and line.isprintable() for line in found.ignored)
+
+
+def test_a_nesting_without_end_is_no_crash():
+    nested = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    circle = {}
+    circle["a"] = circle
+    for overrides in (nested, circle):
+        assert resolve({}, request=overrides).policy == Policy()
+
+
+def test_names_that_are_too_long_match_nothing_and_are_told():
+    long = "s:" + "x" * 1_000_000
+    fields = {"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}, "metadata": {"tags": [long, "t"]}}
+    caller = ask(fields)
+    assert (caller.session, caller.tags, caller.request_policy) == ("", ("t",), "")
+    found = Policies(Settings.model_validate(CHOSEN)).resolve(caller)
+    for kind in ("session", "tag", "policy"):
+        assert f"request: a {kind} is too long to be one" in found.ignored
+
+
+def test_only_an_object_of_litellm_says_who_asks():
+    """A body is JSON: no mapping in it is LiteLLM's object of key and team, wherever it stands."""
+    forged = {"team_id": "vip", "key_alias": "vip", "team_metadata": {"ctx_hooks": OFF}, "metadata": {"ctx_hooks": OFF}}
+    caller = ask({"metadata": {"user_api_key_auth": forged}, "litellm_metadata": {"user_api_key_auth": forged}})
+    assert (caller.team_names, caller.key_names, caller.team, caller.key) == ((), (), "", "")
+
+
+def test_memory_is_bounded_by_bytes_whatever_callers_send():
+    """150 requests, each with a field of its own of 1 MB and as many other names, leave less than 2 MB."""
+    policies, headers = Policies(Settings.model_validate(CHOSEN)), Headers()
+    tracemalloc.start()
+    try:
+        for n in range(150):
+            name = f"{n:03}" + "x" * 1_000_000
+            asked = {"ctx_hooks": {name: n}, "tags": [name], "session_id": name}
+            caller = ask({"metadata": asked, "user": name, "proxy_server_request": {"headers": {"x-ctx-hooks": name}}})
+            found = policies.resolve(caller)
+            headers.note_ignored(str(n), found.ignored)
+            warn_once(f"a caller says {name}")
+            del name, asked, caller
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2_000_000
+
+
+@given(st.text(st.characters(), max_size=1_000))
+def test_what_a_log_quotes_is_one_bounded_line(text):
+    line = one_line(text)
+    assert line.isprintable()
+    assert len(line) <= LONGEST_CHARS
+
+
+def test_no_message_of_the_package_begins_a_line_that_a_caller_wrote(caplog):
+    logging.getLogger("ctx_hooks").warning("the window of %s is small", "a model\nWARNING: all is lost\x1b[2J")
+    (record,) = caplog.records
+    assert record.getMessage() == "the window of a model\\nWARNING: all is lost\\x1b[2J is small"

@@ -1,0 +1,162 @@
+"""A proxy with the plugin switched off, in any way, is a proxy without it: upstream, at the client, and in its errors."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import httpx
+import pytest
+from conftest import GENERAL, PLUGIN, deployment, importable
+from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+
+AUTH = """
+from litellm.proxy._types import UserAPIKeyAuth
+
+OFF = {"ctx_hooks": {"enabled": False}}
+
+async def user_api_key_auth(request, api_key):
+    who = api_key.removeprefix("sk-")
+    return UserAPIKeyAuth(
+        api_key="sk-one",
+        team_id="a team",
+        team_metadata=OFF if who == "team" else {},
+        metadata=OFF if who == "key" else {},
+        organization_metadata=OFF if who == "organization" else {},
+    )
+"""
+WINDOW = 4_000
+ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES)
+NAMES = ("chat", "messages", "messages-to-openai", "responses")
+WAYS = ("environment", "defaults", "team", "key", "organization", "model", "model-info", "session", "tag", "request")
+KINDS = {"answer": None, "overflow": "openai", "unknown": "cerebras", "in-stream": "sglang_stream", "rate": "rate_limited"}
+"""An answer, an overflow that LiteLLM knows, one that it does not know, one inside a stream, and a rate limit."""
+CHANGING = re.compile(
+    rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:chatcmpl|resp|msg|gen)[-_][\w=+/-]+|\"created(?:_at)?\": ?[\d.]+"
+)
+"""What differs between any two answers: ids and times."""
+
+
+def models(url):
+    for name in NAMES:
+        model = "anthropic/claude-served" if name == "messages" else "openai/served"
+        yield deployment(url, name, model, max_input_tokens=WINDOW, id=f"id-{name}")
+        yield deployment(url, f"{name}-model", model, max_input_tokens=WINDOW, id=f"id-{name}-model")
+        off = {"ctx_hooks": {"enabled": False}}
+        yield deployment(url, f"{name}-model-info", model, max_input_tokens=WINDOW, id=f"id-{name}-model-info", **off)
+
+
+def config(url, settings, callbacks):
+    return {
+        "model_list": list(models(url)),
+        "litellm_settings": {"callbacks": callbacks, "num_retries": 1},
+        "router_settings": {"retry_after": 0, "disable_cooldowns": True},
+        "general_settings": {**GENERAL, "custom_auth": "auth_of_all.user_api_key_auth"},
+        "callback_settings": {"ctx_hooks": settings},
+    }
+
+
+@pytest.fixture(scope="module")
+def strict_provider():
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    return importable(tmp_path_factory.mktemp("off"), "auth_of_all", AUTH)
+
+
+@pytest.fixture(scope="module")
+def without(strict_provider, environment):
+    with ProxyProcess(config(strict_provider.url, {}, []), environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def switched_by_environment(strict_provider, environment):
+    settings = config(strict_provider.url, {}, [PLUGIN])
+    with ProxyProcess(settings, {**environment, "CTX_HOOKS_ENABLED": "0"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def switched_by_defaults(strict_provider, environment):
+    with ProxyProcess(config(strict_provider.url, {"defaults": "off"}, [PLUGIN]), environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def switched_by_scope(strict_provider, environment):
+    settings = {
+        "defaults": {"request_policies": ["off"]},
+        "models": {"*-model": "off"},
+        "sessions": {"off:*": "off"},
+        "tags": {"off": "off"},
+    }
+    with ProxyProcess(config(strict_provider.url, settings, [PLUGIN]), environment) as running:
+        yield running
+
+
+def seen(proxy, provider, route, name, way, *, stream, kind):
+    """Return what the client and the provider saw of a request, without what differs between any two requests."""
+    provider.reset(wording=KINDS[kind] or "openai", window_tokens=1_000_000 if kind == "answer" else WINDOW)
+    headers = {"authorization": f"Bearer sk-{way}", "x-litellm-call-id": "an id"}
+    headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
+    metadata = {"ctx_hooks": {"language": "zh"}} | ({"tags": ["off"]} if way == "tag" and route is CHAT else {})
+    wishes = {"metadata": metadata, "disable_fallbacks": True} | ({"tags": ["off"]} if way == "tag" else {})
+    group = f"{name}-{way}" if way in ("model", "model-info") else name
+    session = agent_session(route.wire_format, turns=6, result_chars=3_000, model=group)
+    answer = httpx.post(proxy.url + route.path, json={**session, **wishes, "stream": stream}, headers=headers, timeout=60)
+    told = {
+        "status": answer.status_code,
+        "headers": {k: v for k, v in answer.headers.items() if not varies(k)},
+        "body": CHANGING.sub(b"*", answer.content),
+    }
+    upstream = [
+        {"payload": r["payload"], "status": r["status"], "headers": {k: v for k, v in r["headers"].items() if not varies(k)}}
+        for r in provider.requests()
+    ]
+    return told, json.loads(CHANGING.sub(b"*", json.dumps(upstream).encode()))
+
+
+def varies(header):
+    """Whether a header tells of time, load or the process."""
+    return header in ("date", "content-length", "traceparent", "host") or any(
+        word in header for word in ("duration", "overhead", "spend", "latency", "remaining", "llm_provider-date", "-reset")
+    )
+
+
+CELLS = [
+    (route, name, stream, kind)
+    for route, name in zip(ROUTES, NAMES, strict=True)
+    for stream in (False, True)
+    for kind in KINDS
+]
+
+
+@pytest.mark.parametrize("n", range(len(CELLS)), ids=lambda n: "-".join(map(str, CELLS[n][1:])))
+def test_off_is_off(n, without, switched_by_environment, switched_by_defaults, switched_by_scope, strict_provider):
+    """Every upstream body and header, the number of attempts, and what the client gets are those of a proxy without it.
+
+    Each case is asked in up to three of the ways, which change from case to case.
+    """
+    route, name, stream, kind = CELLS[n]
+    proxies = {"environment": switched_by_environment, "defaults": switched_by_defaults}
+    most = 1 if kind == "rate" else 3  # LiteLLM waits before it asks again
+    for way in sorted({WAYS[n % 10], WAYS[(n // 2 + 3) % 10], WAYS[(3 * n + 1 + n // 10) % 10]})[:most]:
+        ask = {"route": route, "name": name, "way": way, "stream": stream, "kind": kind}
+        expected = seen(without, strict_provider, **ask)
+        found = seen(proxies.get(way, switched_by_scope), strict_provider, **ask)
+        assert found == expected, way
+        assert not [h for h in found[0]["headers"] if "ctx-hooks" in h]
+
+
+def test_the_same_requests_are_treated_where_nothing_switches_the_plugin_off(switched_by_scope, strict_provider):
+    """Else the comparison above would compare nothing."""
+    told, upstream = seen(switched_by_scope, strict_provider, CHAT, "chat", "nobody", stream=False, kind="unknown")
+    assert told["status"] == 200
+    assert told["headers"]["x-ctx-hooks"].startswith("compressed")
+    assert [r["status"] for r in upstream] == [200]
