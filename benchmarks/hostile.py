@@ -34,6 +34,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import Request
 from ctx_hooks.testing import ProxyProcess, free_port
 from ctx_hooks.testing.hostile import behind_header, kinds
+from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.window import Window
 
 TEXT_BYTES = 1_000_000
