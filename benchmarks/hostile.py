@@ -4,14 +4,16 @@
 
 1. Two real proxies in front of the same strict provider, one with the plugin and one without. Each kind of text of
    `ctx_hooks.testing.hostile` is sent as a tool result of 1 MB behind the header of an HTTP response, to a model of
-   128,000 tokens (the provider takes all). A second one like it goes beside
-   tiny requests to the same proxy, of which the slowest counts. Medians of the rounds.
+   128,000 tokens (the provider takes all). A second one like it goes beside tiny requests to the same proxy, of which
+   the slowest counts. Medians of the rounds. What is added may be less than nothing, since proxy and provider have
+   less to do with what was cut: beside it stands the plugin's own processor time.
 2. 3,000 differing requests of 200 KB: the memory of the proxy with the plugin after 500 and after all of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import statistics
 import subprocess
@@ -25,8 +27,15 @@ from typing import Any
 
 import httpx
 
+from ctx_hooks import content_cache
+from ctx_hooks.destination import Destination
+from ctx_hooks.engine import Engine
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request import Request
 from ctx_hooks.testing import ProxyProcess, free_port
 from ctx_hooks.testing.hostile import behind_header, kinds
+from ctx_hooks.tokens import vocabulary
+from ctx_hooks.tokens.window import Window
 
 TEXT_BYTES = 1_000_000
 WINDOW_TOKENS = 128_000
@@ -125,6 +134,16 @@ def longest_wait_ms(proxy: ProxyProcess, content: bytes) -> float:
     return longest * 1e3
 
 
+def own_ms(content: bytes) -> float:
+    """Return the processor time of the plugin's decision about the request, in this process and from empty caches."""
+    content_cache.clear_all()
+    request = Request("openai-chat", json.loads(content))
+    target = Destination("openai/gpt-4.1", "d", Window(WINDOW_TOKENS, "policy"), Policy(), "call")
+    started = time.process_time()
+    asyncio.run(Engine().decide(request, target))
+    return (time.process_time() - started) * 1e3
+
+
 def table(plain: ProxyProcess, fitted: ProxyProcess, names: list[str], rounds: int, url: str) -> None:
     """Print a line a kind, and which are above the limits."""
     for proxy in (plain, fitted):
@@ -135,7 +154,7 @@ def table(plain: ProxyProcess, fitted: ProxyProcess, names: list[str], rounds: i
     above = []
     for name in names:
         if name in REFUSED:
-            print(f"| {name:31} | LiteLLM refuses it, with and without | | | | |")
+            print(f"| {name:31} | LiteLLM refuses it, with and without | | | | | |")
             continue
         taken: dict[bool, list[float]] = {False: [], True: []}
         waited: dict[bool, list[float]] = {False: [], True: []}
@@ -147,10 +166,11 @@ def table(plain: ProxyProcess, fitted: ProxyProcess, names: list[str], rounds: i
             httpx.post(f"{url}/_reset")  # the provider keeps what it was sent
         without, wait = statistics.median(taken[False]), statistics.median(waited[True])
         added, longer = statistics.median(taken[True]) - without, wait - statistics.median(waited[False])
-        is_above = added > MOST_ADDED_MS or longer > MOST_WAIT_MS
+        own = own_ms(alone)
+        is_above = max(own, added) > MOST_ADDED_MS or longer > MOST_WAIT_MS
         above += [name] * is_above
         note = "above" if is_above else ""
-        print(f"| {name:31} | {without:.0f} | {added:+.0f} | {wait:.0f} | {longer:+.0f} | {note} |", flush=True)
+        print(f"| {name:31} | {own:.0f} | {without:.0f} | {added:+.0f} | {wait:.0f} | {longer:+.0f} | {note} |", flush=True)
     limits = f"{MOST_ADDED_MS} ms added and {MOST_WAIT_MS} ms waited"
     print(f"{len(names) - len(above)} of {len(names)} kinds within {limits}; above: {', '.join(above) or 'none'}")
 
