@@ -101,6 +101,8 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     after = estimated_tokens(sent)
     fits = after <= budget.goal_tokens
     reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"
+    if sent is conversation:
+        return Outcome(sent, before, after, fits, (), reason)
     touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages})
     report = StepReport(NAME, before - after, touched, "a compression would have taken too long")
     return Outcome(sent, before, after, fits, (report,), reason)

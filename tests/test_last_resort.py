@@ -45,8 +45,10 @@ def test_its_laws(wire_format, data, goal):
     assert outcome.fits == (outcome.tokens_after <= goal)
     assert outcome.fits or outcome.reason
     assert outcome.tokens_after == last_resort.estimated_tokens(sent)
+    assert outcome.tokens_before > goal or sent is conversation
     if sent is conversation:
-        assert outcome.tokens_before <= goal
+        assert outcome.tokens_after == outcome.tokens_before
+        assert not outcome.steps
         return
     assert not violations(sent)
     kept = [m.text for m in sent.messages]
