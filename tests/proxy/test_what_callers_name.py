@@ -6,11 +6,12 @@ import json
 
 import pytest
 from conftest import BELIEVED, GENERAL, PLUGIN, WINDOW, configuration, deployment, importable
-from routes import CHAT, MESSAGES, RESPONSES
+from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
-ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
+THREE = (CHAT, MESSAGES, RESPONSES)
+ROUTES = pytest.mark.parametrize("route", THREE, ids=["chat", "messages", "responses"])
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 OFF = {"enabled": False}
 PARTS = """
@@ -143,14 +144,15 @@ def test_no_wish_of_a_caller_costs_him_his_answer(wishes, route, proxy_here, pro
     assert [r["status"] for r in provider_here.requests()] == [200]
 
 
-@ROUTES
+@pytest.mark.parametrize("route", [*THREE, MESSAGES_TO_OPENAI], ids=["chat", "messages", "responses", "translated"])
 @STREAMED
 def test_loggers_are_told_what_was_sent_of_a_request(route, stream, proxy_here, provider_here):
     """LiteLLM logs the request as it came; the figures of each attempt stand in the metadata that every logger gets."""
     provider_here.reset(wording="openai")
     logged = {"owner": "me", "ctx_hooks": {"tokens_after": "forged"}}
     fields = {"metadata" if route is CHAT else "litellm_metadata": {"spend_logs_metadata": logged}}
-    answer = route.ask(proxy_here, group=f"known-{route.wire_format}", stream=stream, **fields)
+    group = "known-openai-chat" if route is MESSAGES_TO_OPENAI else f"known-{route.wire_format}"
+    answer = route.ask(proxy_here, group=group, stream=stream, **fields)
     assert answer.status_code == 200, answer.text
     line = f"logged success {answer.headers['x-litellm-call-id']} "
     proxy_here.wait_for_log(line)
