@@ -146,11 +146,11 @@ def own_ms(content: bytes) -> float:
 
 def table(plain: ProxyProcess, fitted: ProxyProcess, names: list[str], rounds: int, url: str) -> None:
     """Print a line a kind, and which are above the limits."""
+    vocabulary.load_all()
     for proxy in (plain, fitted):
         request_ms(proxy, body(large_text("log", -1)))
-    print(
-        f"| {'1 MB of':31} | without, ms | added, ms | longest wait beside it, ms | added, ms | |\n|---|---|---|---|---|---|"
-    )
+    print(f"| {'1 MB of':31} | plugin, ms | without, ms | added, ms | longest wait beside it, ms | added, ms | |")
+    print("|---|---|---|---|---|---|---|")
     above = []
     for name in names:
         if name in REFUSED:
