@@ -12,7 +12,7 @@ from ctx_hooks.budget import Budget
 from ctx_hooks.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, Rescued, Untouched
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, emit, extra_steps
+from ctx_hooks.extensions import CompactionEvent, emit, extra_steps
 from ctx_hooks.ledger import entries
 from ctx_hooks.logs import warn_once
 from ctx_hooks.overflow.ladder import LEAST_OUTPUT_TOKENS, Rung, rung_of
@@ -22,11 +22,13 @@ from ctx_hooks.store.learned import Learned, LearnedFigures, SharedCache
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of, target_tokens_of
+from ctx_hooks.wire import CODECS
 from ctx_hooks.worker import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ctx_hooks.conversation import Conversation
     from ctx_hooks.destination import Destination
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.pipeline import Outcome
@@ -174,17 +176,17 @@ class Engine:
         self, request: Request, to: Destination, learned: LearnedFigures, deadline: Deadline, *, in_time: bool = True
     ) -> Decision:
         counter = Counter(vocabulary_of(to.model), deadline)
-        history = _history(request, counter) if in_time else _estimated(request)
+        history = _history(request, counter) if in_time else last_resort.history_of(request)
         received = history.tokens
         newest = request.newest_turns(history.entries, to.policy.max_turns)
         if newest is not request:
-            history = _history(newest, counter) if in_time else _estimated(newest)
+            history = _history(newest, counter) if in_time else last_resort.history_of(newest)
         window = to.window_with(learned, time.time())
         rung = self._rung(request, history, to, learned, window)
         if newest is request and received <= rung.most_tokens and rung.max_output_tokens is None:
             return self._fitting(request, history, to, learned, window)
         budget = Budget(rung.most_tokens, window.tokens, counter, to.policy, rung.cut_newest)
-        outcome = self._compressed(newest, history, budget, to) if in_time else _last_resort(newest, budget, to)
+        outcome = self._compressed(newest, history, budget, to) if in_time else last_resort.applied(newest, budget, to.model)
         deadline.check()  # whoever is no longer waited for notes nothing
         lowered = rung.max_output_tokens is not None
         attempt = _attempt(request, to, learned, window, history)
@@ -252,22 +254,6 @@ class Engine:
         return not cost.pays(received, low_tokens, to.policy.expected_turns, to.prices)
 
 
-def _last_resort(request: Request, budget: Budget, to: Destination) -> Outcome:
-    """Return the request without its oldest turns, and tell the listeners."""
-    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
-    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
-    seconds = None if last_resort.is_too_large(request) else budget.policy.compression_timeout_seconds
-    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, seconds))
-    return outcome
-
-
-def _estimated(request: Request) -> History:
-    """Return the history with estimated figures, of which none teaches anything."""
-    conversation = request.conversation()
-    preamble_tokens = sum(map(last_resort.text_tokens, conversation.preamble))
-    return History(conversation.part, last_resort.estimated_entries(conversation), preamble_tokens, b"")
-
-
 def _untouched(reason: str, changes: dict[str, Any]) -> Decision:
     return Compressed(changes, None, ()) if changes else Untouched(reason)
 
@@ -313,4 +299,9 @@ def _attempt(request: Request, to: Destination, learned: LearnedFigures, window:
 
 def _history(request: Request, counter: Counter) -> History:
     found = entries(request.format, request.items, counter)
-    return history_of(request.part, found, request.preamble(), counter, continues=request.continues_stored_history)
+    preamble = request.preamble()  # read once: the tools may be large, and parts of a conversation are read often
+
+    def part(start: int, end: int) -> Conversation:
+        return replace(CODECS[request.format].read(request.items[start:end]), preamble=preamble)
+
+    return history_of(part, found, preamble, counter, continues=request.continues_stored_history)

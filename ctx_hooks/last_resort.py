@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks import invariants, notices
 from ctx_hooks.conversation import Media, Message, Part, ToolCall, ToolResult, is_request
+from ctx_hooks.extensions import CompressionTimeoutEvent, emit
 from ctx_hooks.ledger import Entry
 from ctx_hooks.pipeline import Outcome, StepReport
 from ctx_hooks.protection import older_exchanges, stays
+from ctx_hooks.replay import History
 from ctx_hooks.steps.newest_loop import LEAST_KEPT_CHARS, capped
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
 from ctx_hooks.tokens.media import media_tokens
@@ -68,6 +70,22 @@ def estimated_entries(conversation: Conversation) -> tuple[Entry, ...]:
         Entry(b"", tokens, m.role, is_request(m), stays=stays(m), guessed_tokens=tokens)
         for tokens, m in zip(sizes, conversation.messages, strict=True)
     )
+
+
+def history_of(request: Request) -> History:
+    """Return the request's history with estimated figures."""
+    conversation = request.conversation()
+    preamble_tokens = sum(map(text_tokens, conversation.preamble))
+    return History(conversation.part, estimated_entries(conversation), preamble_tokens, b"")
+
+
+def applied(request: Request, budget: Budget, model: str) -> Outcome:
+    """Return the request without its oldest turns, and tell the listeners."""
+    outcome = compress(request.conversation(), budget, continues=request.continues_stored_history)
+    seconds = None if is_too_large(request) else budget.policy.compression_timeout_seconds
+    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
+    emit(CompressionTimeoutEvent("compression_timeout", model, request.format, *figures, seconds))
+    return outcome
 
 
 def compress(conversation: Conversation, budget: Budget, *, continues: bool = False) -> Outcome:
