@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
 
-from ctx_hooks.litellm_compat.deployments import metadata_of
+from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of
 
 REQUEST_ID = "ctx_hooks_request"
 _SECRET = secrets.token_hex(8)
@@ -42,10 +42,9 @@ def request_id_of(fields: Mapping[str, Any]) -> str:
 
 def tenant_of(fields: Mapping[str, Any]) -> str:
     """Return a digest of the team, else of the user, else of the key that asks; the same for all without any."""
-    metadata = metadata_of(fields)
-    auth = metadata.get("user_api_key_auth")
+    auth = auth_of(metadata_of(fields))
     for name in ("team_id", "user_id", "api_key"):
-        found = auth.get(name) if isinstance(auth, Mapping) else getattr(auth, name, None)
+        found = getattr(auth, name, None)
         if isinstance(found, str) and found:
             return blake2b(f"{name}:{found}".encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
     return "nobody"

@@ -98,7 +98,7 @@ class Policy(BaseModel):
     compression_timeout_seconds: float = Field(
         10.0,
         gt=0,
-        description="After so long the oldest turns are dropped instead; ten times what a million tokens take.",
+        description="A request that takes longer to compress loses its oldest turns instead.",
     )
     compaction: Literal["full", "gentle"] = Field(
         "full", description="`gentle`: only what is lossless, and the caps of tool results."
