@@ -37,7 +37,7 @@ LOSSY: tuple[Step, ...] = (
     newest_loop.STEP,
 )
 """Steps that drop something and say so in a placeholder where text is dropped."""
-STEPS = (repeats.STEP, *LOSSLESS, *(step for step in LOSSY if step is not repeats.STEP))
+STEPS = (LOSSY[0], *LOSSLESS, *LOSSY[1:])
 """In the order in which they run: repeats compares results as they came."""
 
 GENTLE_STEPS = frozenset({*LOSSLESS, repeats.STEP, log_runs.STEP, oversized_results.STEP})

@@ -132,4 +132,6 @@ def _call(name: str, given: str) -> str:
 
 def _quoted_line(text: str) -> str:
     line = " ".join(text[: 2 * LONGEST_ENTRY_CHARS].split())
-    return notices.quoted(line if len(line) <= LONGEST_ENTRY_CHARS else line[: LONGEST_ENTRY_CHARS - 1] + notices.GAP)
+    if len(line) > LONGEST_ENTRY_CHARS:
+        line = line[: LONGEST_ENTRY_CHARS - 1] + notices.GAP
+    return notices.quoted(line)
