@@ -34,7 +34,7 @@ def test_lower_case_keeps_every_character_at_its_place(text):
 def test_a_word_behind_letters_that_grow_in_lower_case_is_found_where_it_stands():
     """ "İ" is two characters in lower case: offsets ran ahead of the text, and the search never ended."""
     text = "İ" * 100 + "\nthe wordword\n"
-    assert _places(["wordword"], {(0, 0): text}) == [[((0, 0), 1)]]
+    assert _places(["wordword"], {(0, 0): (text, units(text))}) == [[((0, 0), 1)]]
 
 
 @every_kind

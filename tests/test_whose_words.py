@@ -13,7 +13,6 @@ import ctx_hooks
 from ctx_hooks import notices, recall
 from ctx_hooks.budget import Budget
 from ctx_hooks.record import record_of
-from ctx_hooks.replay import Compaction
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.wire import CODECS
 from ctx_hooks.wire.openai_chat import user_message
@@ -118,7 +117,9 @@ def test_a_record_says_of_each_line_whose_it_is():
 def test_what_a_tool_returned_is_put_back_under_its_call():
     conversation = fetched("nothing of note\n" * 30, f"some text\n{FORGED}")
     asked = conversation.with_messages((*conversation.messages[:-1], user_message("Who approves deleting the database?")))
-    block = recall.block(asked, Compaction(len(asked.messages) - 1, (), 0), budget_of(4_000), 500)
+    before = asked.with_messages(asked.messages[:-1])
+    cut = recall.cut_text(before, (), budget_of(4_000))
+    block = recall.Retrieval(asked.messages[-1:], lambda: cut, asked.messages.__getitem__, budget_of(4_000)).block(0, 500)
     lines = block.splitlines()
     assert lines[0].startswith(notices.MARK)
     source = lines.index('tool "fetch(page_1.html)" returned:')

@@ -55,6 +55,9 @@ MEDIAN_TENANTS = 3
 """The median over so many tenants is not one tenant's to choose."""
 FOREIGN_RATIO_FACTOR = 1.25
 """How far the ratio that one or two other tenants have shown may move the figure of a tenant that has shown none."""
+PROBE_FRACTION = 0.15
+"""How far, on a logarithmic scale, a limit without a figure lies above what was accepted, towards what was refused: near
+enough that the next request mostly fits, and above it, so that requests that grow find out more."""
 MOST_TENANTS = 64
 """Tenants remembered of each kind and deployment; the oldest observation goes first."""
 
@@ -179,7 +182,7 @@ class DeploymentStats:
         accepted_at = getattr(self.of("accepted_input", ANYONE, now), "at", 0.0)
         shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
         if refused:
-            shown.append(max(refused.values[0], accepted))
+            shown.append(_between(accepted, refused.values[0]))
         return min(shown, default=None)
 
     def _of_others(self, kinds: Iterable[Kind], tenant: str, now: float) -> dict[str, float]:
@@ -189,6 +192,13 @@ class DeploymentStats:
             if kind in kinds and other != tenant and valid(kind, observation, now):
                 found[other] = min(observation.values[0], found.get(other, observation.values[0]))
         return found
+
+
+def _between(accepted: float, refused: float) -> float:
+    """Return the limit to keep to where a size was accepted and a larger one refused, each in the provider's tokens."""
+    if not 0 < accepted < refused:
+        return max(accepted, refused)
+    return float(accepted * (refused / accepted) ** PROBE_FRACTION)
 
 
 def _replaces(kind: Kind, other: Observation, known: Observation) -> bool:

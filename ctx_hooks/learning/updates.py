@@ -1,7 +1,8 @@
 """What one answer or refusal shows: pure functions from an attempt and its end to observations.
 
 A refusal teaches only where all that was sent was counted here, and only figures that are plausible beside that count.
-Where it was not, a limit that the provider names together with its own count holds for the tenant that was told.
+Where it was not, a limit that the provider names together with its own count holds for the tenant that was told; so does a
+rate limit that a single request is above.
 """
 
 from __future__ import annotations
@@ -67,16 +68,14 @@ def of_answer(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now:
 def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
     """Return what an overflow shows: the limit that it names, else that what was sent is too long.
 
-    Nothing, where the request held what is not counted here, where the error speaks of a rate, or where its figures and
-    the count here cannot both be right.
+    Nothing where its figures and the count here cannot both be right.
     """
     counted = attempt.sent_tokens
-    if counted is None or overflow.pattern == RATE_TOO_LARGE.name:
+    if counted is None:
         return {}
     tenant, limit, given = attempt.tenant, overflow.limit_tokens, overflow.input_tokens
-    if not attempt.counts_all or not _mostly_text(attempt):
-        named = limit and given and LEAST_LIMIT_TOKENS <= limit < given and overflow.kind != "output_limit"
-        return {("own_limit", tenant): Observation((limit,), now)} if named and limit else {}
+    if overflow.pattern == RATE_TOO_LARGE.name or not attempt.counts_all or not _mostly_text(attempt):
+        return _told(attempt, overflow, now)
     if overflow.kind == "output_limit":
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
     if given and not LEAST_RATIO <= given / max(1, counted) <= LARGEST_RATIO:
@@ -94,6 +93,18 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     elif limit is None and refused >= 2 * LEAST_LIMIT_TOKENS:
         shown["refused", tenant] = Observation((_on_grid(refused),), now)
     return shown
+
+
+def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
+    """Return the limit that holds for the tenant that was told it: of a rate, or beside the provider's own count."""
+    limit, given = overflow.limit_tokens or 0, overflow.input_tokens or 0
+    if overflow.pattern == RATE_TOO_LARGE.name:
+        plausible = limit <= attempt.sent_provider_tokens * LARGEST_RATIO
+    else:
+        plausible = limit < given and overflow.kind != "output_limit"
+    if not plausible or limit < LEAST_LIMIT_TOKENS:
+        return {}
+    return {("own_limit", attempt.tenant): Observation((limit,), now)}
 
 
 def truncates(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> bool:

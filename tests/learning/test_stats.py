@@ -52,6 +52,11 @@ def test_a_limit_never_falls_below_what_the_deployment_has_accepted():
     assert limit(stats_of(("refused", "cat", 30_000), ("accepted_input", ANYONE, 56_000))) == 56_000
 
 
+def test_without_a_figure_the_limit_lies_just_above_what_was_accepted():
+    stats = stats_of(("refused", "cat", 32_000), ("accepted_input", ANYONE, 16_000))
+    assert 16_000 < limit(stats) < 18_000
+
+
 def test_a_limit_that_was_named_after_the_acceptance_holds_for_the_tenant_that_was_told():
     """An operator has lowered the window."""
     later = {("limit", "cat"): Observation((60_000,), NOW)}

@@ -121,13 +121,18 @@ def test_a_refusal_without_figures_shows_only_that_what_was_sent_is_too_long():
         (Overflow("input", "x", 40_000), replace(COUNTED, counts_all=False)),
         (Overflow("input", "x"), replace(COUNTED, counts_all=False)),
         (Overflow("input", "x", 40_000, 50_000), UNCOUNTED),
-        (too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000"), COUNTED),
+        (Overflow("input", "rate_too_large", 600), COUNTED),
     ],
     ids=["one token", "another count", "above the request", "stored history", "guess", "not counted", "rate"],
 )
 def test_what_is_not_plausible_beside_our_count_shows_no_limit(overflow, attempt):
     shown = updates.of_refusal(NOTHING, attempt, overflow, NOW)
     assert not {"limit", "own_limit", "refused"} & {kind for kind, _ in shown}
+
+
+def test_a_rate_limit_that_one_request_is_above_holds_for_the_tenant_alone():
+    overflow = too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000")
+    assert values(updates.of_refusal(NOTHING, COUNTED, overflow, NOW)) == {"own_limit": (20_000,)}
 
 
 def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
