@@ -11,8 +11,8 @@ from litellm.proxy import proxy_server
 from ctx_hooks.litellm_compat.rescue import MOST_FALLBACKS, RUNG_KEY, Mark, arrange_rescue, take_rung
 
 
-def deployment(group, model="openai/x", **info):
-    return {"model_name": group, "litellm_params": {"model": model, "api_key": "sk-x", **info}}
+def deployment(group):
+    return {"model_name": group, "litellm_params": {"model": "openai/x", "api_key": "sk-x"}}
 
 
 @pytest.fixture
@@ -48,13 +48,6 @@ def test_without_retries_nothing_is_arranged(router):
     router()
     assert arrange_rescue({"model": "group"}, 0) == {"model": "group"}
     assert arrange_rescue({"model": ["group", "other"]}, 3) == {"model": ["group", "other"]}
-
-
-def test_a_group_that_the_router_tries_in_order_is_left_to_it(router):
-    """After a failure the Router goes on to the next order by itself: retries on the group would begin anew with the first."""
-    router(*(deployment("group", f"openai/{n}", order=n) for n in (1, 2)), deployment("equal", order=1), deployment("equal"))
-    assert arrange_rescue({"model": "group"}, 3) == {"model": "group"}
-    assert chain(arrange_rescue({"model": "equal"}, 3), "equal") == [1, 2, 3]
 
 
 def test_the_operators_fallbacks_stand_behind_the_retries(router):
@@ -94,7 +87,9 @@ def test_a_callers_context_window_fallbacks_stand_above_the_operators(router):
     assert chain(arrange_rescue(data, 1)) == [1, "callers"]
 
 
-@pytest.mark.parametrize("listed", [["large"], [{"model": "large", "temperature": 0}], ["large", {"model": "larger"}]], ids=str)
+@pytest.mark.parametrize(
+    "listed", [["large"], [{"model": "large", "temperature": 0}], ["large", {"model": "larger"}]], ids=str
+)
 def test_a_callers_plain_list_holds_for_all_errors_and_stands_behind_the_retries(router, listed):
     router(context_window_fallbacks=[{"group": ["operators"]}])
     arranged = arrange_rescue({"model": "group", "fallbacks": listed}, 2)
