@@ -112,6 +112,7 @@ def test_the_newer_observation_wins_and_the_larger_acceptance():
         ("limit", (float("nan"),)),
         ("limit", (float("inf"),)),
         ("ratios", (100.0,)),
+        ("ratios", (1.0, 100.0)),
         ("ratios", (1.0,) * 100),
         ("output_limit", (-5,)),
     ],
