@@ -1,4 +1,4 @@
-"""One attempt leads to one decision, by what is known when it begins: policy, window, output, prices, and what was refused."""
+"""One attempt leads to one decision, by what is known when it begins: policy, window, output, prices, what was refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ctx_hooks import engine
+from ctx_hooks import engine, last_resort
 from ctx_hooks.cost import Prices
 from ctx_hooks.deadline import Deadline
 from ctx_hooks.decision import Compressed, GaveUp, NotRetried, Rescued, Untouched, changes_of
@@ -16,7 +16,7 @@ from ctx_hooks.destination import Destination
 from ctx_hooks.engine import Known
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import Request
 from ctx_hooks.testing import agent_session, violations
@@ -75,6 +75,16 @@ def only_newest_loop():
     return Request("openai-chat", {"model": MODEL, "messages": messages})
 
 
+def stored_session():
+    """Return a session whose last item is the result of a call in the history that the provider keeps."""
+    fields = agent_session("openai-responses", turns=40)
+    answer = {"type": "function_call_output", "call_id": "kept_there", "output": "done"}
+    return Request("openai-responses", {**fields, "input": [*fields["input"], answer], "previous_response_id": "resp_1"})
+
+
+STORED = stored_session()
+
+
 def stats_of(*shown):
     """Return statistics of (kind, tenant, values...)."""
     return DeploymentStats({(kind, tenant): Observation(tuple(values), NOW - 1) for kind, tenant, *values in shown})
@@ -109,12 +119,29 @@ class TestBeforeACall:
         assert halved.figures.tokens_after == pytest.approx(2 * attempt.sent_tokens, abs=2)
         assert attempt.sent_tokens * 2 <= 40_000
 
+    @pytest.mark.parametrize(("words", "reserve_tokens"), [(100, 8_192), (1_500, 16_384), (2_500, 32_768)])
+    def test_the_dynamic_reserve_follows_the_mean_of_the_newest_messages(self, words, reserve_tokens):
+        newest = [{"role": ("user", "assistant")[n % 2], "content": "word " * words} for n in range(10)]
+        messages = [{"role": "user", "content": "word " * 150_000}, {"role": "assistant", "content": "a"}, *newest]
+        request = Request(
+            "openai-chat", {"model": MODEL, "messages": [*messages, {"role": "user", "content": "word " * words}]}
+        )
+        decision, _ = decided(request, to(140_000, reserve="dynamic"))
+        assert decision.figures.budget_tokens == 140_000 - reserve_tokens
+
+    def test_what_answers_a_call_that_the_provider_keeps_stays(self):
+        """The call stands in the stored history, so its result is no orphan."""
+        decision, _ = decided(STORED, to(20_000))
+        assert isinstance(decision, Compressed)
+        assert decision.changes["input"][-1] == STORED.items[-1]
+
     def test_a_conversation_that_goes_on_is_left_room_and_a_single_question_is_not(self):
         """A first request fills the window: nothing shows that turns will follow."""
-        paste = "\n\n".join(f"paragraph {n}: " + "word soup of the log " * 40 for n in range(200))
-        first = Request("openai-chat", {"model": MODEL, "messages": [{"role": "user", "content": paste}]})
+        pages = [{"role": "user", "content": f"page {n}: " + f"words of page {n} " * 400} for n in range(30)]
+        first = Request("openai-chat", {"model": MODEL, "messages": [*pages, {"role": "user", "content": "Summarise."}]})
         decision, attempt = decided(first, to(20_000))
-        assert attempt.sent_tokens > 0.9 * decision.figures.budget_tokens
+        assert isinstance(decision, Compressed)
+        assert attempt.sent_tokens > 0.85 * decision.figures.budget_tokens
         decision, attempt = decided(session(turns=40), to(20_000, target_fraction=0.5))
         assert attempt.sent_tokens < 0.75 * decision.figures.budget_tokens
 
@@ -132,10 +159,11 @@ class TestBeforeACall:
         assert changes_of(decision)["messages"] == talk[6:]
         assert attempt.received_tokens == tokens_of(request) > attempt.sent_tokens
 
-    def test_the_newest_results_are_cut_before_the_call_only_where_the_provider_has_named_its_limit(self):
+    @pytest.mark.parametrize("rescue_attempts", [0, 3])
+    def test_the_newest_results_are_cut_before_the_call_only_where_the_provider_has_named_its_limit(self, rescue_attempts):
         request = only_newest_loop()
         policy = {"tool_result_max_fraction": 1.0}
-        stated, _ = decided(request, to(9_000, **policy))
+        stated, _ = decided(request, to(9_000, **policy, rescue_attempts=rescue_attempts))
         named, _ = decided(request, to(9_000, **policy), Known(Window(9_000, "learned")))
         assert not isinstance(stated, Compressed)
         assert isinstance(named, Compressed)
@@ -164,6 +192,7 @@ class TestWhatCompactingCosts:
         destination = to(window_tokens, prices=prices, cost_aware=cost_aware, expected_turns=1)
         decision, attempt = decided(self.request, destination)
         assert bool(changes_of(decision)) == compacts
+        assert isinstance(decision, Compressed if compacts else Untouched)
         assert (attempt.sent_tokens < self.size) == compacts
 
     def test_a_retry_asks_for_no_price(self):
@@ -202,6 +231,7 @@ class TestRepair:
         request = Request("openai-chat", {"model": MODEL, "messages": [*messages, orphan, messages[-1]]})
         decision, _ = decided(request, to(20_000, repair=repair))
         assert isinstance(decision, Compressed)
+        assert tokens_of(sent(request, decision)) == decision.figures.tokens_after <= decision.figures.budget_tokens
         assert bool(violations("openai-chat", sent(request, decision).fields)) != repaired
 
 
@@ -302,7 +332,7 @@ class TestRetries:
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
     def test_what_the_error_names_is_kept_to_at_once(self):
-        limit = int(self.size * 0.7)
+        limit = int(self.size * 0.2)
         known, decision, attempt = self.retry(Overflow("input", "x", limit, self.size))
         assert known.window == Window(limit, "refusal")
         assert attempt.sent_tokens <= limit
@@ -319,6 +349,25 @@ class TestRetries:
         limit = int(self.size * 0.7)
         known, _, _ = self.retry(Overflow("input", "x", limit, self.size + 9_000, at_least=True))
         assert known.window.tokens == limit
+
+    def test_a_limit_without_a_count_is_kept_to_with_room_to_spare(self):
+        known, _, attempt = self.retry(Overflow("input", "x", int(self.size * 0.7)))
+        assert attempt.sent_tokens < known.window.tokens < self.size * 0.7
+
+    @pytest.mark.parametrize("counted", [None, size + 9_000])
+    def test_without_a_limit_a_share_of_what_was_refused_is_taken_for_it(self, counted):
+        known, _, _ = self.retry(Overflow("input", "x", None, counted))
+        assert known.window == Window(int(self.size * BLIND_FRACTIONS[0]), "refusal")
+
+    @pytest.mark.parametrize("unknown", [{"overflow": None}, {"sent_tokens": None}], ids=str)
+    def test_what_is_not_known_of_a_refusal_says_nothing_of_the_window(self, unknown):
+        refused = replace(self.refused(Overflow("input", "x", 20_000, self.size)), **unknown)
+        known, decision, attempt = self.retry(None, refused=refused)
+        assert known.window == to().window
+        if refused.sent_tokens is None:
+            assert isinstance(decision, Untouched)
+        else:
+            assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
     def test_a_refusal_never_makes_a_window_larger(self):
         known, _, _ = self.retry(Overflow("input", "x", 10**6, self.size))
@@ -338,6 +387,20 @@ class TestRetries:
         assert dict(changes_of(decision)) == {"max_tokens": 8_192}
         assert (attempt.sent_tokens, attempt.output_tokens, attempt.lowered) == (self.size, 8_192, True)
 
+    def test_an_output_that_does_not_fit_beside_the_input_gives_way_and_the_conversation_stays_whole(self):
+        limit = int(self.size * 1.1)
+        asked = session(turns=40, max_tokens=self.size // 2)
+        overflow = Overflow("input_plus_output", "x", limit, self.size, self.size // 2)
+        _, decision, attempt = self.retry(overflow, request=asked)
+        assert list(changes_of(decision)) == ["max_tokens"]
+        assert LEAST_OUTPUT_TOKENS <= attempt.output_tokens < limit - self.size
+
+    def test_where_the_size_of_what_was_refused_is_not_known_the_budget_holds(self):
+        asked = session(turns=40, max_tokens=8_000)
+        refused = self.refused(Overflow("input_plus_output", "x", 20_000, 19_000, 8_000), sent_tokens=None)
+        decision, attempt = decided(asked, to(20_000, rung=1), Known(Window(20_000, "model_info"), previous=refused))
+        assert attempt.sent_tokens <= decision.figures.budget_tokens < 20_000
+
     def test_an_output_is_lowered_once_and_then_the_conversation_gives_way(self):
         asked = session(turns=40, max_tokens=64_000)
         overflow = Overflow("input_plus_output", "x", 100_000, self.size, 64_000)
@@ -356,14 +419,28 @@ class TestRetries:
         assert decision.reason
         assert attempt == replace(refused, spent=True)
 
+    @pytest.mark.parametrize("rung", [1, 2])
+    def test_the_newest_results_stay_whole_while_older_ones_can_give_way(self, rung):
+        newest = only_newest_loop().items
+        request = Request("openai-chat", {"model": MODEL, "messages": [*self.request.items, *newest]})
+        _, first = decided(request, to())
+        refused = replace(first, overflow=Overflow("input", "x"), failed=True, deployment="another")
+        decision, attempt = decided(request, to(rung=rung), Known(to().window, previous=refused))
+        assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
+        assert changes_of(decision)["messages"][-1] == newest[-1]
+
     def test_the_newest_results_are_cut_where_nothing_else_is_left(self):
         request = only_newest_loop()
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
         destination = to(rung=1, tool_result_max_fraction=1.0)
-        decision, attempt = decided(request, destination, engine.known_of(destination, DeploymentStats(), NOW, refused))
-        assert isinstance(decision, Rescued)
-        assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
+        for known in (
+            engine.known_of(destination, DeploymentStats(), NOW, refused),
+            Known(destination.window, previous=replace(refused, deployment="another")),
+        ):
+            decision, attempt = decided(request, destination, known)
+            assert isinstance(decision, Rescued)
+            assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
 
 
 class TestWhatIsKnown:
@@ -413,6 +490,12 @@ class TestTheLastResort:
         destination = to(20_000)
         decision, attempt = engine.decide(request, destination, Known(destination.window))
         assert isinstance(decision, Compressed)
+        assert [step.name for step in decision.steps] == [last_resort.NAME]
         assert not violations(wire_format, sent(request, decision).fields)
         assert attempt.guessed_tokens >= attempt.sent_tokens
         assert tokens_of(sent(request, decision)) < 20_000
+
+    def test_what_answers_a_call_that_the_provider_keeps_stays(self):
+        decision, _ = engine.decide(STORED, to(20_000), Known(Window(20_000, "model_info")))
+        assert [step.name for step in decision.steps] == [last_resort.NAME]
+        assert decision.changes["input"][-1] == STORED.items[-1]
