@@ -15,6 +15,7 @@ from ctx_hooks.attempt_runner import TRANSLATED, AttemptRunner
 from ctx_hooks.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.destination import Destination
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import Request
 from ctx_hooks.steps import Step
@@ -83,6 +84,15 @@ class TestRetries:
         assert isinstance(decision, Rescued)
         assert decision.figures.tokens_after <= 20_000
 
+    async def test_it_is_smaller_than_what_was_sent_and_not_only_than_what_came(self):
+        runner = AttemptRunner()
+        before = (await runner.decide(session(), to(20_000))).figures.tokens_after
+        for rung in (1, 2, 3):
+            await runner.failed("request", Overflow("input", "x"))
+            after = (await runner.decide(session(), to(20_000, rung=rung))).figures.tokens_after
+            assert after <= SMALLER_FRACTION * before
+            before = after
+
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
         assert isinstance(await AttemptRunner().decide(session(), to(rung=1)), NotRetried)
 
@@ -113,6 +123,9 @@ class TestRetries:
 
     async def test_another_attempt_is_fitted_anew(self):
         """After a failure, as a later retry, or in the same format it is no translation."""
+        runner = AttemptRunner()
+        await runner.decide(session("anthropic"), to())
+        assert isinstance(await runner.decide(session(), to(20_000, rung=1)), Rescued)
         runner = AttemptRunner()
         await runner.decide(session("anthropic"), to(20_000))
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
@@ -161,6 +174,16 @@ class TestWhatIsLearned:
         await runner.decide(stored, to(window_tokens=2_000_000))
         await runner.failed("request", Overflow("input", "x"), "too long")
         await runner.decide(stored, to(window_tokens=2_000_000, rung=1))
+        assert not learned_limits
+
+    async def test_what_is_mostly_guessed_teaches_nothing_once_it_is_counted(self, learned_limits):
+        """A provider may bill a tenth of what an unknown part seems to have."""
+        unknown = {"role": "user", "content": [{"type": "of_tomorrow", "data": "word " * 20_000}]}
+        request = Request("openai-chat", {"model": "m", "messages": [*session(turns=2).items, unknown]})
+        runner = AttemptRunner()
+        await runner.decide(request, to(window_tokens=2_000_000))
+        await runner.failed("request", Overflow("input", "x"), "too long")
+        await runner.decide(request, to(window_tokens=2_000_000, rung=1))
         assert not learned_limits
 
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
