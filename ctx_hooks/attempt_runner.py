@@ -60,8 +60,8 @@ class AttemptRunner:
     async def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> None:
         """Note that an attempt failed; learn from an overflow what the next attempt, and the next request, must keep to."""
         attempt = self.attempts.failed(request_id, overflow, refusal)
-        if attempt is not None and overflow is not None:
-            await self._learn_refusal(attempt, overflow)
+        if attempt is not None:
+            await self._learn_refusal(attempt)
 
     async def answered(self, request_id: str, billed_tokens: int | None) -> None:
         """Learn from an answer what the provider bills for what was sent."""
@@ -128,13 +128,13 @@ class AttemptRunner:
             counts_all=not request.has_uncounted_content,
         )
         self.attempts.sent(to.request_id, previous)
-        await self._learn_refusal(previous, previous.overflow)
+        await self._learn_refusal(previous)
         return previous
 
-    async def _learn_refusal(self, attempt: Attempt, overflow: Overflow | None) -> None:
-        if overflow is not None:
+    async def _learn_refusal(self, attempt: Attempt) -> None:
+        if attempt.overflow is not None:
             stats = await self.learned.of(attempt.deployment)
-            await self._learn(attempt, updates.of_refusal(stats, attempt, overflow, time.time()))
+            await self._learn(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
 
     async def _learn(self, attempt: Attempt, shown: updates.Shown) -> None:
         if not shown:

@@ -69,7 +69,7 @@ def known_of(to: Destination, stats: DeploymentStats, now: float, previous: Atte
     if held is not None and policy.window_holds_output is None:
         window = replace(window, holds_output=held)
     factor = stats.factor(tenant, to.model, now) if policy.calibrate else family_factor(to.model)
-    if to.rung and previous is not None and previous.deployment == to.deployment:
+    if previous is not None and previous.deployment == to.deployment:
         window = _window_for_retry(window, factor, to.rung, previous)
     counts = bool(to.rung) or policy.looks_at_every_request or stats.counts_next(tenant, now)
     return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, previous)
@@ -157,18 +157,17 @@ def _plan(request: Request, history: History, to: Destination, known: Known) -> 
     recent = history.entries[-DYNAMIC_MESSAGES:]
     mean = sum(e.tokens for e in recent) / max(1, len(recent))
     most = _budget_tokens(request, to, known, mean, history.fixed_tokens)
-    # Where the provider has named its limit, what does not fit will be refused: nothing would be saved for a retry.
-    named = known.window.source in ("learned", "refusal")
-    if not to.rung:
-        return RetryPlan(most, cut_newest=named)
     previous = known.previous
+    if previous is None:
+        # Where the provider has named its limit, what does not fit will be refused: nothing would be saved for a retry.
+        return RetryPlan(most, cut_newest=known.window.source == "learned")
     lowered = None
-    if previous is not None and previous.overflow is not None and not previous.lowered:
+    if previous.overflow is not None and not previous.lowered:
         lowered = lower_output(previous.overflow, request.max_output_tokens)
-    plan = plan_of(to.rung, to.policy.rescue_attempts, previous.sent_tokens if previous else None, lowered)
-    if plan.max_output_tokens is None:
-        plan = replace(plan, most_tokens=max(1, min(most, plan.most_tokens)))
-    return replace(plan, cut_newest=plan.cut_newest or named)
+    plan = plan_of(to.rung, to.policy.rescue_attempts, previous.sent_tokens, lowered)
+    if plan.max_output_tokens is not None:
+        return plan
+    return replace(plan, most_tokens=max(1, min(most, plan.most_tokens)))
 
 
 def _fitting(request: Request, to: Destination, known: Known, attempt: Attempt) -> Decided:
@@ -214,10 +213,9 @@ def _concluded(
     """Return the decision about a request that was compressed, or tried to be."""
     before, after, most = (int(n * known.factor) for n in (received, outcome.tokens_after, plan.most_tokens))
     figures = Figures(before, after, most, known.window.tokens)
-    refused = known.previous.sent_tokens if known.previous is not None else None
-    smaller = refused is None or outcome.tokens_after <= refused * SMALLER_FRACTION
-    if to.rung and not smaller and plan.max_output_tokens is None:
-        spent = replace(known.previous or attempt, spent=True)
+    refused = known.previous
+    if refused is not None and plan.max_output_tokens is None and not _is_smaller(outcome, refused):
+        spent = replace(refused, spent=True)
         return Decided(NotRetried(outcome.reason or "it cannot be made smaller", figures), spent)
     if not changes:
         return Decided(Untouched("nothing to do", figures), attempt)
@@ -226,6 +224,11 @@ def _concluded(
     if to.rung:
         return _decided(Rescued(changes, figures, outcome.steps, to.rung), attempt)
     return _decided(Compressed(changes, figures, outcome.steps), attempt)
+
+
+def _is_smaller(outcome: Outcome, refused: Attempt) -> bool:
+    """Whether it is smaller by a margin than what was refused, or what was refused is not known."""
+    return refused.sent_tokens is None or outcome.tokens_after <= refused.sent_tokens * SMALLER_FRACTION
 
 
 def _decided(decision: Decision, attempt: Attempt) -> Decided:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.ledger import entries
-from ctx_hooks.request import request_of
+from ctx_hooks.request import LEAST_THINKING_TOKENS, format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
@@ -218,3 +218,79 @@ def test_tools_that_nest_without_end_are_refused_by_name():
     request = request_with("openai-chat", {"messages": [{"role": "user", "content": "hi"}], "tools": [{"x": deep}]})
     with pytest.raises(MalformedConversationError):
         request.preamble()
+
+
+HELLO = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+class TestALoweredOutput:
+    """Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
+
+    def lowered(self, tokens, fmt="anthropic", **fields):
+        request = request_with(fmt, {**HELLO, **fields})
+        before = json.dumps(request.fields)
+        changes = request.with_output(tokens)
+        assert json.dumps(request.fields) == before, "the caller's request stays as it is"
+        return changes
+
+    @given(output=st.integers(1, 200_000), budget=st.integers(1_024, 200_000))
+    def test_the_thinking_budget_stays_below_the_output_and_above_the_least(self, output, budget):
+        thinking = self.lowered(output, thinking={"type": "enabled", "budget_tokens": budget})["thinking"]
+        if thinking == {"type": "disabled"}:
+            assert output < 2 * LEAST_THINKING_TOKENS
+        else:
+            assert LEAST_THINKING_TOKENS <= thinking["budget_tokens"] < output
+            assert thinking["budget_tokens"] <= budget, "it is never raised"
+
+    def test_half_of_the_output_is_left_for_the_answer_and_what_was_asked_beside_the_budget_stays(self):
+        asked = {"type": "enabled", "budget_tokens": 32_000, "display": "summarized"}
+        assert self.lowered(8_000, thinking=asked)["thinking"] == {**asked, "budget_tokens": 4_000}
+        small = {"type": "enabled", "budget_tokens": 2_000}
+        assert self.lowered(8_000, thinking=small)["thinking"] == small
+
+    @pytest.mark.parametrize("thinking", [None, {"type": "disabled"}, {"type": "adaptive"}, "on"], ids=str)
+    def test_thinking_without_a_budget_is_not_touched(self, thinking):
+        fields = {} if thinking is None else {"thinking": thinking}
+        assert self.lowered(1_000, **fields) == {"max_tokens": 1_000}
+
+    @pytest.mark.parametrize(
+        ("fmt", "given", "name"),
+        [
+            ("openai-chat", {"max_completion_tokens": 9_000}, "max_completion_tokens"),
+            ("openai-chat", {"max_tokens": 9_000}, "max_tokens"),
+            ("openai-chat", {}, "max_tokens"),
+            ("anthropic", {}, "max_tokens"),
+            ("openai-responses", {"max_output_tokens": 9_000}, "max_output_tokens"),
+            ("openai-responses", {}, "max_output_tokens"),
+        ],
+    )
+    def test_it_is_written_into_the_field_in_which_it_was_asked_for(self, fmt, given, name):
+        assert self.lowered(1_000, fmt, **given) == {name: 1_000}
+
+    @pytest.mark.parametrize(("value", "asked"), [(1, 1), (8_000, 8_000), (0, None), (-1, None), (True, None), ("9", None)])
+    def test_an_output_that_is_no_positive_number_was_not_asked_for(self, value, asked):
+        assert request_with("openai-chat", {**HELLO, "max_tokens": value}).max_output_tokens == asked
+
+
+@every_format
+def test_only_what_is_broken_is_repaired(fmt):
+    whole = agent_session(fmt, turns=2)
+    request = request_with(fmt, {**whole, "messages": whole[MESSAGES[fmt]]})
+    assert request.repaired() == {}
+    broken = request_with(fmt, {**whole, "messages": whole[MESSAGES[fmt]][:-2]})
+    assert broken.repaired()[MESSAGES[fmt]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "fmt"),
+    [
+        ({"proxy_server_request": {"url": "http://proxy/v1/messages?beta=true"}, "messages": []}, "anthropic"),
+        ({"proxy_server_request": {"url": "http://proxy/v1/messages/"}}, "anthropic"),
+        ({"proxy_server_request": {"url": "http://proxy/v1/chat/completions"}, "messages": []}, "openai-chat"),
+        ({"input": "hi"}, "openai-responses"),
+        ({"input": "hi", "messages": []}, "openai-chat"),
+        ({"proxy_server_request": None}, "openai-chat"),
+    ],
+)
+def test_the_callers_format_is_that_of_the_route(fields, fmt):
+    assert format_of(fields) == fmt

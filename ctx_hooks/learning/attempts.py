@@ -53,11 +53,6 @@ class Attempt:
         """What was sent, in the provider's tokens as they are estimated here; 0 where it was not counted."""
         return int((self.sent_tokens or 0) * self.factor)
 
-    @property
-    def first_provider_tokens(self) -> int:
-        """What the first attempt sent, in the provider's tokens as they are estimated here."""
-        return int((self.first_tokens or self.sent_tokens or 0) * self.factor)
-
 
 class Attempts:
     """The last attempt of each running request, by an id that this process has given it. Thread-safe."""

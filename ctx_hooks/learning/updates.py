@@ -34,9 +34,9 @@ STILL_FRACTION = 0.02
 """A bill that moves less than this has stood still."""
 MOST_GUESSED_FRACTION = 0.2
 """A request of which more is images, files or sealed reasoning says nothing of how its text is billed."""
-REFUSED_GRID = 2**0.25
-"""The size of what was refused without a figure is rounded down on this grid, which holds the powers of two that windows
-mostly are: two workers that saw different requests refused come to the same figure."""
+REFUSED_STEPS = 4
+"""The size of what was refused without a figure is rounded down to a step, of which a doubling has so many: the powers of
+two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 
 
 def of_answer(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> Shown:
@@ -167,4 +167,4 @@ def _mostly_text(attempt: Attempt) -> bool:
 
 
 def _on_grid(tokens: int) -> int:
-    return int(REFUSED_GRID ** math.floor(math.log(tokens, REFUSED_GRID)))
+    return int(2 ** (math.floor(math.log2(tokens) * REFUSED_STEPS) / REFUSED_STEPS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.litellm_compat.deployments import deployments, group_of, proxy_router
+from ctx_hooks.litellm_compat.deployments import group_of, proxy_router
 
 RUNG_KEY = "ctx_hooks_rung"
 """Marks a retry of ours. The Router merges it into the attempt's arguments; the deployment hook takes it out again."""
@@ -25,7 +25,7 @@ def arrange_rescue(data: Mapping[str, Any], rungs: int) -> dict[str, Any]:
     then allows our retries on the same model and nothing else.
     """
     group = data.get("model")
-    if not isinstance(group, str) or rungs <= 0 or _tries_in_order(group):
+    if not isinstance(group, str) or rungs <= 0:
         return dict(data)
     router = proxy_router()
     own = _list(data.get("context_window_fallbacks"), getattr(router, "context_window_fallbacks", None))
@@ -62,12 +62,6 @@ def take_rung(kwargs: dict[str, Any]) -> int:
         return 0
     del kwargs[RUNG_KEY]
     return int(mark["number"]) if mark["group"] == group_of(kwargs) else 0
-
-
-def _tries_in_order(group: str) -> bool:
-    """Whether the group has deployments of several orders: the Router then has a plan of its own for a failed attempt."""
-    orders = {d.model_info.get("order") for d in deployments(group)} - {None}
-    return len(orders) > 1
 
 
 def _list(*candidates: Any) -> list[Any]:

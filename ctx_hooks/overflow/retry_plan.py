@@ -37,8 +37,8 @@ def lower_output(overflow: Overflow, asked_tokens: int | None) -> int | None:
     if overflow.kind == "output_limit":
         return limit if asked is None or limit < asked else None
     if given is None:
-        given = limit if asked is None else None
-    room = limit - given - OUTPUT_MARGIN_TOKENS if given is not None else 0
+        return None
+    room = limit - given - OUTPUT_MARGIN_TOKENS
     return room if room >= LEAST_OUTPUT_TOKENS and (asked is None or room < asked) else None
 
 

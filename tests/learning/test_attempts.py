@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ctx_hooks.learning import attempts as attempts_module
 from ctx_hooks.learning.attempts import Attempt, Attempts
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.window import Window
 
 ATTEMPT = Attempt("deployment", "model", "tenant", "openai-chat", 5_000, 4_000, Window(8_000, "policy"), 1.0)
@@ -31,6 +33,26 @@ def test_requests_without_an_id_are_not_taken_for_one_another():
 def test_an_attempt_fails_once():
     attempts = Attempts()
     attempts.sent("request", ATTEMPT)
-    assert attempts.failed("request", None, "too long") is not None
+    overflow = Overflow("input", "x", 3_000)
+    told = attempts.failed("request", overflow, "too long")
     assert attempts.failed("request", None, "again") is None
-    assert attempts.last("request").refusal == "too long"
+    assert attempts.last("request") == told
+    assert (told.failed, told.overflow, told.refusal) == (True, overflow, "too long")
+
+
+def test_the_failure_of_an_unknown_request_is_no_attempts():
+    assert Attempts().failed("never sent", Overflow("input", "x")) is None
+
+
+def test_the_requests_that_were_quiet_for_longest_are_forgotten_first(monkeypatch):
+    """A retry is no new request, and keeps its request remembered."""
+    monkeypatch.setattr(attempts_module, "RUNNING_REQUESTS", 3)
+    attempts = Attempts()
+    for request_id in ("first", "second", "third", "first", "fourth"):
+        attempts.sent(request_id, ATTEMPT)
+    assert [r for r in ("first", "second", "third", "fourth") if attempts.last(r)] == ["first", "third", "fourth"]
+
+
+def test_what_was_sent_is_known_in_the_providers_tokens():
+    assert replace(ATTEMPT, factor=1.25).sent_provider_tokens == 5_000
+    assert replace(ATTEMPT, factor=1.25, sent_tokens=None).sent_provider_tokens == 0

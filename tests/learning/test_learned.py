@@ -15,7 +15,8 @@ from contextlib import closing
 import pytest
 
 from ctx_hooks.cli import main
-from ctx_hooks.learning.learned import Learned
+from ctx_hooks.learning import learned as learned_module
+from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS, Learned
 from ctx_hooks.learning.redis_store import KEY_PREFIX
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 
@@ -44,8 +45,13 @@ def redis_server():
         server.wait(10)
 
 
+PATIENT_SECONDS = 30.0
+"""A read may take so long here: a busy machine is no broken Redis."""
+
+
 @pytest.fixture
-def redis_cache(redis_server):
+def redis_cache(redis_server, monkeypatch):
+    monkeypatch.setattr(learned_module, "REDIS_TIMEOUT_SECONDS", PATIENT_SECONDS)
     from litellm.caching.redis_cache import RedisCache
 
     return RedisCache(host="127.0.0.1", port=redis_server[1])
@@ -93,6 +99,31 @@ async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache
     assert b"[20000.0]" in found
 
 
+async def test_what_others_learn_later_is_read_too(redis_cache, monkeypatch):
+    """Figures are read again once they are old, whatever was read before."""
+    one, other = Learned(lambda: redis_cache), Learned(lambda: redis_cache)
+    assert await one.of("watched") == DeploymentStats()
+    shown = seen("limit", "ann", 8_000)
+    await other.learn("watched", shown)
+    assert await one.of("watched") == DeploymentStats(), "they are young, and Redis is not asked at every request"
+    monkeypatch.setattr(learned_module, "REFRESH_SECONDS", 0.0)
+    assert await one.of("watched") == DeploymentStats(shown)
+    later = shown | seen("limit", "bob", 9_000)
+    await other.learn("watched", later)
+    assert await one.of("watched") == DeploymentStats(later)
+
+
+async def test_deployments_that_callers_name_are_bounded(monkeypatch):
+    """Those of which nothing was heard for longest are forgotten, and those that are heard of stay."""
+    monkeypatch.setattr(learned_module, "MOST_DEPLOYMENTS", 3)
+    learned = Learned(lambda: None)
+    shown = seen("limit", "ann", 8_000)
+    for deployment in ("a", "b", "c", "a", "d"):
+        await learned.learn(deployment, shown)
+    kept = [name for name in "abcd" if await learned.of(name) != DeploymentStats()]
+    assert kept == ["a", "c", "d"]
+
+
 async def test_without_redis_a_process_learns_for_itself():
     learned = Learned(lambda: None)
     shown = seen("limit", "ann", 9_000)
@@ -118,9 +149,10 @@ async def test_what_a_broken_redis_did_not_take_is_written_later(redis_cache):
     assert await Learned(lambda: redis_cache).of("late") == DeploymentStats(first | second)
 
 
-async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, caplog):
+async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, caplog, monkeypatch):
     server, _ = redis_server
     await Learned(lambda: redis_cache).learn("hanging", seen("limit", "ann", 8_000))
+    monkeypatch.setattr(learned_module, "REDIS_TIMEOUT_SECONDS", REDIS_TIMEOUT_SECONDS)
     server.send_signal(signal.SIGSTOP)
     try:
         one = Learned(lambda: redis_cache)

@@ -68,6 +68,24 @@ def test_what_was_learned_is_forgotten_after_a_day():
     assert limit(stats, now=NOW + DAY_SECONDS + 1) is None
 
 
+def test_what_others_have_shown_is_forgotten_too():
+    stats = stats_of(
+        ("limit", "ann", 8_000), ("limit", "bob", 8_000), ("holds_output", "ann", 1), ("holds_output", "bob", 1)
+    )
+    assert (limit(stats), stats.output_held("cat", WINDOW, NOW)) == (8_000, True)
+    later = NOW + DAY_SECONDS + 1
+    assert (limit(stats, now=later), stats.output_held("cat", WINDOW, later)) == (None, None)
+
+
+def test_of_what_a_tenant_was_shown_the_smallest_holds():
+    assert limit(stats_of(("limit", "cat", 60_000), ("refused", "cat", 40_000), ("own_limit", "cat", 50_000))) == 40_000
+
+
+def test_the_ratio_in_use_is_the_published_one():
+    stats = DeploymentStats({("ratios", "ann"): Observation((1.1, 0.9, 1.3), NOW)})
+    assert stats.factor("ann", "model", NOW) == 1.1
+
+
 def test_an_output_limit_is_one_tenants_until_a_second_has_met_it():
     stats = stats_of(("output_limit", "ann", 256))
     assert stats.output_limit_tokens("ann", NOW) == 256
@@ -80,6 +98,15 @@ def test_an_answer_with_more_output_disproves_an_output_limit():
     stats = stats_of(("output_limit", "ann", 256), at=NOW - 1)
     stats = stats.merged({("accepted_output", ANYONE): Observation((8_000,), NOW)}, NOW)
     assert stats.output_limit_tokens("ann", NOW) is None
+    confirmed = stats.merged({("output_limit", "bob"): Observation((10_000,), NOW)}, NOW)
+    assert confirmed.output_limit_tokens("ann", NOW) is None, "what was disproved confirms nothing"
+
+
+@pytest.mark.parametrize(("accepted", "ago"), [(8_000, 10), (200, 0)], ids=["an answer before it", "a shorter answer"])
+def test_no_other_answer_disproves_it(accepted, ago):
+    stats = stats_of(("output_limit", "ann", 256), at=NOW - 1)
+    stats = stats.merged({("accepted_output", ANYONE): Observation((accepted,), NOW - ago)}, NOW)
+    assert stats.output_limit_tokens("ann", NOW) == 256
 
 
 def test_an_answer_shows_that_the_output_has_a_window_of_its_own():
@@ -105,7 +132,8 @@ def test_the_newer_observation_wins_and_the_larger_acceptance():
     old, new = stats_of(("limit", "ann", 8_000), at=NOW - 10), stats_of(("limit", "ann", 9_000))
     assert old.merged(new.observations, NOW) == new.merged(old.observations, NOW) == new
     more, less = ({("accepted_input", ANYONE): Observation((v,), at)} for v, at in ((90_000, NOW - 10), (20_000, NOW)))
-    assert DeploymentStats().merged(more, NOW).merged(less, NOW).accepted("accepted_input", NOW) == 90_000
+    for first, second in ((more, less), (less, more)):
+        assert DeploymentStats().merged(first, NOW).merged(second, NOW).accepted("accepted_input", NOW) == 90_000
 
 
 @pytest.mark.parametrize(
@@ -117,6 +145,7 @@ def test_the_newer_observation_wins_and_the_larger_acceptance():
         ("limit", (float("nan"),)),
         ("limit", (float("inf"),)),
         ("ratios", (100.0,)),
+        ("ratios", (1.0, 100.0)),
         ("ratios", (1.0,) * 100),
         ("output_limit", (-5,)),
     ],

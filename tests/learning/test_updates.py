@@ -98,6 +98,23 @@ def test_a_refusal_shows_its_limit_and_its_count():
     assert "holds_output" not in shown
 
 
+def test_a_refusal_that_adds_the_output_to_the_input_shows_that_the_window_holds_both():
+    shown = updates.of_refusal(NOTHING, COUNTED, Overflow("input_plus_output", "x", 56_000, 50_000, 8_000), NOW)
+    assert values(shown)["holds_output"] == (1,)
+    assert values(shown)["limit"] == (56_000,)
+    assert NOTHING.merged(shown, NOW).output_held("ann", 200_000, NOW) is True
+    assert NOTHING.merged(shown, NOW).output_held("bob", 200_000, NOW) is None
+
+
+def test_what_is_refused_without_a_figure_is_the_sum_where_the_output_counts_too():
+    counted = replace(COUNTED, sent_tokens=60_000, output_tokens=10_000)
+    alone, both = (
+        values(updates.of_refusal(NOTHING, counted, Overflow(kind, "x"), NOW))["refused"][0]
+        for kind in ("input", "input_plus_output")
+    )
+    assert (alone, both) == (55_108, 65_536), "rounded down"
+
+
 def test_a_refused_output_shows_the_cap_and_no_window():
     text = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
     overflow = recognise_overflow(text, status=400)
@@ -133,6 +150,14 @@ def test_what_is_not_plausible_beside_our_count_shows_no_limit(overflow, attempt
 def test_a_rate_limit_that_one_request_is_above_holds_for_the_tenant_alone():
     overflow = too_large_for_rate("Request too large (TPM): Limit 20000, Requested 50000")
     assert values(updates.of_refusal(NOTHING, COUNTED, overflow, NOW)) == {"own_limit": (20_000,)}
+
+
+@pytest.mark.parametrize("window_tokens", [4_096, 8_192, 32_768, 131_072, 1_048_576])
+def test_a_window_that_is_a_power_of_two_is_found_from_what_is_refused_just_above_it(window_tokens):
+    for sent in (window_tokens, window_tokens + 1, int(window_tokens * 1.18)):
+        attempt = replace(COUNTED, sent_tokens=sent)
+        shown = updates.of_refusal(NOTHING, attempt, Overflow("input", "x"), NOW)
+        assert values(shown)["refused"] == (window_tokens,)
 
 
 def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, limit_for_retry, lower_output, plan_of
+from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan, limit_for_retry, lower_output, plan_of
 
 tokens = st.integers(1_000, 2_000_000)
 
@@ -26,20 +27,63 @@ def test_a_limit_and_a_count_are_taken_at_their_word():
     assert limit_for_retry(Overflow("input", "x", 64_000, 131_000), 100_000, 100_000, 1) == 64_000
 
 
-def test_a_limit_without_a_count_is_not_filled_to_the_brim():
-    assert limit_for_retry(Overflow("input", "x", 64_000), 100_000, 100_000, 1) < 64_000
+@given(limit=tokens, refused=tokens)
+def test_a_limit_without_a_count_is_not_filled_to_the_brim_and_less_at_each_retry(limit, refused):
+    limits = [limit_for_retry(Overflow("input", "x", limit), refused, refused, n) for n in (1, 2, 3)]
+    assert min(limit, refused) > limits[0] > limits[1] > limits[2] > 0
 
 
 def test_an_output_that_asks_too_much_is_lowered_to_what_is_left():
     overflow = Overflow("input_plus_output", "x", 200_000, 143_653, 64_000)
     lowered = lower_output(overflow, 64_000)
     assert LEAST_OUTPUT_TOKENS <= lowered <= 200_000 - 143_653
-    plan = plan_of(1, 3, 110_000, lowered)
-    assert (plan.max_output_tokens, plan.most_tokens) == (lowered, 110_000), "the conversation stays whole"
+    assert plan_of(3, 3, 110_000, lowered) == RetryPlan(110_000, cut_newest=False, max_output_tokens=lowered), "all stays"
 
 
-def test_an_output_above_the_models_own_cap_is_lowered_to_it():
-    assert lower_output(Overflow("output_limit", "x", limit_tokens=8_192, requested_output_tokens=64_000), 64_000) == 8_192
+@given(limit=tokens, counted=tokens, asked=st.none() | tokens)
+def test_a_lowered_output_is_less_than_was_asked_and_fits_beside_the_input(limit, counted, asked):
+    lowered = lower_output(Overflow("input_plus_output", "x", limit, counted), asked)
+    if lowered is not None:
+        assert LEAST_OUTPUT_TOKENS <= lowered < (asked or limit)
+        assert counted + lowered < limit
+
+
+@pytest.mark.parametrize("kind", ["input", "input_plus_output", "output_limit"])
+@pytest.mark.parametrize("asked", [None, 64_000])
+def test_where_the_error_names_no_limit_no_output_is_guessed(kind, asked):
+    assert lower_output(Overflow(kind, "x", None, 10_000), asked) is None
+
+
+@pytest.mark.parametrize("asked", [None, 64_000])
+def test_where_the_error_names_no_count_what_is_left_for_the_output_is_not_known(asked):
+    assert lower_output(Overflow("input_plus_output", "x", 200_000), asked) is None
+
+
+def test_an_input_that_is_too_long_by_itself_is_not_cured_by_a_shorter_answer():
+    assert lower_output(Overflow("input", "x", 200_000, 10_000), 64_000) is None
+
+
+def test_an_output_that_nobody_named_is_set_to_what_is_left():
+    """The provider has a default of its own, which does not fit."""
+    assert LEAST_OUTPUT_TOKENS <= lower_output(Overflow("input_plus_output", "x", 200_000, 143_653), None) < 56_347
+
+
+@pytest.mark.parametrize(
+    ("named", "asked", "lowered"),
+    [
+        (64_000, 64_000, 8_192),
+        (64_000, None, 8_192),
+        (None, 64_000, 8_192),
+        (None, None, 8_192),
+        (64_000, 8_000, 8_192),
+        (8_192, 64_000, None),
+        (None, 8_192, None),
+    ],
+    ids=str,
+)
+def test_an_output_above_the_models_own_cap_is_lowered_to_it(named, asked, lowered):
+    """What the error says was asked is what was asked: LiteLLM may have asked for more than the caller."""
+    assert lower_output(Overflow("output_limit", "x", limit_tokens=8_192, requested_output_tokens=named), asked) == lowered
 
 
 def test_an_input_that_leaves_no_room_for_an_answer_is_compressed_instead():
@@ -48,3 +92,10 @@ def test_an_input_that_leaves_no_room_for_an_answer_is_compressed_instead():
 
 def test_only_the_last_retry_cuts_the_newest_results():
     assert [plan_of(n, 3, 10_000).cut_newest for n in (1, 2, 3)] == [False, False, True]
+
+
+def test_where_nothing_was_counted_the_plan_sets_no_bound():
+    for number in (1, 2, 3):
+        plan = plan_of(number, 3, None)
+        assert plan.most_tokens > 10**15
+        assert (plan.cut_newest, plan.max_output_tokens) == (number == 3, None)

@@ -1,0 +1,150 @@
+"""Retries go to the same model group, in front of what the operator and the caller configured, which stays in force."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from litellm import Router
+from litellm.proxy import proxy_server
+
+from ctx_hooks.litellm_compat.rescue import MOST_FALLBACKS, RUNG_KEY, Mark, arrange_rescue, take_rung
+
+
+def deployment(group):
+    return {"model_name": group, "litellm_params": {"model": "openai/x", "api_key": "sk-x"}}
+
+
+@pytest.fixture
+def router(monkeypatch):
+    """Install a real Router as the proxy's own."""
+
+    def install(*models, **settings):
+        made = Router(model_list=list(models) or [deployment("group"), deployment("large")], **settings)
+        monkeypatch.setattr(proxy_server, "llm_router", made)
+        return made
+
+    return install
+
+
+def chain(arranged, group="group"):
+    """Return the models of the group's context-window fallbacks, ours as their numbers."""
+    own = next(entry[group] for entry in arranged["context_window_fallbacks"] if group in entry)
+    return [e[RUNG_KEY]["number"] if isinstance(e, dict) and RUNG_KEY in e else e for e in own]
+
+
+def test_retries_come_first_and_ask_the_same_group(router):
+    router()
+    data = {"model": "group", "messages": []}
+    before = copy.deepcopy(data)
+    arranged = arrange_rescue(data, 3)
+    assert chain(arranged) == [1, 2, 3]
+    assert [e["model"] for e in arranged["context_window_fallbacks"][0]["group"]] == ["group"] * 3
+    assert data == before
+    assert arranged is not data
+
+
+def test_without_retries_nothing_is_arranged(router):
+    router()
+    assert arrange_rescue({"model": "group"}, 0) == {"model": "group"}
+    assert arrange_rescue({"model": ["group", "other"]}, 3) == {"model": ["group", "other"]}
+
+
+def test_the_operators_fallbacks_stand_behind_the_retries(router):
+    router(context_window_fallbacks=[{"group": ["large"]}, {"other": ["large"]}])
+    arranged = arrange_rescue({"model": "group"}, 2)
+    assert chain(arranged) == [1, 2, "large"]
+    assert arranged["context_window_fallbacks"][1:] == [{"other": ["large"]}]
+
+
+def test_general_fallbacks_hold_where_there_are_none_for_the_context_window(router):
+    router(fallbacks=[{"group": ["large"]}])
+    assert chain(arrange_rescue({"model": "group"}, 2)) == [1, 2, "large"]
+    router(fallbacks=[{"group": ["large"]}], context_window_fallbacks=[{"group": ["larger"]}])
+    assert chain(arrange_rescue({"model": "group"}, 2)) == [1, 2, "larger"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([{"*": ["any"]}], ["any"]),
+        ([{"*": ["any"]}, {"openai/group": ["large"]}], ["large"]),
+        ([{"*": ["any"]}, {"group": ["large"]}], ["large"]),
+        ([{"group": ["large"]}, {"openai/group": ["larger"]}], ["larger"]),
+        ([{"other": ["large"]}], []),
+    ],
+    ids=["every group's", "its own", "without its provider", "the full name first", "another's"],
+)
+def test_a_groups_own_fallbacks_stand_above_those_of_every_group(router, entries, expected):
+    router(deployment("openai/group"))
+    data = {"model": "openai/group", "context_window_fallbacks": entries}
+    assert chain(arrange_rescue(data, 1), "openai/group") == [1, *expected]
+
+
+def test_a_callers_context_window_fallbacks_stand_above_the_operators(router):
+    router(context_window_fallbacks=[{"group": ["operators"]}])
+    data = {"model": "group", "context_window_fallbacks": [{"group": ["callers"]}]}
+    assert chain(arrange_rescue(data, 1)) == [1, "callers"]
+
+
+@pytest.mark.parametrize(
+    "listed", [["large"], [{"model": "large", "temperature": 0}], ["large", {"model": "larger"}]], ids=str
+)
+def test_a_callers_plain_list_holds_for_all_errors_and_stands_behind_the_retries(router, listed):
+    router(context_window_fallbacks=[{"group": ["operators"]}])
+    arranged = arrange_rescue({"model": "group", "fallbacks": listed}, 2)
+    assert chain(arranged) == [1, 2, *listed]
+    assert arranged["fallbacks"] == [{"group": listed}]
+
+
+@pytest.mark.parametrize("listed", [[{"group": ["large"]}], [], None, "large"], ids=str)
+def test_fallbacks_of_any_other_form_stay_as_they_are(router, listed):
+    router()
+    assert arrange_rescue({"model": "group", "fallbacks": listed}, 1)["fallbacks"] == listed
+
+
+def test_who_switches_fallbacks_off_gets_retries_on_the_same_model_and_nothing_else(router):
+    router(context_window_fallbacks=[{"group": ["large"]}], fallbacks=[{"group": ["large"]}])
+    arranged = arrange_rescue({"model": "group", "disable_fallbacks": True, "fallbacks": ["large"]}, 2)
+    assert arranged["context_window_fallbacks"] == [
+        {"group": [{"model": "group", RUNG_KEY: {"group": "group", "number": n}} for n in (1, 2)]}
+    ]
+    assert arranged["fallbacks"] == arranged["content_policy_fallbacks"] == []
+    assert arranged["disable_fallbacks"] is False
+    kept = arrange_rescue({"model": "group", "disable_fallbacks": False}, 2)
+    assert chain(kept) == [1, 2, "large"]
+
+
+@pytest.mark.parametrize(("configured", "numbers"), [(7, 0), (4, 1), (3, 2), (2, 3), (0, 3)])
+def test_the_operators_fallbacks_are_reached_before_the_router_stops(router, configured, numbers):
+    """The Router stops after five: retries give way, but for one."""
+    router()
+    names = [f"large-{n}" for n in range(configured)]
+    listed = chain(arrange_rescue({"model": "group", "context_window_fallbacks": [{"group": names}]}, 3))
+    retries = [e for e in listed if isinstance(e, int)]
+    assert len(retries) == max(1, numbers)
+    assert listed[len(retries) :] == names
+    assert len(retries) + min(configured, MOST_FALLBACKS - 1) <= MOST_FALLBACKS
+
+
+def test_the_operator_may_let_the_router_go_on_for_longer(router):
+    router(max_fallbacks=9)
+    names = [f"large-{n}" for n in range(6)]
+    assert chain(arrange_rescue({"model": "group", "context_window_fallbacks": [{"group": names}]}, 3))[:3] == [1, 2, 3]
+
+
+def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone():
+    def attempt(group):
+        return {"model": "openai/x", RUNG_KEY: Mark(group="group", number=2), "metadata": {"model_group": group}}
+
+    own, other = attempt("group"), attempt("large")
+    assert (take_rung(own), take_rung(other)) == (2, 0)
+    assert RUNG_KEY not in own
+    assert RUNG_KEY not in other
+
+
+@pytest.mark.parametrize("sent", [{"group": "group", "number": 2}, 2, "2", None], ids=str)
+def test_what_a_caller_sends_under_the_marks_name_is_a_field_like_any_other(sent):
+    attempt = {"model": "group", RUNG_KEY: sent}
+    assert take_rung(attempt) == 0
+    assert attempt[RUNG_KEY] == sent
