@@ -28,8 +28,8 @@ from typing import Any
 import httpx
 
 from ctx_hooks import content_cache
+from ctx_hooks.attempt_runner import AttemptRunner
 from ctx_hooks.destination import Destination
-from ctx_hooks.engine import Engine
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import Request
 from ctx_hooks.testing import ProxyProcess, free_port
@@ -140,7 +140,7 @@ def own_ms(content: bytes) -> float:
     request = Request("openai-chat", json.loads(content))
     target = Destination("openai/gpt-4.1", "d", Window(WINDOW_TOKENS, "policy"), Policy(), "call")
     started = time.process_time()
-    asyncio.run(Engine().decide(request, target))
+    asyncio.run(AttemptRunner().decide(request, target))
     return (time.process_time() - started) * 1e3
 
 
