@@ -21,8 +21,16 @@ def provider_of(error: Exception) -> str | None:
 
 
 def overflow_of(error: Exception) -> Overflow | None:
-    """Return the overflow that an exception tells, a request larger than a whole minute's allowance included."""
-    return recognise_overflow(error, provider=provider_of(error)) or too_large_for_rate(error)
+    """Return the overflow that an exception tells, a request larger than a whole minute's allowance included.
+
+    What LiteLLM itself has recognised is one whatever its words: the Router falls back on it, to our retries first.
+    """
+    import litellm  # noqa: PLC0415
+
+    found = recognise_overflow(error, provider=provider_of(error)) or too_large_for_rate(error)
+    if found is None and isinstance(error, litellm.ContextWindowExceededError):
+        return Overflow("input", "litellm")
+    return found
 
 
 def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
