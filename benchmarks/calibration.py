@@ -20,12 +20,12 @@ from typing import Any
 
 from litellm import token_counter
 
+from ctx_hooks.formats import CODECS
+from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.testing import ProviderSettings, agent_session
 from ctx_hooks.testing.counting import count_payload
-from ctx_hooks.tokens.calibration import Calibration
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.wire import CODECS
 
 FACTORS = (0.9, 1.17, 1.31)
 LEARNED_FROM = 10

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from contestants import keep_newest, size
 
 import ctx_hooks
-from ctx_hooks import relevance
+from ctx_hooks.compaction.selection import bm25
 
 PEOPLE = ("my sister", "Marta", "our neighbour", "Deniz", "my old boss", "Uncle Theo", "Priya", "the twins", "my flatmate")
 PLACES = (
@@ -130,7 +130,7 @@ def dialogue(seed: int, turns: int) -> Dialogue:
 def bm25_order(messages: list[dict[str, str]], budget: int) -> list[dict[str, str]]:
     """Keep the turns that BM25 ranks highest for the question."""
     question = messages[-1]
-    scores = relevance.rank(question["content"], [m["content"] for m in messages[:-1]])
+    scores = bm25.rank(question["content"], [m["content"] for m in messages[:-1]])
     room = budget - size([question])
     kept = set()
     for n in sorted(range(len(scores)), key=lambda n: -scores[n]):

@@ -27,11 +27,11 @@ from typing import Any
 
 import httpx
 
-from ctx_hooks import content_cache
-from ctx_hooks.attempt_runner import AttemptRunner
-from ctx_hooks.destination import Destination
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request import Request
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Destination
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import ProxyProcess, free_port
 from ctx_hooks.testing.hostile import behind_header, kinds
 from ctx_hooks.tokens import vocabulary

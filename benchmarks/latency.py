@@ -23,13 +23,13 @@ import httpx
 import litellm
 from litellm import token_counter
 
-from ctx_hooks import content_cache
-from ctx_hooks.attempt_runner import AttemptRunner
-from ctx_hooks.destination import Destination
-from ctx_hooks.ledger import entries
+from ctx_hooks.compaction.message_index import entries
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request import Request
-from ctx_hooks.startup import smooth_event_loop
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Destination
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.startup import smooth_event_loop
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.counter import Counter

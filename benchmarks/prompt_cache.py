@@ -16,16 +16,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ctx_hooks import content_cache
-from ctx_hooks.budget import Budget
 from ctx_hooks.cli.replay import cache_share, measure, price
-from ctx_hooks.ledger import entries, request_points
+from ctx_hooks.compaction.message_index import entries, request_points
+from ctx_hooks.compaction.prefix_stable import History, Marks, replay
+from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.replay import History, Marks, replay
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import DEFAULT
 from ctx_hooks.tokens.window import target_tokens_of
-from ctx_hooks.wire import CODECS
 
 
 def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -> float:

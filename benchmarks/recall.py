@@ -15,7 +15,7 @@ from typing import Any
 from contestants import size, text_of
 
 import ctx_hooks
-from ctx_hooks.invariants.pairing import CallsAnswered
+from ctx_hooks.message_rules.pairing import CallsAnswered
 
 LINE_CHARS = 300
 WORTH_ASKING_FRACTION = 1.05

@@ -22,7 +22,7 @@ from ctx_hooks.testing.conversations import source_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ctx_hooks.conversation import Format
+    from ctx_hooks.conversation.model import Format
 
 FORMATS: dict[str, Format] = {"chat": "openai-chat", "anthropic": "anthropic", "responses": "openai-responses"}
 BUDGET_TOKENS = 100_000

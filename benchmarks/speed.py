@@ -18,8 +18,8 @@ from typing import Any
 from contestants import litellm_compress, size
 
 import ctx_hooks
-from ctx_hooks import content_cache
-from ctx_hooks.startup import smooth_event_loop
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.serving.startup import smooth_event_loop
 from ctx_hooks.testing import agent_session
 
 SESSION_TOKENS = 150_000

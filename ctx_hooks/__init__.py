@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
-from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, TruncationEvent, on
+from ctx_hooks.compaction.steps import Step
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.steps import Step
+from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, TruncationEvent, on
 
 if TYPE_CHECKING:
     from ctx_hooks.hook import CtxHooks

@@ -6,22 +6,23 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from ctx_hooks import invariants, pipeline
-from ctx_hooks.budget import Budget
-from ctx_hooks.ledger import entries, is_first_request, newest_turns
+from ctx_hooks import message_rules
+from ctx_hooks.compaction import pipeline
+from ctx_hooks.compaction.message_index import entries, is_first_request, newest_turns
+from ctx_hooks.compaction.prefix_stable import Marks, history_of, replay
+from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
-from ctx_hooks.replay import Marks, history_of, replay
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, Window, budget_tokens_of, target_tokens_of
-from ctx_hooks.wire import CODECS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ctx_hooks.conversation import Format
-    from ctx_hooks.invariants import Repair
-    from ctx_hooks.pipeline import StepReport
+    from ctx_hooks.compaction.pipeline import StepReport
+    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.message_rules import Repair
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def compress(
     repairs = policy.repair != "off"
     if target_tokens is None:
         needed = policy.repair == "always" or counter.conversation(conversation) > goal
-        outcome = pipeline.compress(invariants.repair(conversation)[0] if repairs and needed else conversation, budget)
+        outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
         history = history_of(conversation.part, tuple(found[i] for i in newest), conversation.preamble, counter)
         low = goal if target_tokens == "auto" else min(target_tokens, goal)
@@ -114,5 +115,5 @@ def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa:
     Raises MalformedConversationError as `compress` does.
     """
     codec = CODECS[format]
-    conversation, repairs = invariants.repair(codec.read(messages))
+    conversation, repairs = message_rules.repair(codec.read(messages))
     return RepairResult(deepcopy(codec.write(conversation)), bool(repairs), repairs)

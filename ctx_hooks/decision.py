@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.pipeline import StepReport
+    from ctx_hooks.compaction.pipeline import StepReport
 
 
 @dataclass(frozen=True, slots=True)

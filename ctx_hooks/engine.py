@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks import cost, last_resort
-from ctx_hooks.budget import Budget
+from ctx_hooks.compaction import cost, last_resort
+from ctx_hooks.compaction.message_index import entries, is_first_request
+from ctx_hooks.compaction.prefix_stable import History, Marks, history_of, replay
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
-from ctx_hooks.extensions import CompactionEvent, CompressionTimeoutEvent, emit
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.ledger import entries, is_first_request
+from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import (
     LEAST_OUTPUT_TOKENS,
     SMALLER_FRACTION,
@@ -19,18 +19,18 @@ from ctx_hooks.overflow.retry_plan import (
     lower_output,
     plan_of,
 )
-from ctx_hooks.replay import History, Marks, history_of, replay
-from ctx_hooks.request import OUTPUT_FIELDS, Request
-from ctx_hooks.tokens.calibration import family_factor
+from ctx_hooks.request.request import OUTPUT_FIELDS, Request
+from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, emit
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, Window, budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
-    from ctx_hooks.deadline import Deadline
-    from ctx_hooks.destination import Destination
+    from ctx_hooks.compaction.pipeline import Outcome
     from ctx_hooks.learning.stats import DeploymentStats
-    from ctx_hooks.pipeline import Outcome
+    from ctx_hooks.request.target import Destination
+    from ctx_hooks.runtime.deadline import Deadline
 
 ESTIMATE_ERROR_FRACTION = 0.05
 """How far a calibrated figure may be off (its 95th percentile): an output that is lowered leaves this free."""
@@ -243,7 +243,7 @@ def _last_resort(request: Request, history: History, budget: Budget, to: Destina
     del history  # it is estimated: the conversation itself is walked once
     outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
     figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
-    seconds = None if last_resort.is_too_large(request) else budget.policy.compression_timeout_seconds
+    seconds = None if request.is_too_large else budget.policy.compression_timeout_seconds
     emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, seconds))
     return outcome
 

@@ -14,21 +14,23 @@ import litellm
 from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
 
-from ctx_hooks import destination, litellm_compat
-from ctx_hooks.attempt_runner import AttemptRunner
+from ctx_hooks import litellm_compat
 from ctx_hooks.decision import NotRetried, Untouched
-from ctx_hooks.overflow.report import CODE, facts_of, readable_error, small_window
+from ctx_hooks.learning.calibration import billed_input_tokens
+from ctx_hooks.overflow.message import CODE, readable_error, small_window
 from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
-from ctx_hooks.request import Request, format_of, request_of
-from ctx_hooks.startup import start
+from ctx_hooks.request import target
+from ctx_hooks.request.request import Request, format_of, request_of
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.final_error import facts_of
+from ctx_hooks.serving.startup import start
 from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.spend_log import figures_of
-from ctx_hooks.tokens.calibration import billed_input_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ctx_hooks.destination import Destination
+    from ctx_hooks.request.target import Destination
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -63,14 +65,14 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             rung = litellm_compat.take_rung(sent)
             request = request_of(call_type, sent)
             if request is not None and not switched_off():
-                return await self._decided(request, sent, destination.of_attempt(sent, self.policies, rung))
+                return await self._decided(request, sent, target.of_attempt(sent, self.policies, rung))
         return sent
 
     async def _arranged(self, data: dict[str, Any], call_type: Any) -> dict[str, Any]:
         request = request_of(call_type, data)
         if request is None or switched_off():
             return data
-        group = destination.of_group(data, self.policies)
+        group = target.of_group(data, self.policies)
         if not group.policy.enabled:
             return data
         data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
@@ -90,7 +92,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.headers.note(to.request_id, decision)
         litellm_compat.write_figures(fields, figures_of(decision, to.rung, to.scopes))
         if isinstance(decision, NotRetried):
-            raise litellm_compat.not_retried(self.runner.attempts.last(to.request_id), fields)
+            attempt = self.runner.attempts.last(to.request_id)
+            raise litellm_compat.not_retried(attempt.refusal if attempt else "", fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
 
     async def async_post_call_failure_deployment_hook(
@@ -120,7 +123,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     def _handles(self, fields: Mapping[str, Any]) -> bool:
         """Whether the plugin is on for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with _failing_open("leaves an error as it is"):
-            return not switched_off() and destination.of_attempt(fields, self.policies, 0).policy.enabled
+            return not switched_off() and target.of_attempt(fields, self.policies, 0).policy.enabled
         return False
 
     async def _note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
@@ -148,7 +151,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if not isinstance(original_exception, litellm.ContextWindowExceededError) or switched_off():
             return None
         with _failing_open("leaves the error as it is"):
-            policy = destination.of_group(request_data, self.policies).policy
+            policy = target.of_group(request_data, self.policies).policy
             if policy.enabled:
                 attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 facts = facts_of(attempt, litellm_compat.overflow_of(original_exception), policy)

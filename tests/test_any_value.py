@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ctx_hooks
-from ctx_hooks.attempt_runner import AttemptRunner
-from ctx_hooks.destination import Destination
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.request import request_of
+from ctx_hooks.request.request import request_of
+from ctx_hooks.request.target import Destination
+from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 

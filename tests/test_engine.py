@@ -8,17 +8,18 @@ from dataclasses import replace
 
 import pytest
 
-from ctx_hooks import engine, last_resort
-from ctx_hooks.cost import Prices
-from ctx_hooks.deadline import Deadline
+from ctx_hooks import engine
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import Compressed, GaveUp, NotRetried, Rescued, Untouched, changes_of
-from ctx_hooks.destination import Destination
 from ctx_hooks.engine import Known
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request import Request
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Destination
+from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ctx_hooks
-from ctx_hooks import invariants
-from ctx_hooks.wire import CODECS
+from ctx_hooks import message_rules
+from ctx_hooks.formats import CODECS
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "trajectories"
 FILES = sorted(FOLDER.glob("*.jsonl"))
@@ -32,5 +32,5 @@ def test_a_real_session_meets_every_budget_and_keeps_every_rule(file, budget):
         assert result.fits or not result.changed or "protected" in result.reason
         if result.fits:
             assert result.tokens_after <= budget
-        broken = {v.rule for v in invariants.violations(codec.read(messages))}
-        assert {v.rule for v in invariants.violations(codec.read(result.messages))} <= broken
+        broken = {v.rule for v in message_rules.violations(codec.read(messages))}
+        assert {v.rule for v in message_rules.violations(codec.read(result.messages))} <= broken

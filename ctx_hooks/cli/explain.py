@@ -11,14 +11,14 @@ from typing import Any
 
 import yaml
 
-from ctx_hooks.attempt_runner import AttemptRunner
 from ctx_hooks.cli.check import settings_of
 from ctx_hooks.decision import NotRetried, Untouched
-from ctx_hooks.destination import of_deployment
+from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
-from ctx_hooks.request import Request
-from ctx_hooks.tokens.calibration import Calibration
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import of_deployment
+from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.tokens.window import Window, budget_tokens_of, target_tokens_of
 
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ctx_hooks.budget import Budget
-from ctx_hooks.conversation import Conversation, Format
-from ctx_hooks.cost import Prices, cost_of
-from ctx_hooks.ledger import digest_of, entries, request_points
+from ctx_hooks.compaction.cost import Prices, cost_of
+from ctx_hooks.compaction.message_index import digest_of, entries, request_points
+from ctx_hooks.compaction.prefix_stable import History, Marks, replay
+from ctx_hooks.conversation.model import Conversation, Format
+from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.replay import History, Marks, replay
+from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import DEFAULT
 from ctx_hooks.tokens.window import target_tokens_of
-from ctx_hooks.wire import CODECS
 
 PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)
 """Anthropic's prompt caching: reading costs a tenth of a plain input token, writing a quarter more."""

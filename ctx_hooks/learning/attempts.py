@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
-from ctx_hooks.conversation import Format
+from ctx_hooks.conversation.model import Format
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.window import Window
 

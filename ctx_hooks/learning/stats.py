@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from ctx_hooks.tokens.calibration import LARGEST_RATIO, LEAST_RATIO, REMEMBERED, Calibration, family_factor
+from ctx_hooks.learning.calibration import LARGEST_RATIO, LEAST_RATIO, REMEMBERED, Calibration, family_factor
 
 Kind = Literal[
     "limit",

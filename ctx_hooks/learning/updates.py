@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from ctx_hooks.extensions import LimitEvent, TruncationEvent
+from ctx_hooks.learning.calibration import LARGEST_RATIO, LEAST_RATIO, Calibration
 from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Observation
-from ctx_hooks.overflow.other_errors import RATE_TOO_LARGE
-from ctx_hooks.tokens.calibration import LARGEST_RATIO, LEAST_RATIO, Calibration
+from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
+from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 
 if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ctx_hooks.cost import Prices
+from ctx_hooks.compaction.cost import Prices
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, model names are shorter still."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
-
-if TYPE_CHECKING:
-    from ctx_hooks.learning.attempts import Attempt
 
 LONGEST_TEXT_CHARS = 2_000
 """An error's own words stand at its start; what follows may be the request echoed back."""
@@ -53,13 +50,12 @@ def text_of(error: Exception) -> str:
     return text
 
 
-def not_retried(attempt: Attempt | None, fields: Mapping[str, Any]) -> Exception:
+def not_retried(refusal: str, fields: Mapping[str, Any]) -> Exception:
     """Return the provider's refusal again, for the Router to go on with its next fallback."""
     import litellm  # noqa: PLC0415
 
-    text = attempt.refusal if attempt is not None else ""
     return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
-        message=text or "The request exceeds the model's context window and cannot be made smaller.",
+        message=refusal or "The request exceeds the model's context window and cannot be made smaller.",
         model=str(fields.get("model") or ""),
         llm_provider=str(fields.get("custom_llm_provider") or ""),
     )

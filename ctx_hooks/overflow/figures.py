@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-from ctx_hooks.overflow.families import CONTEXT, SETTING
-from ctx_hooks.overflow.pattern import NUMBER, number
+from ctx_hooks.overflow.patterns.families import CONTEXT, SETTING
+from ctx_hooks.overflow.patterns.pattern import NUMBER, number
 
 LEAST_WINDOW_TOKENS = 512
 """No model has a smaller window: smaller figures are error numbers, indices and statuses."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ctx_hooks.overflow.families import FAMILIES
 from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of
-from ctx_hooks.overflow.hosted_models import CODES, HOSTED_MODELS
-from ctx_hooks.overflow.inference_servers import INFERENCE_SERVERS
-from ctx_hooks.overflow.other_errors import NOT_OVERFLOW, OTHER_STATUSES, RATE_TOO_LARGE
-from ctx_hooks.overflow.output_limits import OUTPUT_LIMITS
-from ctx_hooks.overflow.pattern import Kind, Pattern, number
+from ctx_hooks.overflow.patterns.families import FAMILIES
+from ctx_hooks.overflow.patterns.hosted_models import CODES, HOSTED_MODELS
+from ctx_hooks.overflow.patterns.inference_servers import INFERENCE_SERVERS
+from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_STATUSES, RATE_TOO_LARGE
+from ctx_hooks.overflow.patterns.output_limits import OUTPUT_LIMITS
+from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
 from ctx_hooks.overflow.texts import first_sentences, own_words, plain, sentences
 
 PATTERNS = (*HOSTED_MODELS, *INFERENCE_SERVERS, *OUTPUT_LIMITS)

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.errors import ConfigurationError
-from ctx_hooks.logs import one_line, warn_once
 from ctx_hooks.policy.presets import PRESETS
 from ctx_hooks.policy.settings import Policy, Scope, Settings
+from ctx_hooks.runtime.warnings import one_line, warn_once
 
 logger = logging.getLogger("ctx_hooks")
 

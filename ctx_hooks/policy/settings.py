@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ctx_hooks.content_cache import DEFAULT_LIMIT_BYTES
+from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]

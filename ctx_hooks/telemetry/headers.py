@@ -7,8 +7,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
-from ctx_hooks.logs import CUT, one_line
-from ctx_hooks.request import OUTPUT_FIELDS
+from ctx_hooks.request.request import OUTPUT_FIELDS
+from ctx_hooks.runtime.warnings import CUT, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

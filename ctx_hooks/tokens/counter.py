@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter as Occurrences
 from typing import TYPE_CHECKING
 
-from ctx_hooks.content_cache import ContentCache, digest
-from ctx_hooks.conversation import (
+from ctx_hooks.conversation.model import (
     Conversation,
     Format,
     Message,
@@ -17,7 +16,8 @@ from ctx_hooks.conversation import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.deadline import Deadline
+from ctx_hooks.runtime.content_cache import ContentCache, digest
+from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.media import media_tokens
 from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation import Format, Media
+from ctx_hooks.conversation.model import Format, Media
 
 UNKNOWN_IMAGE_TOKENS = 300
 """The figure for an image of unknown size (nanobot)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ctx_hooks.logs import warn_once
+from ctx_hooks.runtime.warnings import warn_once
 
 if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy

@@ -12,9 +12,9 @@ import pytest
 from other_errors_data import OTHER_ERRORS
 from overflow_wordings_data import ASSORTED, LANGUAGES, PROSE, SETTINGS
 
-from ctx_hooks.overflow.families import FAMILIES
-from ctx_hooks.overflow.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
-from ctx_hooks.overflow.pattern import number
+from ctx_hooks.overflow.patterns.families import FAMILIES
+from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
+from ctx_hooks.overflow.patterns.pattern import number
 from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.texts import plain, sentences
 from ctx_hooks.testing.wordings import WORDINGS, error_body

@@ -8,9 +8,9 @@ import time
 import litellm
 import pytest
 
-from ctx_hooks.overflow.families import FAMILIES
 from ctx_hooks.overflow.figures import figures_of
-from ctx_hooks.overflow.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
+from ctx_hooks.overflow.patterns.families import FAMILIES
+from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
 from ctx_hooks.overflow.recognise import PATTERNS, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.texts import MOST_TOTAL_CHARS, first_sentences, own_words
 

@@ -104,13 +104,13 @@ def checking_proxy(provider):
 
 
 BROKEN = """
-import ctx_hooks.pipeline
-from ctx_hooks.steps import Step
+import ctx_hooks.compaction.pipeline
+from ctx_hooks.compaction.steps import Step
 
 def fail(conversation, budget):
     raise RuntimeError("a step that fails")
 
-ctx_hooks.pipeline.STEPS = (Step("broken", "for this test", fail),)
+ctx_hooks.compaction.pipeline.STEPS = (Step("broken", "for this test", fail),)
 handler = ctx_hooks.proxy_handler_instance
 """
 

@@ -8,12 +8,12 @@ import struct
 import pytest
 import tiktoken
 
-from ctx_hooks.conversation import Media
+from ctx_hooks.conversation.model import Media
+from ctx_hooks.formats import CODECS
 from ctx_hooks.testing.hostile import kinds
 from ctx_hooks.tokens.counter import MESSAGE_TOKENS, PIECE_CHARS, Counter
 from ctx_hooks.tokens.media import UNKNOWN_IMAGE_TOKENS, media_tokens
 from ctx_hooks.tokens.vocabulary import encoding, vocabulary_of
-from ctx_hooks.wire import CODECS
 
 PROSE = "The quick brown fox jumps over the lazy dog, and nobody knows why it should. " * 40
 CHINESE = "今天的日志显示数据库连接在凌晨三点超时。" * 40

@@ -8,11 +8,11 @@ import struct
 
 import pytest
 
-from ctx_hooks.conversation import Media
+from ctx_hooks.conversation.model import Media
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.payloads import is_payload
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.media import MOST_FILE_TOKENS, UNKNOWN_IMAGE_TOKENS, media_tokens
-from ctx_hooks.wire import CODECS
-from ctx_hooks.wire.payloads import is_payload
 
 COUNTER = Counter("o200k_base")
 NOISE = random.Random(7).randbytes(225_000)

@@ -1,0 +1,1 @@
+"""From a conversation and a budget to a smaller conversation."""

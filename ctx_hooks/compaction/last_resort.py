@@ -1,0 +1,116 @@
+"""What is sent where a compression would take too long: whole exchanges are dropped, oldest first, without counting.
+
+Time and memory are linear in the request, with a small factor: each text is measured once and no vocabulary is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks import message_rules
+from ctx_hooks.compaction.message_index import Entry
+from ctx_hooks.compaction.pipeline import Outcome, StepReport
+from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
+from ctx_hooks.compaction.summary.extractive import with_record
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult, is_request
+from ctx_hooks.conversation.protection import older_exchanges, stays
+from ctx_hooks.message_rules import alternation
+from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
+from ctx_hooks.tokens.media import media_tokens
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Conversation, Format
+    from ctx_hooks.tokens.budget import Budget
+
+NAME = "last_resort"
+BYTES_PER_TOKEN = 2
+"""English, code and JSON have three to four UTF-8 bytes a token, hex digits and base64 about two: an estimate that is
+rarely too small, where one that is too large costs some history."""
+MOST_BYTES_PER_CHAR = 4
+"""UTF-8's longest character."""
+NOTICE_CHARS = 250
+"""The longest notice that is put into a text, with its line breaks."""
+
+
+def message_tokens(message: Message, fmt: Format) -> int:
+    """Return the estimated tokens of a message: rarely less than what a vocabulary counts."""
+    return MESSAGE_TOKENS + text_tokens(message.name or "") + sum(_part_tokens(p, fmt) for p in message.parts)
+
+
+def text_tokens(text: str) -> int:
+    """Return the estimated tokens of a text."""
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return -(-size // BYTES_PER_TOKEN)
+
+
+def estimated_tokens(conversation: Conversation) -> int:
+    """Return the estimated tokens of the whole request."""
+    messages = sum(message_tokens(m, conversation.format) for m in conversation.messages)
+    return messages + sum(map(text_tokens, conversation.preamble))
+
+
+def estimated_entries(conversation: Conversation) -> tuple[Entry, ...]:
+    """Return an entry for each message whose tokens are all guessed, and whose digest is empty: nothing remembers it."""
+    sizes = (message_tokens(m, conversation.format) for m in conversation.messages)
+    return tuple(
+        Entry(b"", tokens, m.role, is_request(m), stays=stays(m), guessed_tokens=tokens)
+        for tokens, m in zip(sizes, conversation.messages, strict=True)
+    )
+
+
+def compress(conversation: Conversation, budget: Budget, *, continues: bool = False) -> Outcome:
+    """Return the conversation with its newest exchanges alone, as many as the goal holds by estimate.
+
+    System text, pinned messages, the newest request and the newest tool loop stay; where these are too large, the loop's
+    results are cut if the budget allows that. A message says how many were removed.
+    """
+    before = estimated_tokens(conversation)
+    if before <= budget.goal_tokens:
+        return Outcome(conversation, before, before, fits=True, steps=())
+    repair = budget.policy.repair != "off"
+    whole = message_rules.repair(conversation, continues=continues)[0] if repair else conversation
+    sizes = [message_tokens(m, whole.format) for m in whole.messages]
+    room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * NOTICE_CHARS) - sum(sizes)
+    gone: set[int] = set()
+    for exchange in older_exchanges(whole):
+        if room >= 0:
+            break
+        gone.update(exchange)
+        room += sum(sizes[i] for i in exchange)
+    kept = [m for i, m in enumerate(whole.messages) if i not in gone]
+    if gone:
+        language = budget.policy.language
+        kept = with_record(kept, placeholders.dropped(len(gone), language), whole.format, language)
+    sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
+    if room < 0 and budget.cut_newest:
+        sent = _with_cut_results(sent, -room, budget)
+    if repair:
+        sent, _ = message_rules.repair(sent, continues=continues)
+    after = estimated_tokens(sent)
+    fits = after <= budget.goal_tokens
+    reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"
+    if sent is conversation:
+        return Outcome(sent, before, after, fits, (), reason)
+    touched = len({id(m) for m in conversation.messages} - {id(m) for m in sent.messages})
+    report = StepReport(NAME, before - after, touched, "a compression would have taken too long")
+    return Outcome(sent, before, after, fits, (report,), reason)
+
+
+def _part_tokens(part: Part, fmt: Format) -> int:
+    if isinstance(part, ToolCall):
+        return CALL_TOKENS + text_tokens(part.name) + text_tokens(part.arguments)
+    if isinstance(part, ToolResult):
+        return RESULT_TOKENS + sum(_part_tokens(p, fmt) for p in part.parts)
+    return media_tokens(part, fmt) if isinstance(part, Media) else text_tokens(part.text)
+
+
+def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Budget) -> Conversation:
+    """Return the conversation with the results of its newest loop cut to equal shares of what is left for them."""
+    texts = [r.text for i in conversation.newest_loop for r in conversation.messages[i].results]
+    if not texts:
+        return conversation
+    left_tokens = sum(map(text_tokens, texts)) - excess_tokens
+    bytes_per_char = 1 if all(t.isascii() for t in texts) else MOST_BYTES_PER_CHAR
+    chars = left_tokens * BYTES_PER_TOKEN // len(texts) // bytes_per_char - NOTICE_CHARS
+    return capped(conversation, max(LEAST_KEPT_CHARS, chars), budget)

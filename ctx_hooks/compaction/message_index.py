@@ -1,0 +1,119 @@
+"""What is known of each message by its content alone, so that a conversation seen before is not read again.
+
+An entry holds figures, never text: it tells how large a message is and who speaks, which is all that most requests need.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import orjson
+
+from ctx_hooks.conversation.model import Format, Role, is_request
+from ctx_hooks.conversation.protection import stays
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import item_of, items_of
+from ctx_hooks.runtime.content_cache import ContentCache
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_hooks.tokens.counter import Counter
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it.
+
+    `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message;
+    `guessed_tokens` are those of its media, reasoning and unknown parts, of which a provider may bill far less.
+    """
+
+    digest: bytes
+    tokens: int
+    role: Role
+    is_request: bool
+    result_chars: int = 0
+    stays: bool = False
+    guessed_tokens: int = 0
+
+
+_Figures: TypeAlias = tuple[int, Role, bool, int, bool, int]
+
+_entries: ContentCache[_Figures] = ContentCache(share=0.1)
+
+
+def entries(fmt: Format, messages: Any, counter: Counter) -> tuple[Entry, ...]:
+    """Return an entry for each message; raises MalformedConversationError as reading the conversation would."""
+    return tuple(_entry(fmt, raw, i, counter) for i, raw in enumerate(items_of(messages)))
+
+
+def request_points(found: Sequence[Entry]) -> tuple[int, ...]:
+    """Return the lengths at which the client must have sent a request: before each answer, and now."""
+    answers = (i for i in range(1, len(found)) if found[i].role == "assistant" and found[i - 1].role != "assistant")
+    return (*answers, len(found))
+
+
+def is_first_request(found: Sequence[Entry]) -> bool:
+    """Whether no assistant has answered yet: nothing shows that turns will follow, for which room has to be left.
+
+    What an assistant seems to have said at the very end is the beginning that the caller gives the answer.
+    """
+    roles = [entry.role for entry in found]
+    while roles and roles[-1] == "assistant":
+        roles.pop()
+    return "assistant" not in roles
+
+
+def newest_turns(found: Sequence[Entry], max_turns: int | None) -> Sequence[int]:
+    """Return the indices of the newest turns of the user, and of the system text before them; all where all are allowed.
+
+    A turn begins with the user's own words, so no call loses its result.
+    """
+    starts = [i for i, entry in enumerate(found) if entry.is_request]
+    if max_turns is None or len(starts) <= max_turns:
+        return range(len(found))
+    first = starts[-max_turns]
+    return [i for i, entry in enumerate(found) if i >= first or entry.role == "system"]
+
+
+def chain(start: bytes, found: Sequence[Entry]) -> tuple[bytes, ...]:
+    """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
+    running = blake2b(start, digest_size=DIGEST_BYTES)
+    digests = [running.digest()]
+    for entry in found:
+        running.update(entry.digest)
+        digests.append(running.digest())
+    return tuple(digests)
+
+
+def digest_of(value: Any) -> bytes:
+    """Return 16 bytes that stand for a JSON value; raises MalformedConversationError when it is nested too deeply."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
+        try:
+            text = json.dumps(value, default=str).encode()
+        except (RecursionError, ValueError):
+            raise MalformedConversationError("a message is nested too deeply to be read") from None
+    return blake2b(text, digest_size=DIGEST_BYTES).digest()
+
+
+def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
+    digest = digest_of(raw)
+
+    def read() -> _Figures:
+        counter.deadline.check()
+        message = CODECS[fmt].read_message(item_of(raw, index))
+        longest = max((len(r.text) for r in message.results), default=0)
+        guessed = counter.guessed(message, fmt)
+        return counter.message(message, fmt), message.role, is_request(message), longest, stays(message), guessed
+
+    return Entry(digest, *_entries.get((fmt, counter.vocabulary, digest), read))

@@ -1,0 +1,1 @@
+"""Which older exchanges, and which of their segments, are worth their tokens."""

@@ -1,0 +1,169 @@
+"""A pasted text in the blocks that are kept or left out whole: files, documents, sections, paragraphs."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from ctx_hooks.compaction.selection.segments import Units, identifiers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+LEAST_PIECE_CHARS = 500
+LONGEST_OPENING_CHARS = 200
+"""What opens or closes a block stands in so much of a line."""
+LONGEST_NAME_CHARS = 120
+FILE_TAGS = ("file", "document", "doc", "source_file", "file_content", "file_contents", "attachment", "page", "article")
+"""Elements in which people and clients paste files (Anthropic's guide to long prompts: `<document>` with `<source>`)."""
+
+_OPENING = re.compile(rf"<({'|'.join(FILE_TAGS)})\b", re.IGNORECASE)
+_CLOSING = re.compile(rf"</({'|'.join(FILE_TAGS)})>", re.IGNORECASE)
+_NAME = re.compile(
+    r"""\b(?:path|name|file|filename|title|source|src)=["']([^"'<>\n]{1,120})["']|<(?:source|path|title|name)>([^<>\n]{1,120})</""",
+    re.IGNORECASE,
+)
+_FILE_HEADING = re.compile(r"(?:-{3,}|={3,}|#{1,6}) (?:file:? )?([\w./\\-]{0,150}\.\w{1,10})(?: [-=#]+|:)?", re.IGNORECASE)
+"""`--- src/app.py`, `=== notes.md ===`, `### File: src/app.py`."""
+_HEADING_MARKS = ("-", "=", "#")
+_FENCES = ("```", "~~~")
+_PATH = re.compile(r"[\w./\\-]{0,110}\.\w{1,10}\b")
+NAME_LINES = 3
+"""The first lines of a block, in which its name stands."""
+LEAST_HEADINGS = 2
+"""One line that looks like a file's heading may be a comment; several divide the text."""
+
+
+class _Line(NamedTuple):
+    """A line, or a piece of a very long one, and its beginning without blanks: what opens and closes a block."""
+
+    start: int
+    end: int
+    text: str
+
+
+def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the blocks of `text`, side by side and covering it.
+
+    Files under headings of their own, fenced code, elements such as `<file>`, and otherwise paragraphs. A block of more
+    than `most_chars` is split at line ends, so that not all of it has to go.
+    """
+    most = max(LEAST_PIECE_CHARS, most_chars)
+    lines = _lines(text, most)
+    if not lines:
+        return ()
+    starts = sorted({0, *_starts(lines)})
+    spans: list[tuple[int, int]] = []
+    for first, behind in zip(starts, [*starts[1:], len(lines)], strict=True):
+        spans += _split(lines[first:behind], most)
+    return tuple(spans)
+
+
+def block_units(text: str, most_chars: int) -> Units:
+    """Return the blocks of `text` as units: each with the identifiers that it adds, the densest first."""
+    spans = blocks(text, most_chars)
+    found = [set(identifiers(text[a:b])) for a, b in spans]
+    order = sorted(range(len(spans)), key=lambda n: (-len(found[n]) / (spans[n][1] - spans[n][0] + 1), n))
+    seen: set[str] = set()
+    cover = []
+    for n in order:
+        new = found[n] - seen
+        if new:
+            seen |= new
+            cover.append((n, tuple(sorted(new))))
+    return Units(spans, tuple(cover), tuple(sorted(seen)))
+
+
+def names_of(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    """Return the names that stand at the beginning of these blocks, each once."""
+    found = (_name(text[a : min(b, a + 4 * LONGEST_NAME_CHARS)]) for a, b in spans)
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _name(beginning: str) -> str:
+    lines = [line.strip() for line in beginning.splitlines()[:NAME_LINES]]
+    for n, line in enumerate(lines):
+        if heading := _FILE_HEADING.fullmatch(line):
+            return heading[1]
+        if _OPENING.match(line):
+            named = _NAME.search(" ".join(lines[n:]))
+            return (named[1] or named[2]) if named else ""
+        if line.startswith(_FENCES):
+            path = _PATH.search(" ".join(lines[: n + 1]))
+            return path[0] if path else ""
+    return ""
+
+
+def _lines(text: str, most: int) -> list[_Line]:
+    """Return the lines of `text`; one longer than `most` in pieces."""
+    found = []
+    start = 0
+    for line in text.splitlines(keepends=True):
+        end = start + len(line)
+        for at in range(0, len(line), most):
+            opening = line[at : min(at + LONGEST_OPENING_CHARS, at + most)].strip()
+            found.append(_Line(start + at, min(end, start + at + most), opening))
+        start = end
+    return found
+
+
+def _starts(lines: Sequence[_Line]) -> Iterator[int]:
+    """Yield the numbers of the lines at which a block begins."""
+    headings = [n for n, line in enumerate(lines) if line.text[:1] in _HEADING_MARKS and _FILE_HEADING.fullmatch(line.text)]
+    if len(headings) >= LEAST_HEADINGS:
+        yield from headings
+        return
+    closings = _closings(lines)
+    n = 0
+    while n < len(lines):
+        end = _end_of(lines, n, closings)
+        if end is not None:
+            yield n - 1 if n and _is_title(lines, n - 1) else n
+            yield end + 1 if end + 1 < len(lines) else n
+            n = end + 1
+            continue
+        if n and lines[n].text and not lines[n - 1].text:
+            yield n
+        n += 1
+
+
+def _is_title(lines: Sequence[_Line], n: int) -> bool:
+    """Whether line `n`, above a block, is its title: a path or a line that ends in a colon."""
+    text = lines[n].text
+    return len(text) <= LONGEST_NAME_CHARS and (text.endswith(":") or _PATH.fullmatch(text.strip("*`#: ")) is not None)
+
+
+def _closings(lines: Sequence[_Line]) -> dict[str, list[int]]:
+    """Return the lines that close something: by the name of the element, or the fence."""
+    found: dict[str, list[int]] = {}
+    for n, line in enumerate(lines):
+        for closing in _CLOSING.finditer(line.text) if "</" in line.text else ():
+            found.setdefault(closing[1].lower(), []).append(n)
+        if line.text in _FENCES:
+            found.setdefault(line.text, []).append(n)
+    return found
+
+
+def _end_of(lines: Sequence[_Line], n: int, closings: dict[str, list[int]]) -> int | None:
+    """Return the line that closes the block which line `n` opens; None where it opens none."""
+    text = lines[n].text
+    opening = _OPENING.match(text) if text[:1] == "<" else None
+    if opening is not None:
+        ends, first = closings.get(opening[1].lower(), []), n
+    elif text.startswith(_FENCES):
+        ends, first = closings.get(text[:3], []), n + 1
+    else:
+        return None
+    at = bisect_right(ends, first - 1)
+    return ends[at] if at < len(ends) else None
+
+
+def _split(lines: Sequence[_Line], most: int) -> Iterator[tuple[int, int]]:
+    start, end = lines[0].start, lines[0].start
+    for line in lines:
+        if line.end - start > most and end > start:
+            yield start, end
+            start = end
+        end = line.end
+    yield start, end

@@ -1,0 +1,232 @@
+"""What of the older exchanges could be kept, what each piece costs and what it is worth."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.selection.blocks import block_units
+from ctx_hooks.compaction.selection.segments import Units, identifiers, units
+from ctx_hooks.compaction.steps.results import may_be_cut
+from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
+from ctx_hooks.texts.pieces import lowered, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.tokens.budget import Budget
+
+NOTICE_TOKENS = 24
+"""What the notice above the kept lines of a part costs."""
+LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 2_000
+GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
+"""A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
+LARGEST_BLOCK_FRACTION = 0.25
+"""A pasted block that would take more of the goal is offered in pieces: whole, it would seldom find room."""
+CHARS_PER_TOKEN = 4
+WHOLE_TEXT_CHARS = 1_200
+"""An older text up to this length is kept or cut whole; a longer one by its lines."""
+REQUEST_WORDS = 16
+"""The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""
+_WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
+LONGEST_WORD_CHARS = 200
+"""Of a longer word the beginning is looked for."""
+
+Position: TypeAlias = tuple[int, int]
+"""Index of a message, and of a part in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A part that may keep some of its lines. `relevance` is that of its lines to the newest request, 0 to 1."""
+
+    position: Position
+    text: str
+    units: Units
+    tokens_per_char: float
+    relevance: Mapping[int, float]
+
+    @property
+    def entries(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """The units worth looking at, each with what identifiers it adds: the cover, and what is only relevant."""
+        if not self.relevance:
+            return self.units.cover
+        covering = {n for n, _ in self.units.cover}
+        return (*self.units.cover, *((n, ()) for n in self.relevance if n not in covering))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An older exchange: its frame (what stays of it without any line) and what its lines come from."""
+
+    messages: range
+    frame_tokens: float
+    whole_tokens: float
+    identifiers: tuple[str, ...]
+    sources: tuple[Source, ...]
+    recency: float
+    """1 for what was said just now, halving with every goal's worth of tokens said since."""
+    spoken: bool
+    """Whether it is plain dialogue, without calls or results."""
+
+
+def argument_chars(budget: Budget) -> int:
+    """Return the longest string that the arguments of an older call keep whole."""
+    return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
+
+
+def thinnable(part: Part, policy: Policy) -> bool:
+    """Whether an older part may be reduced to some of its units."""
+    if isinstance(part, ToolResult):
+        return bool(part.text) and may_be_cut(part, policy)
+    return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not part.is_cut
+
+
+def units_of(message: Message, part: Text | ToolResult, budget: Budget) -> Units:
+    """Return what is kept or cut whole of a part: blocks of what a user has pasted, lines of everything else."""
+    if isinstance(part, Text) and message.role == "user":
+        return block_units(part.text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
+    return units(part.text)
+
+
+def candidates(conversation: Conversation, budget: Budget) -> tuple[Candidate, ...]:
+    """Return the older exchanges as candidates, oldest first."""
+    older = older_exchanges(conversation)
+    texts = {
+        (i, k): (part.text, units(part.text))
+        for exchange in older
+        for i in exchange
+        for k, part in enumerate(conversation.messages[i].parts)
+        if isinstance(part, (Text, ToolResult)) and thinnable(part, budget.policy)
+    }
+    relevance = _relevance(conversation, texts)
+    found: list[Candidate] = []
+    since = 0.0
+    for exchange in reversed(older):
+        recency = 0.5 ** (since / max(1, budget.goal_tokens))
+        found.append(_candidate(conversation, exchange, budget, texts, relevance, recency))
+        since += found[-1].whole_tokens
+    return tuple(reversed(found))
+
+
+def frame_tokens(conversation: Conversation, budget: Budget) -> float:
+    """Return about what the older exchanges cost without any of their lines."""
+    counter = budget.counter
+    frames = 0.0
+    for exchange in older_exchanges(conversation):
+        for i in exchange:
+            frames += counter.message(conversation.messages[i], conversation.format)
+            for part in conversation.messages[i].parts:
+                if isinstance(part, (Text, ToolResult)) and thinnable(part, budget.policy):
+                    frames += NOTICE_TOKENS - counter.text(part.text)
+    return frames
+
+
+def identifiers_of(messages: Iterable[Message]) -> set[str]:
+    """Return the identifiers in the messages' texts, calls and results."""
+    found: set[str] = set()
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                found.update(identifiers(part.arguments))
+            elif isinstance(part, ToolResult):
+                found.update(units(part.text).identifiers)
+            elif isinstance(part, Text):
+                found.update(identifiers(part.text))
+    return found
+
+
+def _candidate(
+    conversation: Conversation,
+    exchange: range,
+    budget: Budget,
+    texts: Mapping[Position, tuple[str, Units]],
+    relevance: Mapping[Position, Mapping[int, float]],
+    recency: float,
+) -> Candidate:
+    counter = budget.counter
+    messages = [conversation.messages[i] for i in exchange]
+    whole = frame = float(counter.messages(messages, conversation.format))
+    named: set[str] = set()
+    sources = []
+    for i, message in zip(exchange, messages, strict=True):
+        for k, part in enumerate(message.parts):
+            found = texts.get((i, k))
+            if found is not None and isinstance(part, (Text, ToolResult)):
+                text, _ = found
+                tokens = counter.text(text)
+                frame += NOTICE_TOKENS - tokens
+                kept_whole = units_of(message, part, budget)
+                scores = _by_unit(relevance.get((i, k), {}), found, kept_whole)
+                sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
+            elif isinstance(part, ToolCall):
+                short = tool_arguments.shortened(part.arguments, argument_chars(budget), budget.policy.language)
+                if short is not part.arguments:
+                    frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
+                named.update(identifiers(short))
+            elif isinstance(part, Reasoning):
+                frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
+            elif isinstance(part, (Text, ToolResult)):
+                named.update(identifiers(part.text))
+    spoken = not any(m.calls or m.results for m in messages)
+    return Candidate(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
+
+
+def _by_unit(scores: Mapping[int, float], found: tuple[str, Units], kept_whole: Units) -> Mapping[int, float]:
+    """Return the scores of lines as those of the units that hold them: a unit's best line says what it is worth."""
+    text, lines = found
+    if kept_whole.spans == lines.spans:
+        return scores
+    best: dict[int, float] = {}
+    for line, score in scores.items():
+        n = bisect_right(kept_whole.spans, (lines.spans[line][0], len(text))) - 1
+        best[n] = max(score, best.get(n, 0.0))
+    return best
+
+
+def _relevance(conversation: Conversation, texts: Mapping[Position, tuple[str, Units]]) -> dict[Position, dict[int, float]]:
+    """Return for each part the lines that hold words of the newest request, weighed by how rare each word is.
+
+    The weight of a word is its inverse document frequency over lines, as in BM25; lines are alike enough in length to do
+    without the rest of that formula.
+    """
+    if conversation.newest_request is None:
+        return {}
+    words = _words(conversation.messages[conversation.newest_request].text)
+    places = _places(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS], texts)
+    total = 1 + sum(len(lines.spans) for _, lines in texts.values())
+    scores: dict[tuple[Position, int], float] = {}
+    for found in places:
+        weight = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
+        for place in found:
+            scores[place] = scores.get(place, 0.0) + weight
+    best = max(scores.values(), default=1.0)
+    relevance: dict[Position, dict[int, float]] = {}
+    for (position, n), score in scores.items():
+        relevance.setdefault(position, {})[n] = score / best
+    return relevance
+
+
+def _words(text: str) -> set[str]:
+    return {word[:LONGEST_WORD_CHARS] for piece in pieces(text) for word in _WORD.findall(lowered(piece))}
+
+
+def _places(words: Sequence[str], texts: Mapping[Position, tuple[str, Units]]) -> list[list[tuple[Position, int]]]:
+    """Return for each word the units that hold it."""
+    places: list[list[tuple[Position, int]]] = [[] for _ in words]
+    for position, (text, lines) in texts.items():
+        lower = lowered(text)
+        spans = lines.spans
+        for found, word in zip(places, words, strict=True):
+            at = lower.find(word)
+            while at >= 0:
+                n = bisect_right(spans, (at, len(text))) - 1
+                found.append((position, n))
+                at = lower.find(word, spans[n][1])
+    return places

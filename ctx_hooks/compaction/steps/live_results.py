@@ -1,0 +1,36 @@
+"""Older tool results keep the lines that later steps may name; the rest goes, then a one-line placeholder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.selection.apply import thinned
+from ctx_hooks.compaction.selection.fit import fit
+from ctx_hooks.compaction.selection.knapsack import Selection
+from ctx_hooks.compaction.selection.scoring import frame_tokens
+from ctx_hooks.compaction.selection.select import Selector
+from ctx_hooks.compaction.steps import Step
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.tokens.budget import Budget
+
+MOST_FRAME_FRACTION = 0.3
+"""Where calls and notices alone would take more of the goal, whole exchanges have to go: that is a later step's work."""
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    """Thin as much as the goal asks for, or nothing if thinning alone cannot reach it: a later step does it better."""
+    if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
+        return conversation
+    selector = Selector(conversation, budget)
+
+    def build(selection: Selection) -> Conversation:
+        forms = thinned(conversation, selection, budget)
+        return conversation.with_messages(tuple(forms.get(i, m) for i, m in enumerate(conversation.messages)))
+
+    fitted = fit(conversation, budget, selector, build, may_remove=False)
+    return fitted if budget.excess(fitted) <= 0 else conversation
+
+
+STEP = Step("live_results", "older results keep the lines that later steps may name", _apply)

@@ -1,0 +1,69 @@
+"""Runs of near-identical lines, folded into the first, a count and the last; so is progress redrawn on one line."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.steps.results import rewrite_older_results
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.texts.pieces import pieces, whole_lines
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.tokens.budget import Budget
+
+SHORTEST_RUN_LINES = 4
+"""Shorter runs are left: first, count and last would be three lines as well."""
+# The text before the figure's first digit is looked at from the start of its run of hexadecimal letters alone.
+_FIGURES = re.compile(r"(?<![0-9a-fA-F])[a-fA-F]*[0-9][0-9a-fA-F]*")
+_BARS = re.compile(r"[\s=#>.*\-_|/\\█▉▊▋▌▍▎▏░▒▓━╸╺─\u2800-\u28ff]+")
+"""What progress bars and spinners are drawn with."""
+
+
+def fold(text: str) -> str:
+    """Return `text` with each run of lines that differ in their figures only folded."""
+    if text.count("\n") + text.count("\r") < SHORTEST_RUN_LINES:
+        return text
+    lines: list[str] = []
+    shapes: list[str] = []
+    for piece in whole_lines(text):
+        found = piece.splitlines(keepends=True)
+        lines += found
+        shapes += _shapes(piece, found)
+    starts = [0, *(n for n, (a, b) in enumerate(pairwise(shapes), 1) if a != b), len(lines)]
+    folded: list[str] = []
+    kept = 0
+    for start, end in [(a, b) for a, b in pairwise(starts) if b - a >= SHORTEST_RUN_LINES]:
+        if lines[start].strip():
+            folded += lines[kept : start + 1]
+            folded.append(_placeholder(lines[start], end - start - 2))
+            kept = end - 1
+    return "".join(folded + lines[kept:]) if folded else text
+
+
+def _shapes(piece: str, lines: list[str]) -> list[str]:
+    """Return each line without its end and with its figures alike; of a redrawn line what is no part of a bar."""
+    shapes = "".join(_FIGURES.sub("0", p) for p in pieces(piece)).splitlines()
+    if "\r" in piece:
+        return [_BARS.sub("", s) if _is_redrawn(line) else s for s, line in zip(shapes, lines, strict=True)]
+    return shapes
+
+
+def _is_redrawn(line: str) -> bool:
+    return line.endswith("\r")
+
+
+def _placeholder(first: str, lines: int) -> str:
+    alike = "redrawn in its place" if _is_redrawn(first) else "alike but for figures"
+    return f"{placeholders.GAP} {lines} more {alike}\n"
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    del budget  # what is lost are figures within a run, and its placeholder counts them: done whenever anything is done
+    return rewrite_older_results(conversation, fold)
+
+
+STEP = Step("log_runs", "lines that differ in figures only say the same", _apply)

@@ -1,0 +1,76 @@
+"""Long older texts keep head and tail; older images, sounds and files become a line that says what they were.
+
+What a user has pasted loses whole blocks out of the middle, and their names are listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.selection.blocks import blocks, names_of
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Conversation, Media, Message, Part, Text, ToolResult
+from ctx_hooks.conversation.protection import older_messages
+
+if TYPE_CHECKING:
+    from ctx_hooks.policy.settings import Language, Policy
+    from ctx_hooks.tokens.budget import Budget
+
+HEAD_FRACTION = 0.6
+TAIL_FRACTION = 0.2
+"""Of the longest text kept whole, the shares of head and tail that stay of a longer one (nanobot)."""
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    """Shorten oldest first and stop as soon as the goal is met."""
+    messages = list(conversation.messages)
+    excess = budget.excess(conversation)
+    for i in sorted(older_messages(conversation)):
+        if excess <= 0:
+            break
+        short = _shorten(messages[i], budget.policy)
+        if short is not messages[i]:
+            before, after = (budget.counter.message(m, conversation.format) for m in (messages[i], short))
+            if after < before:
+                excess -= before - after
+                messages[i] = short
+    return conversation.with_messages(tuple(messages))
+
+
+def _shorten(message: Message, policy: Policy) -> Message:
+    return message.with_parts(tuple(_shorten_part(p, message, policy) for p in message.parts))
+
+
+def _shorten_part(part: Part, message: Message, policy: Policy) -> Part:
+    if isinstance(part, Media):
+        # Only a user's or a tool's media are text to the provider elsewhere; an assistant's belong to its answer.
+        return part if message.role == "assistant" else Text(placeholders.media(part.kind, part.size_chars, policy.language))
+    if isinstance(part, ToolResult):
+        parts = tuple(_media_line(p, policy) if isinstance(p, Media) else p for p in part.parts)
+        return part if parts == part.parts else replace(part, parts=parts)
+    if not isinstance(part, Text) or part.is_cut or len(part.text) <= policy.text_max_chars:
+        return part
+    head_chars, tail_chars = (int(policy.text_max_chars * share) for share in (HEAD_FRACTION, TAIL_FRACTION))
+    if message.role == "user":
+        return Text(_without_middle_blocks(part.text, head_chars, tail_chars, policy.language), part.raw, is_cut=True)
+    notice = placeholders.shortened(len(part.text), policy.language)
+    return Text(f"{part.text[:head_chars]}\n{notice}\n{part.text[-tail_chars:]}", part.raw, is_cut=True)
+
+
+def _without_middle_blocks(text: str, head_chars: int, tail_chars: int, language: Language) -> str:
+    """Return the blocks that `head_chars` and `tail_chars` hold, and between them the names of those that went."""
+    spans = blocks(text, tail_chars)
+    head = max((end for _, end in spans if end <= head_chars), default=0)
+    tail = min((start for start, _ in spans if start >= len(text) - tail_chars), default=len(text))
+    gone = [(a, b) for a, b in spans if head <= a < tail]
+    notice = placeholders.blocks_left_out(names_of(text, gone), tail - head, len(text), language)
+    return f"{text[:head]}\n{notice}\n{text[tail:]}"
+
+
+def _media_line(media: Media, policy: Policy) -> Text:
+    return Text(placeholders.media(media.kind, media.size_chars, policy.language))
+
+
+STEP = Step("long_texts", "long older texts keep head and tail, older media a line", _apply)

@@ -1,0 +1,57 @@
+"""The last rung: the newest tool loop's own results are cut, largest first, to what the goal leaves them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.steps.oversized_results import cut
+from ctx_hooks.compaction.steps.results import is_spared, with_text
+from ctx_hooks.conversation.model import Conversation, Text, ToolResult
+
+if TYPE_CHECKING:
+    from ctx_hooks.tokens.budget import Budget
+
+LEAST_KEPT_CHARS = 400
+"""Below this a result says too little; the request is then given up as too large."""
+SHRINK_FACTOR = 0.7
+"""Each round asks for this much of the size before, at most: a handful of rounds reach any goal that can be reached."""
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    if not budget.cut_newest:
+        return conversation
+    largest = _largest(conversation)
+    fitted = conversation
+    while (excess := budget.excess(fitted)) > 0 and largest > LEAST_KEPT_CHARS:
+        # No result shrinks by more than all have to together: the first round comes near, however large they are.
+        needed = budget.goal_tokens / (budget.goal_tokens + excess)
+        largest = max(LEAST_KEPT_CHARS, int(largest * min(SHRINK_FACTOR, needed)))
+        fitted = capped(conversation, largest, budget)
+    return fitted
+
+
+def _largest(conversation: Conversation) -> int:
+    loop = (conversation.messages[i] for i in conversation.newest_loop)
+    return max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
+
+
+def capped(conversation: Conversation, chars: int, budget: Budget) -> Conversation:
+    """Return the conversation with no result of the newest loop longer than about `chars`."""
+    messages = list(conversation.messages)
+    for i in conversation.newest_loop:
+        if messages[i].pinned:
+            continue
+        parts = tuple(_cut(p, chars, budget) if isinstance(p, ToolResult) else p for p in messages[i].parts)
+        messages[i] = messages[i].with_parts(parts)
+    return conversation.with_messages(tuple(messages))
+
+
+def _cut(result: ToolResult, chars: int, budget: Budget) -> ToolResult:
+    if is_spared(result, budget.policy) or not any(isinstance(p, Text) for p in result.parts):
+        return result
+    text = cut(result.text, chars, budget.policy.tool_result_direction, budget.policy.language)
+    return result if text == result.text else with_text(result, text)
+
+
+STEP = Step("newest_loop", "the newest results alone were too large", _apply)

@@ -1,0 +1,38 @@
+"""The least useful older exchanges go, and one record says what they were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.selection.apply import thinned
+from ctx_hooks.compaction.selection.fit import fit
+from ctx_hooks.compaction.selection.knapsack import Selection
+from ctx_hooks.compaction.selection.select import Selector
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.summary.extractive import record_of, with_record
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.message_rules import alternation
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.tokens.budget import Budget
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    selector = Selector(conversation, budget)
+    older = {i: c.messages for c in selector.candidates for i in c.messages}
+
+    def build(selection: Selection) -> Conversation:
+        stay = selection.whole | selection.thinned
+        forms = thinned(conversation, selection, budget)
+        gone = [m for i, m in enumerate(conversation.messages) if i in older and older[i] not in stay]
+        kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
+        gone = [m for m in gone if m.text != placeholders.REMOVED_MESSAGE]
+        if gone:
+            kept = with_record(kept, record_of(gone, budget), conversation.format, budget.policy.language)
+        return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
+
+    return fit(conversation, budget, selector, build, may_remove=True)
+
+
+STEP = Step("oldest_turns", "the least useful older exchanges gave way; a record says what they were", _apply)

@@ -1,0 +1,118 @@
+"""A single result that is too large for the window keeps its head, its tail and the error lines between."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.steps.results import may_be_cut, with_text
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Conversation, Message, Part, ToolResult
+from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.texts.error_lines import error_lines
+
+if TYPE_CHECKING:
+    from ctx_hooks.policy.settings import Direction, Language, Policy
+    from ctx_hooks.tokens.budget import Budget
+
+CHARS_PER_TOKEN = 4
+LEAST_KEPT_CHARS = 2_000
+"""At least this much of a cut result is kept (OpenClaw)."""
+NEWLINE_FRACTION = 0.20
+"""The cut falls on a line break if one lies in this last part of what is kept (OpenClaw)."""
+HEAD_FRACTION = 2 / 3
+"""nanobot keeps 20 lines of the head for 10 of the tail."""
+ERROR_FRACTION = 0.15
+SPARE_CHARS = 32
+"""The line breaks and figures around a notice: what has been cut and is read again is not cut a second time."""
+
+
+def largest_chars(window_tokens: int, policy: Policy) -> int:
+    """Return the characters a single result may have: a share of the window, at least 2,000, at most the policy's cap."""
+    share = int(window_tokens * policy.tool_result_max_fraction * CHARS_PER_TOKEN)
+    return max(LEAST_KEPT_CHARS, min(share, policy.tool_result_max_chars))
+
+
+def least_capped_chars(window_tokens: int, policy: Policy) -> int:
+    """Return a length up to which no cap, of whatever kind, can hold: shorter results need no look."""
+    most = largest_chars(window_tokens, policy)
+    if policy.tool_result_max_bytes is not None:
+        most = min(most, policy.tool_result_max_bytes // 4)
+    return most if policy.tool_result_max_lines is None else min(most, policy.tool_result_max_lines)
+
+
+def cut(text: str, kept_chars: int, direction: Direction, language: Language) -> str:
+    """Return `text` with about `kept_chars` of it and a notice where the rest was; `text` itself when it is short enough."""
+    notice = placeholders.oversized(kept_chars, len(text), language)
+    if len(text) <= kept_chars + len(notice) + SPARE_CHARS:
+        return text
+    if direction == "head":
+        return f"{_head(text, kept_chars)}\n{notice}"
+    if direction == "tail":
+        return f"{notice}\n{_tail(text, kept_chars)}"
+    head = _head(text, int(kept_chars * (1 - ERROR_FRACTION) * HEAD_FRACTION))
+    tail = _tail(text, int(kept_chars * (1 - ERROR_FRACTION) * (1 - HEAD_FRACTION)))
+    errors = _error_lines(text[len(head) : len(text) - len(tail)], int(kept_chars * ERROR_FRACTION))
+    return "\n".join([head, notice, *errors, tail])
+
+
+def _head(text: str, chars: int) -> str:
+    end = text.rfind("\n", int(chars * (1 - NEWLINE_FRACTION)), chars)
+    return text[: end if end > 0 else chars]
+
+
+def _tail(text: str, chars: int) -> str:
+    start = len(text) - chars
+    line = text.find("\n", start, start + int(chars * NEWLINE_FRACTION))
+    return text[line + 1 if line >= 0 else start :]
+
+
+def _error_lines(text: str, chars: int) -> list[str]:
+    """Return the first lines that name an error, as many as `chars` hold."""
+    lines: list[str] = []
+    for line in error_lines(text):
+        if lines and lines[-1] == line:
+            continue
+        chars -= len(line) + 1
+        if chars < 0:
+            break
+        lines.append(line)
+    return lines
+
+
+def on_arrival(message: Message, budget: Budget) -> Message:
+    """Return the message with its oversized results cut: decided from it alone, so never decided otherwise later."""
+    if message.pinned or not message.results:
+        return message
+    return message.with_parts(tuple(_capped(p, budget) for p in message.parts))
+
+
+def _capped(part: Part, budget: Budget) -> Part:
+    if not isinstance(part, ToolResult):
+        return part
+    policy = budget.policy
+    most = _allowed_chars(part.text, largest_chars(budget.window_tokens, policy), policy)
+    if len(part.text) <= most or not may_be_cut(part, policy):
+        return part
+    text = cut(part.text, most, policy.tool_result_direction, policy.language)
+    return part if text == part.text else with_text(part, text)
+
+
+def _allowed_chars(text: str, most: int, policy: Policy) -> int:
+    """Return how many characters of `text` the caps in characters, bytes and lines allow together."""
+    if policy.tool_result_max_bytes is not None:
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        most = min(most, len(text) * policy.tool_result_max_bytes // max(1, size))
+    if policy.tool_result_max_lines is not None:
+        lines = text.count("\n") + 1
+        if lines > policy.tool_result_max_lines:
+            most = min(most, len(text) * policy.tool_result_max_lines // lines)
+    return most
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    older = older_messages(conversation)
+    return conversation.map_parts(lambda i, part: _capped(part, budget) if i in older else part)
+
+
+STEP = Step("oversized_results", "a single result may not fill the window", _apply)

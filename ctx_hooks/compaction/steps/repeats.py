@@ -1,0 +1,90 @@
+"""Results that came more than once: the later one stays, an earlier one says so.
+
+Only equal text is called the same. What a tool that reads had returned earlier for the same arguments is stale once it has
+returned again; which tools read is a list of exact names, since a wrong guess drops live data ("FAILED: disk full", then
+"done"), and a name that is missing only saves less.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.steps.results import call_names, may_be_cut, with_text
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Conversation, Part, Text, ToolResult
+from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.runtime.content_cache import digest
+from ctx_hooks.texts.error_lines import names_an_error
+
+if TYPE_CHECKING:
+    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.tokens.budget import Budget
+
+SHORTEST_CHARS = 300
+"""A pointer of about twenty tokens is no gain over a shorter text."""
+READERS = frozenset(
+    {
+        "Read",  # Claude Code
+        "read",  # pi, opencode
+        "read_file",  # Cline, Codex, Cursor, Gemini CLI, nanobot, MCP's filesystem server
+        "read_text_file",  # MCP's filesystem server
+        "view",  # Crush
+        "view_file",  # Windsurf
+        "open_file",
+        "cat",
+    }
+)
+"""Tools that return a file's text and nothing else. Tools that tell how something stands (a job, a queue, a page) are not
+among them: what they said before is part of what happened."""
+ERROR_CHARS = 200
+"""A result that failed says so at its start: it replaces nothing."""
+
+
+def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    calls = call_names(conversation.messages)
+    older = older_messages(conversation)
+    returned_by: dict[object, str] = {}
+    reads: set[object] = set()
+    short: dict[tuple[int, int], str] = {}
+    for i in range(len(conversation.messages) - 1, -1, -1):
+        for k in range(len(conversation.messages[i].parts) - 1, -1, -1):
+            part = conversation.messages[i].parts[k]
+            if not isinstance(part, ToolResult) or not _comparable(part):
+                continue
+            name, given = calls[i, k]
+            text = tuple(digest(p.text) for p in part.parts if isinstance(p, Text))
+            read = (name, given) if _reads(name, given, budget.policy) else None
+            if i in older and may_be_cut(part, budget.policy):
+                if text in returned_by:
+                    short[i, k] = placeholders.repeated(returned_by[text], budget.policy.language)
+                elif read in reads:
+                    short[i, k] = placeholders.superseded(name, budget.policy.language)
+            if (i, k) not in short:
+                returned_by[text] = name
+            if read is not None and not names_an_error(part.text[:ERROR_CHARS]):
+                reads.add(read)
+
+    def edit(i: int, k: int, part: Part) -> Part:
+        return with_text(part, short[i, k]) if (i, k) in short and isinstance(part, ToolResult) else part
+
+    return conversation.with_messages(
+        tuple(m.with_parts(tuple(edit(i, k, p) for k, p in enumerate(m.parts))) for i, m in enumerate(conversation.messages))
+    )
+
+
+def _comparable(result: ToolResult) -> bool:
+    """Whether the result is text throughout, long enough, and no error: nothing else of it could differ."""
+    all_text = all(isinstance(p, Text) for p in result.parts)
+    return (
+        all_text and not result.is_error and sum(len(p.text) for p in result.parts if isinstance(p, Text)) >= SHORTEST_CHARS
+    )
+
+
+def _reads(name: str, given: str, policy: Policy) -> bool:
+    """Whether the call reads a file, or the policy says that its tool reads."""
+    return name in policy.reader_tools or (name in READERS and bool(tool_arguments.paths(given)))
+
+
+STEP = Step("repeats", "a later copy of the same result stands in the conversation", _apply)

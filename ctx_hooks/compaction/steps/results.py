@@ -1,0 +1,93 @@
+"""Editing of the older tool results, shared by the steps that rewrite their text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from sys import getsizeof
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation.model import Conversation, Message, Part, Text, ToolResult
+from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.formats.fields import flag
+from ctx_hooks.runtime.content_cache import ContentCache, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from ctx_hooks.policy.settings import Policy
+
+SKIP = "truncation_skip"
+WORTHWHILE_FRACTION = 0.05
+"""A rewrite that saves less of a text is not made: it would cost a recount and the cached prefix for little."""
+
+_rewrites: ContentCache[str | None] = ContentCache(share=0.1)
+
+
+def may_be_cut(result: ToolResult, policy: Policy) -> bool:
+    """Whether the result may lose text: not when its message forbids it, nor when a step has cut it before.
+
+    Neither is read from its text, which a tool, or the page that a tool has fetched, may have written to stay whole.
+    """
+    return not result.is_cut and not is_spared(result, policy)
+
+
+def is_spared(result: ToolResult, policy: Policy) -> bool:
+    """Whether the message or block of the result has the field `"context": {"truncation_skip": true}`, and that counts."""
+    return policy.truncation_skip == "honor" and flag(result.raw, SKIP)
+
+
+def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], str]) -> Conversation:
+    """Return the conversation with each text of its older tool results rewritten, where that saves a worthwhile share.
+
+    Which texts a rewrite would not change is remembered by content; of the others there are few.
+    """
+    older = older_messages(conversation)
+
+    def edit(index: int, part: Part) -> Part:
+        if index not in older or not isinstance(part, ToolResult) or part.is_cut or flag(part.raw, SKIP):
+            return part
+        return with_texts(part, lambda t: _rewritten(rewrite, t))
+
+    return conversation.map_parts(edit)
+
+
+def with_texts(result: ToolResult, rewrite: Callable[[str], str]) -> ToolResult:
+    """Return the result with each of its texts rewritten; itself when none changes."""
+    parts = tuple(_replaced(p, rewrite(p.text)) if isinstance(p, Text) else p for p in result.parts)
+    return result if parts == result.parts else replace(result, parts=parts, came_chars=result.original_chars)
+
+
+def with_text(result: ToolResult, text: str) -> ToolResult:
+    """Return the cut result: `text` in the place of its first text, its other texts gone and everything else kept."""
+    first = next((p for p in result.parts if isinstance(p, Text)), None)
+    kept = tuple(p for p in result.parts if not isinstance(p, Text))
+    parts = (_replaced(first or Text(""), text), *kept)
+    return replace(result, parts=parts, is_cut=True, came_chars=result.original_chars)
+
+
+def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:
+    """Return tool name and arguments of the call that each result answers, by (message index, part index).
+
+    Ids may repeat across turns, so a result belongs to the nearest call before it with its id.
+    """
+    open_calls: dict[str, tuple[str, str]] = {}
+    found = {}
+    for i, message in enumerate(messages):
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                found[i, k] = open_calls.get(part.call_id, ("", ""))
+        for call in message.calls:
+            open_calls[call.id] = (call.name, call.arguments)
+    return found
+
+
+def _rewritten(rewrite: Callable[[str], str], text: str) -> str:
+    return _rewrites.get((rewrite, digest(text)), lambda: _worthwhile(text, rewrite(text)), getsizeof) or text
+
+
+def _worthwhile(old: str, new: str) -> str | None:
+    return new if len(new) <= len(old) * (1 - WORTHWHILE_FRACTION) else None
+
+
+def _replaced(part: Text, text: str) -> Text:
+    return part if text == part.text else Text(text, part.raw)

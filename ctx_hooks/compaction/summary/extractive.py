@@ -1,0 +1,138 @@
+"""The deterministic record that stands for removed exchanges.
+
+It is part of a user's message, so everything in it is quoted: whose words they are is said by the line above, which no
+quoted text can write. Only what the user asked is the user's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.steps.results import call_names
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Message, Text, ToolResult, is_request
+from ctx_hooks.formats import CODECS
+from ctx_hooks.texts.error_lines import error_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.policy.settings import Language
+    from ctx_hooks.tokens.budget import Budget
+
+RECORD_FRACTION = 0.05
+MOST_RECORD_TOKENS = 2_000
+LEAST_RECORD_TOKENS = 250
+MOST_RECORD_FRACTION = 0.15
+SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
+LONGEST_ENTRY_CHARS = 300
+"""A longer request is no short one: its beginning is recorded."""
+CHARS_PER_TOKEN = 4
+ENTRY_CHARS = 3
+"""The dash, the blank and the line break of an entry."""
+
+
+def record_tokens(budget: Budget) -> float:
+    """Return about how many tokens a record may have."""
+    share = max(LEAST_RECORD_TOKENS, budget.goal_tokens * RECORD_FRACTION)
+    return min(MOST_RECORD_TOKENS, share, budget.goal_tokens * MOST_RECORD_FRACTION)
+
+
+def record_of(removed: Sequence[Message], budget: Budget) -> str:
+    """Return the record of the removed messages: a heading, then what was asked, touched, run, said and broken.
+
+    Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
+    their order.
+    """
+    language = budget.policy.language
+    titles = placeholders.RECORD_SECTIONS[language]
+    chars = record_tokens(budget) * CHARS_PER_TOKEN
+    newest_first = removed[::-1]
+    entries = {
+        "requests": _requests(newest_first),
+        "files": (_quoted_line(p) for m in newest_first for c in m.calls for p in tool_arguments.paths(c.arguments)),
+        "commands": (_quoted_line(p) for m in newest_first for c in m.calls for p in tool_arguments.commands(c.arguments)),
+        "decisions": _decisions(newest_first),
+        "errors": _errors(removed),
+    }
+    lines = [placeholders.record_heading(len(removed), language)]
+    unspent = 0.0
+    for section, found in entries.items():
+        room = chars * SHARES[section] + unspent
+        kept = _newest(found, int(room))
+        unspent = room - sum(len(entry) + ENTRY_CHARS for entry in kept)
+        if kept:
+            lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
+    return "\n".join(lines)
+
+
+def with_record(messages: list[Message], record: str, fmt: Format, language: Language) -> list[Message]:
+    """Return the messages with the record behind the leading system messages.
+
+    It opens the user's message that comes there, so that no two messages of the user's stand beside each other, or is a
+    message of its own: what is pinned, or said by another agent, is left alone.
+    """
+    place = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
+    first = messages[place] if place < len(messages) else None
+    if first is None or not is_request(first) or first.pinned or first.name is not None:
+        return [*messages[:place], CODECS[fmt].user_message(record), *messages[place:]]
+    opened = _opened(first, f"{record}\n{placeholders.record_end(language)}\n")
+    return [*messages[:place], opened, *messages[place + 1 :]]
+
+
+def _opened(message: Message, text: str) -> Message:
+    """Return the user's message with `text` before the user's words, in the manner of its content."""
+    if isinstance(message.raw.get("content"), str):
+        return message.with_parts((Text(f"{text}\n{message.text}"),))
+    return message.with_parts((Text(text), *message.parts))
+
+
+def _newest(entries: Iterable[str], chars: int) -> list[str]:
+    """Return the distinct entries that fit into `chars`, of entries given newest first; oldest first."""
+    kept: dict[str, None] = {}
+    for entry in entries:
+        if entry in kept:
+            continue
+        chars -= len(entry) + ENTRY_CHARS
+        if chars < 0:
+            break
+        kept[entry] = None
+    return list(kept)[::-1]
+
+
+def _requests(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what the user asked; other agents' output, which frameworks send as named user messages, is not the user's."""
+    for message in messages:
+        text = message.text
+        if is_request(message) and message.name is None and text.strip():
+            yield _quoted_line(text)
+
+
+def _decisions(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what the assistant said, by its first line."""
+    for message in messages:
+        if message.role == "assistant" and (text := message.text.strip()):
+            yield _quoted_line(text.split("\n", 1)[0])
+
+
+def _errors(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield the first error line of each result that has one, newest first, with the call that returned it."""
+    calls = call_names(messages)
+    for i in range(len(messages) - 1, -1, -1):
+        for k, part in enumerate(messages[i].parts):
+            line = next(error_lines(part.text), None) if isinstance(part, ToolResult) else None
+            if line is not None:
+                yield f"{placeholders.quoted(_call(*calls[i, k]))}: {_quoted_line(line)}"
+
+
+def _call(name: str, given: str) -> str:
+    return f"{name}({tool_arguments.digest(given)})" if name else ""
+
+
+def _quoted_line(text: str) -> str:
+    line = " ".join(text[: 2 * LONGEST_ENTRY_CHARS].split())
+    if len(line) > LONGEST_ENTRY_CHARS:
+        line = line[: LONGEST_ENTRY_CHARS - 1] + placeholders.GAP
+    return placeholders.quoted(line)

@@ -1,0 +1,72 @@
+"""What no step may touch, and what is older than that."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ctx_hooks.conversation.model import Conversation, Message
+
+T = TypeVar("T")
+
+
+def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
+    """Return `compute` with its answer kept in the conversation, which never changes, as a cached_property keeps it."""
+    name = f"_{compute.__name__}"
+
+    @wraps(compute)
+    def remembered(conversation: Conversation) -> T:
+        known = vars(conversation)
+        if name not in known:
+            known[name] = compute(conversation)
+        found: T = known[name]
+        return found
+
+    return remembered
+
+
+@_once
+def protected(conversation: Conversation) -> frozenset[int]:
+    """Return the messages that stay whole: system text, pinned ones, the newest request and the newest tool loop.
+
+    So do items of no known role: a provider's own compaction or reference is not ours to judge.
+    """
+    stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
+    if conversation.newest_request is not None:
+        stay.add(conversation.newest_request)
+    return frozenset(stay.union(conversation.newest_loop))
+
+
+def stays(message: Message) -> bool:
+    """Whether the message stays whole wherever it stands: system text, pinned, or of no known role.
+
+    No text says so: whoever writes one that begins as ours do would keep it for ever.
+    """
+    return message.role in ("system", "other") or message.pinned
+
+
+@_once
+def older_exchanges(conversation: Conversation) -> tuple[range, ...]:
+    """Return the exchanges that hold nothing protected, oldest first: they may be shrunk or removed."""
+    stay = protected(conversation)
+    return tuple(g for g in conversation.exchanges if stay.isdisjoint(g))
+
+
+@_once
+def older_messages(conversation: Conversation) -> frozenset[int]:
+    """Return the indices of every message of the older exchanges."""
+    return frozenset(i for exchange in older_exchanges(conversation) for i in exchange)
+
+
+def reasoning_may_go(conversation: Conversation, index: int) -> bool:
+    """Whether the message's reasoning may be left out: only that of the turns before the newest request.
+
+    Anthropic, with thinking enabled: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking`
+    is enabled, a final `assistant` message must start with a thinking block".
+    """
+    newest = conversation.newest_request
+    # A Responses reasoning item is a message of its own that its item may need; it goes only with its exchange.
+    return newest is not None and index < newest and conversation.format != "openai-responses"

@@ -1,0 +1,38 @@
+"""Provider payloads to and from the neutral conversation, lossless both ways: one module per format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ctx_hooks.formats import anthropic_messages, openai_chat, openai_responses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_hooks.conversation.model import Conversation, Format, Message
+
+
+class Codec(Protocol):
+    """What each format's module offers."""
+
+    def read(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
+        """Return the conversation; raises MalformedConversationError when `messages` is none."""
+
+    def read_message(self, raw: Mapping[str, Any]) -> Message:
+        """Return one message."""
+
+    def write(self, conversation: Conversation) -> list[Any]:
+        """Return the provider's list: unedited messages are the objects that were read."""
+
+    def user_message(self, text: str) -> Message:
+        """Return a new user message of this format."""
+
+    def tool_result(self, call_id: str, text: str, *, is_error: bool) -> Message:
+        """Return a new message of this format that answers `call_id`."""
+
+
+CODECS: Mapping[Format, Codec] = {
+    "openai-chat": openai_chat,
+    "anthropic": anthropic_messages,
+    "openai-responses": openai_responses,
+}

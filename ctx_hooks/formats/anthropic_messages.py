@@ -1,0 +1,122 @@
+"""Anthropic messages: `tool_use` and `tool_result` blocks, signed thinking, cache markers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctx_hooks.conversation.model import (
+    Conversation,
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ctx_hooks.formats.fields import (
+    compact_json,
+    deep_items_of,
+    flag,
+    media_of,
+    opaque_of,
+    preamble_of,
+    text_or_empty,
+    text_parts,
+    write_block,
+    write_content,
+)
+
+ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
+TEXT_TYPES = frozenset({"text"})
+CALL_TYPES = frozenset({"tool_use"})
+RESULT_TYPES = frozenset({"tool_result"})
+REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
+
+
+def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
+    """Return the conversation of a messages request; `system` is its text or blocks, counted and never changed."""
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("anthropic", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
+
+
+def write(conversation: Conversation) -> list[Any]:
+    """Return the `messages` of a messages request."""
+    return [_write(m) if m.edited else m.raw for m in conversation.messages]
+
+
+def user_message(text: str) -> Message:
+    """Return a user message that holds `text`."""
+    return Message("user", (Text(text),), raw={"role": "user", "content": text})
+
+
+def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
+    """Return the user message that answers `call_id`."""
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+    if is_error:
+        block["is_error"] = True
+    return Message(
+        "user",
+        (ToolResult(call_id, (Text(text),), is_error, raw=block),),
+        raw={"role": "user", "content": [block]},
+    )
+
+
+def read_message(raw: Mapping[str, Any]) -> Message:
+    """Return the neutral message of one message with its blocks."""
+    content = raw.get("content")
+    parts: tuple[Part, ...]
+    parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)
+    pinned = flag(raw, "pin") or any(flag(p.raw, "pin") for p in parts)
+    return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw, pinned=pinned)
+
+
+def _part(block: Any) -> Part:
+    if not isinstance(block, Mapping):
+        return text_parts([block], TEXT_TYPES)[0]
+    kind = text_or_empty(block.get("type"))
+    if kind in TEXT_TYPES and isinstance(block.get("text"), str):
+        return Text(block["text"], raw=block)
+    if kind in CALL_TYPES:
+        return ToolCall(
+            text_or_empty(block.get("id")),
+            text_or_empty(block.get("name")),
+            compact_json(block.get("input")),
+            block,
+        )
+    if kind in RESULT_TYPES:
+        parts = text_parts(block.get("content"), TEXT_TYPES)
+        return ToolResult(text_or_empty(block.get("tool_use_id")), parts, block.get("is_error") is True, block)
+    if kind in REASONING_TYPES:
+        sealed = text_or_empty(block.get("data"))
+        media = (Media("sealed", len(sealed), raw=sealed),) if sealed else ()
+        return Reasoning(text_or_empty(block.get("thinking")), raw=block, media=media)
+    return media_of(block) or opaque_of(block)
+
+
+def _write(message: Message) -> dict[str, Any]:
+    original = message.raw.get("content")
+    if isinstance(original, str) and all(isinstance(p, Text) for p in message.parts):
+        return {**message.raw, "content": message.text}
+    return {**message.raw, "content": [_write_part(p) for p in message.parts]}
+
+
+def _write_part(part: Part) -> Any:
+    if isinstance(part, Reasoning):
+        return part.raw
+    if isinstance(part, ToolCall):
+        unchanged = part.raw.get("id") == part.id and compact_json(part.raw.get("input")) == part.arguments
+        return part.raw if unchanged else {**part.raw, "id": part.id, "input": json.loads(part.arguments)}
+    if isinstance(part, ToolResult):
+        content = part.raw.get("content")
+        if part.parts == text_parts(content, TEXT_TYPES) and part.raw.get("tool_use_id") == part.call_id:
+            return part.raw
+        return {
+            **part.raw,
+            "tool_use_id": part.call_id,
+            "content": write_content(part.parts, content, "text"),
+        }
+    return write_block(part, "text")

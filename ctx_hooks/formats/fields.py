@@ -1,0 +1,205 @@
+"""Reading of JSON values that may be anything, shared by the three formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import orjson
+
+from ctx_hooks.conversation.model import Media, MediaKind, Opaque, Reasoning, Text
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.formats.payloads import SIGNATURE_FIELDS, is_payload, payload_kind
+
+CACHE_MARKER = "cache_control"
+MAX_DEPTH = 100
+"""Deepest nesting that is read; real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
+
+MEDIA_KINDS: Mapping[str, MediaKind] = {
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "computer_screenshot": "image",
+    "video": "file",
+    "input_video": "file",
+    "input_audio": "audio",
+    "audio": "audio",
+    "audio_url": "audio",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "video_url": "file",
+}
+REFERENCES = frozenset({"image_url", "file_url", "video_url", "audio_url", "file_id", "source"})
+"""Fields of a media block. In an item that is unknown, a mapping of type "file" without one may be a line of a listing."""
+MOST_FRAME_CHARS = 500
+"""Up to this a media block beside its payload is type, name and format; more is text that is read, or a signed URL."""
+
+
+def items_of(messages: Any) -> Sequence[Any]:
+    """Return `messages` when it is a list, else raise MalformedConversationError."""
+    if not isinstance(messages, (list, tuple)):
+        raise MalformedConversationError(f"messages must be a list, not {type(messages).__name__}")
+    return messages
+
+
+def item_of(item: Any, index: int) -> Mapping[str, Any]:
+    """Return `item` when it is a mapping of bearable depth, else raise MalformedConversationError."""
+    if not isinstance(item, Mapping):
+        raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
+    check_depth(item, f"messages[{index}]")
+    return cast("Mapping[str, Any]", item)
+
+
+def deep_items_of(messages: Any) -> list[Mapping[str, Any]]:
+    """Return all items, each checked; raise MalformedConversationError at the first that is none."""
+    return [item_of(item, i) for i, item in enumerate(items_of(messages))]
+
+
+def check_depth(value: Any, path: str) -> None:
+    """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
+    level = [value] if isinstance(value, (dict, list, tuple)) else []
+    for _ in range(MAX_DEPTH):
+        level = [v for x in level for v in _children(x)]
+        if not level:
+            return
+    raise MalformedConversationError(f"{path} is nested deeper than {MAX_DEPTH} levels")
+
+
+def _children(value: Any) -> list[Any]:
+    return [v for v in (value.values() if isinstance(value, dict) else value) if isinstance(v, (dict, list, tuple))]
+
+
+def compact_json(value: Any) -> str:
+    """Return `value` as compact JSON text; what JSON cannot hold becomes its `str`."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
+    """Return the texts of what stands before the messages, one for each block or tool, and how many are cache markers.
+
+    One by one, so that no single call holds Python's lock for long. The texts are counted and never sent: where a number
+    is written in another way than `compact_json` has it, nothing differs.
+    """
+    blocks = [block for value in values if value for block in (value if isinstance(value, (list, tuple)) else (value,))]
+    return tuple(_counted_text(block) for block in blocks), sum(_markers(block) for block in blocks)
+
+
+def _counted_text(block: Any) -> str:
+    if isinstance(block, str):
+        return block
+    try:
+        return orjson.dumps(block).decode()
+    except TypeError:
+        # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
+        pass
+    try:
+        return compact_json(block)
+    except (RecursionError, ValueError):
+        raise MalformedConversationError("the system text or a tool is nested too deeply to be read") from None
+
+
+def _markers(block: Any) -> int:
+    """Count the cache markers of a system block or tool; a chat tool may carry its marker inside `function`."""
+    if not isinstance(block, Mapping):
+        return 0
+    return sum(isinstance(b, Mapping) and b.get(CACHE_MARKER) is not None for b in (block, block.get("function")))
+
+
+def text_or_empty(value: Any) -> str:
+    """Return `value` when it is a string, else the empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def flag(value: Any, name: str) -> bool:
+    """Whether the caller marked `value` with `{"context": {name: true}}`."""
+    context = value.get("context") if isinstance(value, Mapping) else None
+    return isinstance(context, Mapping) and context.get(name) is True
+
+
+def media_of(block: Mapping[str, Any]) -> Media | None:
+    """Return the block as Media when its type says it is an image, a sound or a file.
+
+    A document made of content blocks is none: its texts and images are counted each.
+    """
+    kind = MEDIA_KINDS.get(text_or_empty(block.get("type")))
+    source = block.get("source")
+    if kind is None or (isinstance(source, Mapping) and isinstance(source.get("content"), (list, tuple))):
+        return None
+    frame, payloads = _split_values(block)
+    text = compact_json(frame)
+    size_chars = len(text) + sum(payload.size_chars for payload in payloads)
+    return Media(kind, size_chars, raw=block, text=text if len(text) > MOST_FRAME_CHARS else "")
+
+
+def opaque_of(value: Any) -> Opaque:
+    """Return a value that no format module knows: its JSON text, and the media that are somewhere in it."""
+    rest, media = _split(value, "")
+    return Opaque(compact_json(rest), raw=value, media=media)
+
+
+def reasoning_of(value: Any, raw: Any) -> Reasoning:
+    """Return thinking that is no plain text: its JSON text, and what is sealed in it; signatures are left out."""
+    rest, media = _split(value, "")
+    return Reasoning(compact_json(rest), raw=raw, media=media)
+
+
+def _split(value: Any, field: str) -> tuple[Any, tuple[Media, ...]]:
+    """Return `value` without its payloads, and these as media; `field` is the name of the field that holds it."""
+    if isinstance(value, str):
+        if field in SIGNATURE_FIELDS and is_payload(value):
+            return "", ()
+        kind = payload_kind(field, value)
+        return ("", (Media(kind, len(value), raw=value),)) if kind else (value, ())
+    if isinstance(value, (list, tuple)):
+        split = [_split(inner, field) for inner in value]
+        return [rest for rest, _ in split], tuple(media for _, found in split for media in found)
+    if not isinstance(value, Mapping):
+        return value, ()
+    media = None if REFERENCES.isdisjoint(value) else media_of(value)
+    return (None, (media,)) if media else _split_values(value)
+
+
+def _split_values(value: Mapping[Any, Any]) -> tuple[dict[Any, Any], tuple[Media, ...]]:
+    split = {name: _split(inner, text_or_empty(name)) for name, inner in value.items()}
+    return {name: rest for name, (rest, _) in split.items()}, tuple(m for _, found in split.values() for m in found)
+
+
+def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media | Opaque, ...]:
+    """Read string or block content: texts, media, and everything else as it is."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    if not isinstance(content, (list, tuple)):
+        return (opaque_of(content),)
+    return tuple(_text_part(block, text_types) for block in content)
+
+
+def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
+    if isinstance(block, str):
+        return Text(block, raw=block)
+    if not isinstance(block, Mapping):
+        return opaque_of(block)
+    if text_or_empty(block.get("type")) in text_types and isinstance(block.get("text"), str):
+        return Text(block["text"], raw=block)
+    return media_of(block) or opaque_of(block)
+
+
+def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_type: str) -> Any:
+    """Write string or block content in the manner of `original`."""
+    if len(parts) == 1 and isinstance(parts[0], Opaque) and parts[0].raw is original:
+        return original
+    if not isinstance(original, (list, tuple)) and all(isinstance(p, Text) for p in parts):
+        return "\n".join(p.text for p in parts if isinstance(p, Text))
+    return [write_block(p, text_type) for p in parts]
+
+
+def write_block(part: Text | Media | Opaque, text_type: str) -> Any:
+    """Write one block, with every field it came with."""
+    if not isinstance(part, Text):
+        return part.raw
+    if isinstance(part.raw, Mapping):
+        return part.raw if part.raw.get("text") == part.text else {**part.raw, "text": part.text}
+    return {"type": text_type, "text": part.text}

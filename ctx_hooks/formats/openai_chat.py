@@ -1,0 +1,157 @@
+"""OpenAI chat completions: `messages` with `tool_calls` and `role: tool`, and the older `function_call`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctx_hooks.conversation.model import (
+    Conversation,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ctx_hooks.formats.fields import (
+    compact_json,
+    deep_items_of,
+    flag,
+    opaque_of,
+    preamble_of,
+    reasoning_of,
+    text_or_empty,
+    text_parts,
+    write_block,
+    write_content,
+)
+
+ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+TEXT_TYPES = frozenset({"text"})
+REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reasoning_details")
+"""Where LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
+
+
+def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
+    """Return the conversation of a chat request's `messages`."""
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("openai-chat", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
+
+
+def write(conversation: Conversation) -> list[Any]:
+    """Return the `messages` of a chat request."""
+    return [_write(m) if m.edited else m.raw for m in conversation.messages]
+
+
+def user_message(text: str) -> Message:
+    """Return a user message that holds `text`."""
+    return Message("user", (Text(text),), raw={"role": "user", "content": text})
+
+
+def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
+    """Return the tool message that answers `call_id`; chat has no error flag, the text says it."""
+    raw = {"role": "tool", "tool_call_id": call_id, "content": text}
+    return Message("tool", (ToolResult(call_id, (Text(text),), is_error),), raw=raw)
+
+
+def read_message(raw: Mapping[str, Any]) -> Message:
+    """Return the neutral message of one chat message."""
+    role = ROLES.get(text_or_empty(raw.get("role")), "other")
+    content = text_parts(raw.get("content"), TEXT_TYPES)
+    parts: tuple[Part, ...] = content
+    if role == "tool":
+        parts = (ToolResult(text_or_empty(raw.get("tool_call_id")), content, raw=raw),)
+    elif role == "assistant":
+        parts = (*_reasoning(raw), *content, *_calls(raw))
+    name = raw.get("name") if role != "tool" else None
+    return Message(role, parts, raw, name if isinstance(name, str) else None, flag(raw, "pin"))
+
+
+def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
+    fields = [f for f in REASONING_FIELDS if raw.get(f)]
+    if not fields:
+        return ()
+    # The fields repeat one another (LiteLLM sends `reasoning_content` beside `thinking_blocks`): one is counted.
+    value = raw[fields[0]]
+    return (Reasoning(value, raw=fields) if isinstance(value, str) else reasoning_of(value, fields),)
+
+
+def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
+    calls = raw.get("tool_calls")
+    legacy = raw.get("function_call")
+    found = [_call(c) for c in calls] if isinstance(calls, (list, tuple)) else []
+    if isinstance(legacy, Mapping):
+        found.append(_call_of("", legacy, legacy))
+    return tuple(found)
+
+
+def _call(raw: Any) -> ToolCall | Opaque:
+    function = raw.get("function") if isinstance(raw, Mapping) else None
+    if isinstance(function, Mapping):
+        return _call_of(text_or_empty(raw.get("id")), function, raw)
+    custom = raw.get("custom") if isinstance(raw, Mapping) else None
+    if isinstance(custom, Mapping):
+        return ToolCall(
+            text_or_empty(raw.get("id")),
+            text_or_empty(custom.get("name")),
+            text_or_empty(custom.get("input")),
+            raw,
+        )
+    return opaque_of(raw)
+
+
+def _call_of(call_id: str, function: Mapping[str, Any], raw: Mapping[str, Any]) -> ToolCall:
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else compact_json(arguments)
+    return ToolCall(call_id, text_or_empty(function.get("name")), text, raw)
+
+
+def _write(message: Message) -> dict[str, Any]:
+    raw = dict(message.raw)
+    if message.role == "tool":
+        result = message.results[0]
+        return {**raw, "content": write_content(result.parts, raw.get("content"), "text")}
+    if not any(isinstance(p, Reasoning) for p in message.parts):
+        for name in REASONING_FIELDS:
+            raw.pop(name, None)
+    known = raw.get("tool_calls")
+    listed = known if isinstance(known, (list, tuple)) else ()
+    calls = [
+        p for p in message.parts if isinstance(p, ToolCall) or (isinstance(p, Opaque) and any(p.raw is c for c in listed))
+    ]
+    content = [p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and not any(p is c for c in calls)]
+    if content or raw.get("content") is not None:
+        raw["content"] = write_content(content, raw.get("content"), "text")
+    legacy = [c for c in calls if c.raw is raw.get("function_call")]
+    if listed:
+        raw["tool_calls"] = [_write_call(c) for c in calls if c not in legacy]
+    if not raw.get("tool_calls"):
+        # An empty list is refused: "[] is too short - 'messages.N.tool_calls'".
+        raw.pop("tool_calls", None)
+    return raw
+
+
+def _write_call(call: ToolCall | Opaque) -> Any:
+    if isinstance(call, Opaque):
+        return write_block(call, "text")
+    raw = call.raw
+    if "custom" in raw:
+        return (
+            raw
+            if raw["custom"].get("input") == call.arguments
+            else {**raw, "custom": {**raw["custom"], "input": call.arguments}}
+        )
+    function = raw["function"]
+    unchanged = raw.get("id", "") == call.id and function.get("arguments") == call.arguments
+    return raw if unchanged else {**raw, "id": call.id, "function": {**function, "arguments": call.arguments}}

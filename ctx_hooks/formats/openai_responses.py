@@ -1,0 +1,109 @@
+"""OpenAI responses: the `input` items. A provider's own (compaction, references, encrypted reasoning) stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ctx_hooks.conversation.model import (
+    Conversation,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ctx_hooks.formats.fields import (
+    compact_json,
+    deep_items_of,
+    flag,
+    opaque_of,
+    preamble_of,
+    reasoning_of,
+    text_or_empty,
+    text_parts,
+    write_block,
+    write_content,
+)
+
+ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
+CALL_TYPES: Mapping[str, str] = {
+    "function_call": "arguments",
+    "custom_tool_call": "input",
+    "local_shell_call": "action",
+}
+"""Item types that must be answered by an item of the type with `_output` appended, and the field of their arguments."""
+RESULT_TYPES = frozenset(f"{kind}_output" for kind in CALL_TYPES)
+
+
+def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
+    """Return the conversation of a responses request's `input` items; `system` is its `instructions`."""
+    items = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("openai-responses", tuple(read_message(m) for m in deep_items_of(items)), preamble, markers)
+
+
+def write(conversation: Conversation) -> list[Any]:
+    """Return the `input` items of a responses request."""
+    return [_write(m) if m.edited else m.raw for m in conversation.messages]
+
+
+def user_message(text: str) -> Message:
+    """Return a user message item that holds `text`."""
+    return Message("user", (Text(text),), raw={"role": "user", "content": text})
+
+
+def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
+    """Return the item that answers the function call `call_id`; the format has no error flag, the text says it."""
+    raw = {"type": "function_call_output", "call_id": call_id, "output": text}
+    return Message("tool", (ToolResult(call_id, (Text(text),), is_error, raw),), raw=raw)
+
+
+def read_message(raw: Mapping[str, Any]) -> Message:
+    """Return the neutral message of one input item."""
+    kind = text_or_empty(raw.get("type")) or "message"
+    pinned = flag(raw, "pin")
+    if kind == "message":
+        role = ROLES.get(text_or_empty(raw.get("role")), "other")
+        return Message(role, text_parts(raw.get("content"), TEXT_TYPES), raw, pinned=pinned)
+    part: Part
+    if kind in CALL_TYPES:
+        arguments = raw.get(CALL_TYPES[kind])
+        text = arguments if isinstance(arguments, str) else compact_json(arguments)
+        part = ToolCall(text_or_empty(raw.get("call_id")), text_or_empty(raw.get("name")) or kind, text, raw)
+        return Message("assistant", (part,), raw, pinned=pinned)
+    if kind in RESULT_TYPES:
+        part = ToolResult(text_or_empty(raw.get("call_id")), text_parts(raw.get("output"), TEXT_TYPES), raw=raw)
+        return Message("tool", (part,), raw, pinned=pinned)
+    if kind == "reasoning":
+        return Message("assistant", (reasoning_of(raw, raw),), raw, pinned=pinned)
+    return Message("other", (opaque_of(raw),), raw, pinned=pinned)
+
+
+def _write(message: Message) -> Any:
+    part = message.parts[0] if message.parts else None
+    if isinstance(part, ToolCall):
+        field = CALL_TYPES[message.raw["type"]]
+        if not isinstance(message.raw.get(field), str):
+            return message.raw
+        return {**message.raw, "call_id": part.id, field: part.arguments}
+    if isinstance(part, ToolResult):
+        output = write_content(part.parts, message.raw.get("output"), "input_text")
+        return {**message.raw, "call_id": part.call_id, "output": output}
+    if isinstance(part, (Reasoning, Opaque)) and message.role in {"assistant", "other"} and "role" not in message.raw:
+        return part.raw
+    text_type = "output_text" if message.role == "assistant" else "input_text"
+    content = message.raw.get("content")
+    blocks = [p for p in message.parts if not isinstance(p, (Reasoning, ToolCall, ToolResult))]
+    if not isinstance(content, (list, tuple)) and all(isinstance(p, Text) for p in blocks):
+        return {**message.raw, "content": message.text}
+    return {**message.raw, "content": [write_block(p, text_type) for p in blocks]}

@@ -1,0 +1,102 @@
+"""A conversation in which users and assistants took turns is sent with turns that alternate.
+
+Chat templates of Gemma, Mistral and Llama 2 on vLLM refuse others: "Conversation roles must alternate
+user/assistant/user/assistant/...", "After the optional system message, conversation roles must alternate
+user/assistant/user/assistant/...". Most providers join neighbours of one role, and their clients send them; so this is no
+rule of a format, and a conversation that did not alternate is left as it is.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.formats import CODECS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_hooks.conversation.model import Conversation, Format, Message
+
+Turn = Literal["user", "assistant", "calls", "tool"]
+OTHER: dict[Turn, Turn] = {"user": "assistant", "assistant": "user"}
+
+
+def turns_alternate(messages: Sequence[Message]) -> bool:
+    """Whether users and assistants speak in turn and a user first, without calls and their results.
+
+    So count the templates that know tools (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
+    """
+    spoken = [turn for m in messages if (turn := _turn(m)) in OTHER]
+    return all(turn == ("user", "assistant")[n % 2] for n, turn in enumerate(spoken))
+
+
+def neighbours_alternate(messages: Sequence[Message]) -> bool:
+    """Whether no two messages of the user's, and no two of the assistant's, stand directly beside each other."""
+    roles = [_side(turn) for m in messages if (turn := _turn(m)) is not None]
+    return not any(a == b != "tool" for a, b in pairwise(roles))
+
+
+def kept(before: Conversation, after: Conversation) -> Conversation:
+    """Return `after` with a message of one mark wherever the turns of `before` alternated and these do not.
+
+    The last to speak is the same as before, so that what is appended later goes on alternating.
+    """
+    if after is before:
+        return after
+    spoken, beside = turns_alternate(before.messages), neighbours_alternate(before.messages)
+    if not (spoken or beside):
+        return after
+    filled: list[Message] = []
+    said: Turn = "assistant"
+    last: Turn | None = None
+    for message in after.messages:
+        turn = _turn(message)
+        if turn in OTHER and spoken and turn == said:
+            last = said = _fill(filled, OTHER[turn], after.format)
+        if turn is not None and beside and last is not None and _side(turn) == _side(last) != "tool":
+            said = _fill(filled, "user" if _side(turn) == "assistant" else "assistant", after.format)
+        filled.append(message)
+        last = turn or last
+        said = turn if turn in OTHER else said
+    end = next((turn for m in reversed(before.messages) if (turn := _turn(m)) in OTHER), said)
+    if spoken and said != end:
+        place = max((i + 1 for i, m in enumerate(filled) if _turn(m) in OTHER), default=len(filled))
+        filled.insert(place, _mark(end, after.format))
+    return after.with_messages(tuple(filled))
+
+
+def _turn(message: Message) -> Turn | None:
+    """Return whose turn a message is; None for what templates do not count: system text, and reasoning items."""
+    if message.calls:
+        return "calls"
+    if message.results:
+        return "user" if message.text.strip() else "tool"
+    if message.role == "tool":
+        return "tool"
+    if message.role not in ("user", "assistant") or _is_reasoning(message):
+        return None
+    return "user" if message.role == "user" else "assistant"
+
+
+def _side(turn: Turn) -> Turn:
+    return "assistant" if turn == "calls" else turn
+
+
+def _is_reasoning(message: Message) -> bool:
+    """Whether the message is a reasoning item of the Responses format, which belongs to the item behind it."""
+    return message.raw.get("type") == "reasoning"
+
+
+def _fill(messages: list[Message], turn: Turn, fmt: Format) -> Turn:
+    """Put a message of `turn` at the end, before the reasoning of the item that comes next."""
+    place = len(messages)
+    while place and _is_reasoning(messages[place - 1]):
+        place -= 1
+    messages.insert(place, _mark(turn, fmt))
+    return turn
+
+
+def _mark(turn: Turn, fmt: Format) -> Message:
+    return CODECS[fmt].read_message({"role": turn, "content": placeholders.REMOVED_MESSAGE})

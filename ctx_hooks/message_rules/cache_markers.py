@@ -1,0 +1,62 @@
+"""At most four cache markers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_hooks.formats.fields import CACHE_MARKER
+from ctx_hooks.message_rules.rule import Repair, Violation
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Conversation, Part
+
+MOST_MARKERS = 4
+
+
+class CacheMarkers:
+    """No more than four blocks carry a cache marker.
+
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." System and tools count too; they are
+    the caller's to mark, so the messages' earliest markers give way.
+    """
+
+    name = "cache_markers"
+
+    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
+        """Return the messages whose markers are too many."""
+        del continues
+        return tuple(Violation(self.name, i, "more than four cache markers") for i, _ in _surplus(conversation))
+
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+        """Take the earliest markers off; the blocks stay."""
+        del continues
+        surplus = _surplus(conversation)
+        messages = list(conversation.messages)
+        for i, k in surplus:
+            parts = list(messages[i].parts)
+            parts[k] = _unmarked(parts[k])
+            messages[i] = replace(messages[i], parts=tuple(parts), edited=True)
+        return conversation.with_messages(tuple(messages)), tuple(
+            Repair(self.name, i, "edited", "cache marker taken off") for i, _ in surplus
+        )
+
+    def may_cut(self, conversation: Conversation, index: int) -> bool:
+        """Return True: fewer markers are never too many."""
+        del conversation, index
+        return True
+
+
+def _surplus(conversation: Conversation) -> list[tuple[int, int]]:
+    marked = [
+        (i, k)
+        for i, m in enumerate(conversation.messages)
+        for k, p in enumerate(m.parts)
+        if isinstance(p.raw, Mapping) and p.raw.get(CACHE_MARKER) is not None
+    ]
+    return marked[: max(0, len(marked) + conversation.preamble_markers - MOST_MARKERS)]
+
+
+def _unmarked(part: Part) -> Part:
+    return replace(part, raw={k: v for k, v in part.raw.items() if k != CACHE_MARKER})

@@ -1,0 +1,81 @@
+"""Thinking stays with what it led to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation.model import Conversation, Reasoning
+from ctx_hooks.message_rules.rule import Repair, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class ReasoningHasItem:
+    """Responses: "Item 'rs_...' of type 'reasoning' was provided without its required following item."."""
+
+    name = "reasoning_has_item"
+
+    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
+        """Return reasoning items that no item of the same answer follows."""
+        del continues
+        return tuple(Violation(self.name, i, "reasoning without its following item") for i in _alone(conversation))
+
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+        """Drop such reasoning: what it led to is not there."""
+        del continues
+        alone = frozenset(_alone(conversation))
+        if not alone:
+            return conversation, ()
+        messages = tuple(m for i, m in enumerate(conversation.messages) if i not in alone)
+        return conversation.with_messages(messages), tuple(
+            Repair(self.name, i, "dropped", "reasoning without its following item") for i in sorted(alone)
+        )
+
+    def may_cut(self, conversation: Conversation, index: int) -> bool:
+        """Return whether no reasoning stands directly before `index`."""
+        return index == 0 or not _is_reasoning(conversation, index - 1)
+
+
+class CurrentLoopThinks:
+    """Anthropic, with thinking enabled, wants the current tool loop's assistant messages to start with their thinking.
+
+    "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant`
+    message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks)."
+    What is missing cannot be made up, signed as it is: this rule has no repair, and the steps leave such blocks alone.
+    """
+
+    name = "current_loop_thinks"
+
+    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
+        """Return messages of the current loop whose thinking stands behind something else."""
+        del continues
+        newest = conversation.newest_request
+        return tuple(
+            Violation(self.name, i, "thinking does not come first")
+            for i, m in enumerate(conversation.messages)
+            if m.role == "assistant" and newest is not None and i > newest
+            if any(isinstance(p, Reasoning) for p in m.parts) and not isinstance(m.parts[0], Reasoning)
+        )
+
+    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+        """Return the conversation as it is."""
+        del continues
+        return conversation, ()
+
+    def may_cut(self, conversation: Conversation, index: int) -> bool:
+        """Return True: whole messages may go."""
+        del conversation, index
+        return True
+
+
+def _alone(conversation: Conversation) -> Iterator[int]:
+    messages = conversation.messages
+    for i in range(len(messages)):
+        if _is_reasoning(conversation, i) and (i + 1 == len(messages) or messages[i + 1].role not in {"assistant", "other"}):
+            yield i
+
+
+def _is_reasoning(conversation: Conversation, index: int) -> bool:
+    parts = conversation.messages[index].parts
+    return conversation.format == "openai-responses" and len(parts) == 1 and isinstance(parts[0], Reasoning)

@@ -1,0 +1,208 @@
+"""Families of wordings, for providers and versions that nobody has written down yet.
+
+A sentence belongs to a family when it holds everything that the family asks for, in whatever order: what was measured, that
+it is too much, and of which limit. Each is looked for on its own, so that no pattern spans a gap. "Limit exceeded" alone is
+no overflow: something has to name the context, or the prompt and its length.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ctx_hooks.overflow.patterns.pattern import NUMBER, Kind
+
+SETTING = (
+    r"\b(?:max(?:imum)?[_-]?(?:(?:num|total|input|prompt|prefill|batch(?:ed)?|context|ctx|seq(?:uence)?|model|position|req(?:uest)?|"
+    r"query|text|encoder|decoder|source|session|chat|message|history|single)[_-]?){1,4}"
+    r"(?:tokens|len(?:gth)?|embeddings|ctx|context|window|window_size|token_limit)|"
+    r"(?:n|num)_ctx(?:_\w{1,12})?|max_?(?:ctx|context)|n_positions|"
+    r"(?:model_max|context|ctx|seq|sequence|session|truncation)_(?:len(?:gth)?|size|window(?:_size)?))\b"
+)
+"""A server's setting that limits what goes into the model, in any of the usual spellings; those of output and batch are none."""
+CONTEXT = (
+    r"\b(?:context[ -]?(?:windows?|lengths?|size|limit|len)|(?:maximum|max|kv) context|sequence length|"
+    r"(?:maximum|max) (?:sequence|seq|prompt|input|model|context)(?: tokens?)? (?:length|len|size|tokens?|limit)|model max(?:imum)? len(?:gth)?|"
+    r"(?:prompt|input)(?: token)? limit|(?:model|input|prompt) length limit|"
+    rf"model(?:'s)? (?:token|context|input) limit|context of {NUMBER}|"
+    r"fit(?:s|ting)? (?:in|into|inside|within) (?:(?:the|its|this|your|model's) ){0,2}context)\b"
+)
+"""What a model can take in, in words."""
+_TOO_MUCH = (
+    r"(?:exceed\w{0,3}|overflow\w{0,3}|surpass\w{0,3}|(?:long|larg|great|bigg|high)er than|more (?:tokens )?than|beyond|above|over|"
+    r"outside|too (?:long|large|big|many)|not fit|n[o']?t fit|is full|reached)\b"
+)
+_TOO_LITTLE = r"\b(?:too (?:small|short)|not enough|insufficient)\b"
+_COMPARED = (
+    rf"\b{_TOO_MUCH}|{_TOO_LITTLE}|[<>≤≥]|\b(?:(?:small|short|low|few)er|less) than\b|"
+    r"\b(?:(?:must|should|has to|have to|can|may)(?: ?not)? be|only|at most|up to|no more)\b"
+)
+_PROMPT = r"(?:prompts?|inputs?|input[_ ]ids|messages|(?:your|the|user|total) message|conversation|history|sequence|request)"
+_PROMPT_TOKENS = rf"\b(?:(?:prompt|input|query)_(?:tokens?|token_ids|len(?:gth)?)|{_PROMPT}|tokens)\b"
+_OUTPUT = (
+    r"\b(?:max_(?:new_|completion_|output_)?tokens|requested output|(?:completion|output|generation) (?:tokens|length))\b"
+)
+_NO_OUTPUT = rf"^(?!.*{_OUTPUT})"
+_LENGTH = r"(?: (?:tokens?|token|token count|length|len|size|text|sequence|prompt|messages)){0,2}"
+_COUNT = rf"(?: ?\(?(?:of |: )?{NUMBER}(?: tokens?)?\)?)?"
+_NOT = r"(?:(?:can|may|must|should|would|could)(?: ?not)? )?"
+_LIMIT = (
+    rf"\bmax(?:imum)?\b(?! (?:allowed )?number of (?!(?:input |prompt |context )?tokens))|\blimit\b|\ballowed\b|\bcapacity\b|\bsupports?\b|"
+    rf"\b{NUMBER}[ -]tokens?\b"
+)
+_SHORTEN = (
+    r"\b(?:reduce (?:the |your )?(?:(?:total )?(?:length|size|number of tokens) )?(?:of |in )?(?:the |your )?"
+    r"(?:messages|prompt|input|conversation|context)|(?:shorten|truncate|trim) (?:the |your )?(?:prompt|input|messages|conversation))\b"
+)
+_CHINESE_TOO_MUCH = r"上下文(?:长度|窗口)?不足|超过|超出|超限|超长|过长|过大|太长|太大|大于|超過|過長|太長"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of wordings: a sentence belongs to it when each of `needs` is found in it.
+
+    `counted`: and only if the input that it names is above the limit that it names.
+    """
+
+    name: str
+    kind: Kind
+    needs: tuple[re.Pattern[str], ...]
+    sample: str
+    source: str
+    counted: bool = False
+
+    def has(self, sentence: str) -> bool:
+        """Return whether a sentence, on one line and in lower case, belongs to the family."""
+        return all(need.search(sentence) for need in self.needs)
+
+
+def _family(name: str, kind: Kind, sample: str, source: str, *needs: str, counted: bool = False) -> Family:
+    return Family(name, kind, tuple(re.compile(need) for need in needs), sample, source, counted)
+
+
+FAMILIES: tuple[Family, ...] = (
+    _family(
+        "family_with_output",
+        "input_plus_output",
+        "The sum of prompt tokens and max_tokens (9000) exceeds the model's context window (8192).",
+        "https://docs.litellm.ai/docs/exception_mapping",
+        r"(?:\+|\band\b|\bplus\b|,)",
+        _OUTPUT,
+        _PROMPT_TOKENS,
+        rf"{CONTEXT}|{SETTING}",
+        _COMPARED,
+    ),
+    _family(
+        "family_sum",
+        "input_plus_output",
+        "The sum of 'inputs' tokens and 'max_new_tokens' must not exceed 8192",
+        "https://github.com/huggingface/text-generation-inference",
+        r"\bsum of\b|\+|\bplus\b",
+        _OUTPUT,
+        _PROMPT_TOKENS,
+        _COMPARED,
+    ),
+    _family(
+        "family_setting",
+        "input",
+        "Prompt length 9000 should not exceed max_num_tokens (8192)",
+        "https://github.com/NVIDIA/TensorRT-LLM/issues/9277",
+        SETTING,
+        _COMPARED,
+        _PROMPT_TOKENS,
+    ),
+    _family(
+        "family_context",
+        "input",
+        "the request exceeds the available context size, try increasing it",
+        "https://github.com/ggml-org/llama.cpp/issues/17284",
+        CONTEXT,
+        rf"\b{_TOO_MUCH}|{_TOO_LITTLE}|{NUMBER} ?> ?{NUMBER}|\bonly\b|\brequested {NUMBER}",
+    ),
+    _family(
+        "family_no_context_left",
+        "input",
+        "out of context space",
+        "https://github.com/ggml-org/llama.cpp",
+        r"\b(?:out of context (?:space|window|length|tokens)|too much context|context (?:window )?(?:is )?(?:full|exhausted|overflow))\b|"
+        r"\bcontext[_-]?(?:length|window|size)[_-]?(?:exceeded|overflow)",
+    ),
+    _family(
+        "family_too_long",
+        "input",
+        "The total length of all messages is too long.",
+        "https://docs.perplexity.ai/",
+        rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_COUNT} ?(?:(?:is|are|was|were|has become|have become) )?"
+        r"(?:far |much |way )?(?:too|excessively) (?:long|large|big)\b(?! a\b)|\btoo many (?:input |prompt |total |context )?tokens\b",
+    ),
+    _family(
+        "family_too_long_for_model",
+        "input",
+        "An error occurred (validationException): Input is too long for requested model.",
+        "https://docs.aws.amazon.com/bedrock/latest/userguide/",
+        r"\b(?:long|large|big|many tokens) for (?:the |this |requested )?(?:requested )?(?:model|llm)\b",
+        rf"{_PROMPT_TOKENS}|\btext\b",
+    ),
+    _family(
+        "family_prompt_exceeds",
+        "input",
+        "Prompt exceeds max length",
+        "https://github.com/zeroclaw-labs/zeroclaw/issues/4124",
+        rf"\b{_PROMPT}(?:'s)?{_LENGTH}{_COUNT},? (?:is |are |was |were )?{_NOT}{_TOO_MUCH}",
+        _LIMIT,
+        _NO_OUTPUT,
+    ),
+    _family(
+        "family_tokens_exceed",
+        "input",
+        "tokens in request more than max tokens allowed",
+        "https://open.bigmodel.cn/dev/api/error-code/error-code-v4",
+        rf"\b{_PROMPT}\b",
+        r"\btokens?\b",
+        rf"\b{_TOO_MUCH}|[<>≤≥]",
+        _LIMIT,
+        _NO_OUTPUT,
+    ),
+    _family(
+        "family_counted",
+        "input",
+        "The model can only process 32768 tokens but the prompt has 40000 tokens.",
+        "https://docs.litellm.ai/docs/exception_mapping",
+        rf"\b{_PROMPT}\b",
+        rf"{_LIMIT}|{_COMPARED}|\baccepts\b|\bcan (?:handle|process)\b",
+        _NO_OUTPUT,
+        counted=True,
+    ),
+    _family(
+        "family_shorten",
+        "input",
+        "Please reduce the length of the messages or completion.",
+        "https://github.com/cline/cline/issues/5140",
+        _SHORTEN,
+    ),
+    _family(
+        "family_chinese",
+        "input",
+        "输入内容过长,超出模型最大上下文长度 32768",
+        "https://open.bigmodel.cn/dev/api/error-code/error-code-v4",
+        _CHINESE_TOO_MUCH,
+        r"上下文|输入|輸入|提示词|提示詞|消息|对话|對話|文本|会话|token|令牌|prompt",
+    ),
+    _family(
+        "family_japanese_and_korean",
+        "input",
+        "入力トークン数がコンテキスト長の上限を超えています",
+        "https://docs.litellm.ai/docs/exception_mapping",
+        r"超え|超過|長すぎ|초과|너무 (?:길|깁|큽)",
+        r"コンテキスト|入力|プロンプト|컨텍스트|입력|프롬프트",
+    ),
+    _family(
+        "family_european",
+        "input",
+        "La fenêtre de contexte est dépassée",
+        "https://docs.litellm.ai/docs/exception_mapping",
+        r"überschr|übersteig|zu lang|dépass|trop long|super[aó]|excede|excedi|demasiado larg|muito long|troppo lung|превы|слишком (?:длин|больш)",
+        r"kontext|\bprompt|\bl'input|eingabe|context|entrée|invite|contest|entrada|mensaje|mensagem|контекст|запрос|промпт",
+    ),
+)
+"""In the order in which they are tried."""

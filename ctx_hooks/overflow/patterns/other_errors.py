@@ -1,0 +1,156 @@
+"""What an error is about when it is no overflow, however much it looks like one.
+
+One of these words anywhere in an error keeps every family of wordings from being seen in it: taking another error for an
+overflow cuts a conversation for nothing and teaches a wrong limit, while a missed overflow is only forwarded. A wording
+whose figures have a known meaning still wins over them.
+"""
+
+from __future__ import annotations
+
+from ctx_hooks.overflow.patterns.pattern import Pattern, pattern
+
+OTHER_STATUSES = frozenset({401, 402, 403, 404, 405, 408, 409, 429})
+"""Access, payment, absence, time and rate: no provider answers an overflow with these in words of its own making."""
+
+NOT_OVERFLOW: tuple[Pattern, ...] = (
+    pattern(
+        "rate",
+        "input",
+        r"rate[ _-]?limit|token[ _]rate|count rate|per[ _-](?:min(?:ute)?|day|hour|second|week|month)|/ ?(?:s|sec|min|minute|h|hour|day|month)\b|"
+        r"\b(?:i|o)?[tr]p[smhd]\b|throttl|too many requests|please wait|try again (?:in|later)|retry[ -]after|slow down|"
+        r"request rate|\bburst|in a short time|\bcooldown|速率|频率|频繁|限流|每(?:分钟|秒|小时|天)|分当たり|分あたり|분당|"
+        r"\ba (?:day|minute|month|week)\b|zu viele anfragen|ratenlimit|лимит запросов|в минуту",
+        "Too many tokens, please wait before trying again.",
+        "https://github.com/RooCodeInc/Roo-Code/issues/5050",
+    ),
+    pattern(
+        "quota",
+        "input",
+        r"quota|kontingent|(?:dai|week|month|year|hour)ly|\btoday\b|this (?:hour|day|week|month)\b|\bresets (?:at|in|on)\b|\bwill reset\b|allowance|"
+        r"(?:usage|spend(?:ing)?|cost) (?:limit|cap)|\bconsumed|\bused up|tokens used|\bexhausted|\bremaining\b|"
+        r"\b(?:free|paid|pricing|service|usage) tier|subscription|\bplan\b|\bfor (?:this |your |the )?(?:user|key)\b|"
+        r"\b(?:your|this|the|for) (?:organi[sz]ation|org|team|project|workspace|account|tenant|customer|api[ _-]?key)\b|"
+        r"\b(?:org|organization|tenant|team|project)[ =:-]|"
+        r"当日|今日|本日|每日|每月|本月|配额|额度|用量|套餐|\d日の|一日|일일|월간|quotidien|diari[oa]|täglich|monatlich|mensuel|mensual",
+        "Daily token limit exceeded for organization",
+        "https://docs.litellm.ai/docs/proxy/users",
+    ),
+    pattern(
+        "money",
+        "input",
+        r"credits?\b|billing|\bbalance|\bbudget|out of extra usage|insufficient funds|payment|prepaid|\$ ?\d|余额|欠费|充值",
+        "This request requires more credits, or fewer max_tokens.",
+        "https://github.com/can1357/oh-my-pi/issues/9569",
+    ),
+    pattern(
+        "queues",
+        "input",
+        r"queue|backlog|concurren|in[- ]flight|parallel request|(?:at|over) capacity|overloaded|batch[ _-]?size|\bbatch\b|max_num_seqs|"
+        r"token bucket|number of (?:concurrent |parallel )?(?:requests|sequences|sessions)|并发|排队|同時",
+        "queue length exceeds maximum length 512",
+        "https://github.com/vllm-project/vllm",
+    ),
+    pattern(
+        "bytes",
+        "input",
+        r"\b(?:bytes|[kmg]i?b)\b|\d[kmg]b\b|\bchar(?:acter)?s?\b|message size \d|string (?:value )?(?:length|too long)|string_above_max|"
+        r"array (?:too long|length)|array_above|pixels|\bimages?\b|\bpages?\b|\bpdfs?\b|\bfiles?\b(?! \")|attachment|upload|\baudio|\bvideo|\bvoice|\bspeech|transcri|rerank|"
+        r"payload|request entity|request_too_large|content[- ]length|member must have length|document|(?:dimension|resolution)s?\b|"
+        r"图片|图像|文件|上传|音频|视频|字符|ファイル|画像|音声|文字|파일|이미지|datei|fichier|archivo|字节",
+        "Value at 'body' failed to satisfy constraint: Member must have length less than or equal to 25000000",
+        "https://docs.aws.amazon.com/bedrock/latest/userguide/",
+    ),
+    pattern(
+        "names",
+        "input",
+        r"\bur[il]s?\b|\bheaders?\b|user ?name|filename|metadata|logit_bias|\blabels?\b|\btitle|fingerprint|cache_key|"
+        r"\b(?:number of|too many) (?:tools|functions|stop|inputs|items|messages|entries|properties|documents|entities)|"
+        r"\b(?:tool|function|user|name|description|key|stop sequence|session(?: id)?|field|element|property)s?'? (?:name |description |id )?"
+        r"(?:length |(?:is |are |was )?(?:string )?too long|exceeds)|\d (?:items|inputs|properties|tools|functions|requests|entries)\b|"
+        r"regex|grammar|schema|json mode|cache_control|caching|breakpoint|参数 ?[a-z]|用户名|名称|标题|\bel nombre|der name|le nom\b|名前",
+        "The number of functions exceeds what this model takes",
+        "https://platform.openai.com/docs/guides/error-codes",
+    ),
+    pattern(
+        "guardrails",
+        "input",
+        r"guard(?:rail)?s?\b|moderation|content[ _-]?(?:filter|policy|management)|safety|polic(?:y|ies)|\bpii\b|prompt[ _-]shield|"
+        r"injection|jailbreak|toxic|violat|\bblocked|scanne[rd]|sensitive|security|敏感|审核|违规|安全",
+        "Prompt too long for guardrail (max 1000 chars)",
+        "https://docs.litellm.ai/docs/proxy/guardrails",
+    ),
+    pattern(
+        "models",
+        "input",
+        r"deprecat|\bretire|sunset|end[- ]of[- ]life|decommission|discontinu|no longer (?:available|supported|served)|migrate|"
+        r"not (?:found|available|enabled|supported|a known)|does not (?:exist|support)|unsupported|unknown|下线|停用|弃用|"
+        r"must be a positive|user-specified|derived max",
+        "model llama-2-7b with context window 8k will be retired",
+        "https://platform.openai.com/docs/deprecations",
+    ),
+    pattern(
+        "access",
+        "input",
+        r"(?:access|api|auth\w{0,10}|csrf|jwt|bearer|refresh|session|invalid|active|personal) tokens?\b|\btoken (?:expired|bucket)|unauthori[sz]ed|forbidden|"
+        r"permission|\bscopes?\b|api key",
+        "JWT token too long: exceeds the maximum length 8192",
+        "https://docs.litellm.ai/docs/proxy/token_auth",
+    ),
+    pattern(
+        "pairing",
+        "input",
+        r"tool_use_id|tool_call_id|tool_calls' must be|tool result blocks|non-empty content|thinking\.budget_tokens|"
+        r"must be greater than (?:or equal to )?`?(?:thinking|0|1\b)|at least (?:1|one)\b|(?:too|minimum|fewer|least \d{1,5} tokens) (?:short|small|of)\b.{0,20}\bcach",
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+        "https://platform.openai.com/docs/guides/function-calling",
+    ),
+    pattern(
+        "output",
+        "input",
+        r"\b(?:response|completion|answer|generated output|stream chunk|chunk|buffer|output parser)s? (?:is |was |has )?(?:been )?"
+        r"(?:too|exceed|overflow|reached|allowed)|output limit|stack overflow|integer overflow|reset reason",
+        "The completion exceeded the maximum length allowed by the output parser",
+        "https://docs.litellm.ai/docs/exception_mapping",
+    ),
+    pattern(
+        "time",
+        "input",
+        r"timed? ?out|took (?:too long|longer)|too long to (?:process|respond|complete|generate|answer)|deadline|\bidle\b|\bseconds?\b|"
+        r"\bminutes?\b|context cancel|max(?:imum)? (?:age|number of retries)|超时|时长|秒",
+        "Request timed out: the model took too long to respond.",
+        "https://docs.litellm.ai/docs/exception_mapping",
+    ),
+    pattern(
+        "machines",
+        "input",
+        r"out of memory|\boom\b|outofmemory|\bcuda\b|\bgpu|\bvram\b|kv cache|system memory|allocat|显存|内存",
+        "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.70 GiB total capacity)",
+        "https://github.com/vllm-project/vllm",
+    ),
+    pattern(
+        "small",
+        "input",
+        r"(?:exceed\w{0,3}|max(?:imum)?|limit|(?:more|longer|larger|greater) than|at most)(?: (?:of|is|the|number|length|limit|to)){0,3}"
+        r"[ :=(]{1,2}\d{1,3}(?![\dkm]|[.,'_ ]\d)",
+        "messages.0.content: at most 20 blocks",
+        "https://docs.anthropic.com/en/api/errors",
+    ),
+    pattern(
+        "other_contexts",
+        "input",
+        r"(?:browser|execution|application|ssl|tls|servlet|request|trace|model) contexts?\b(?! (?:window|size))|context (?:variable|cache)|"
+        r"\d contexts\b",
+        "Browser context limit exceeded: at most 5 contexts",
+        "https://playwright.dev/docs/browser-contexts",
+    ),
+)
+"""Read in the whole error, in its codes too."""
+
+RATE_TOO_LARGE = pattern(
+    "rate_too_large",
+    "input",
+    r"(?:request too large|rate limit reached).{0,200}?limit:? {limit},? (?:used:? \d{1,12},? )?requested:? {input}",
+    "Request too large for gpt-5-nano in organization org-test on tokens per min (TPM): Limit 200000, Requested 480002.",
+    "https://platform.openai.com/docs/guides/rate-limits",
+)
+"""A single request above the rate limit itself: waiting does not help, only a smaller request does. It shows no window."""

@@ -1,0 +1,1 @@
+"""A request on its way to a model: its fields, its size, and where it goes."""

@@ -1,0 +1,83 @@
+"""Where an attempt goes: the model, its window, who asks, and the policy that holds there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.tokens.window import Window, holds_output, window_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.compaction.cost import Prices
+    from ctx_hooks.litellm_compat import Deployment
+    from ctx_hooks.policy.resolve import Policies, Resolved
+    from ctx_hooks.policy.settings import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none).
+
+    `deployment` is the key of what is learned: the Router's id and the model, since all models behind a wildcard share
+    one id. `tenant` stands for who asks, `request_id` for the request in this process. `scopes` are those that set a
+    field of the policy.
+    """
+
+    model: str
+    deployment: str
+    window: Window
+    policy: Policy
+    request_id: str
+    tenant: str = ""
+    prices: Prices | None = None
+    rung: int = 0
+    ignored: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+
+
+def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
+    """Return the destination of an attempt whose deployment the Router has chosen."""
+    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), rung)
+
+
+def of_group(data: Mapping[str, Any], policies: Policies) -> Destination:
+    """Return the destination with the largest window among the deployments of the request's model group."""
+    group = str(data.get("model") or "")
+    deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
+    return max((_resolved(d, data, policies, group) for d in deployments), key=lambda d: d.window.tokens)
+
+
+def of_deployment(
+    deployment: Deployment, resolved: Resolved, request_id: str, rung: int = 0, tenant: str = ""
+) -> Destination:
+    """Return a deployment as the destination of a request whose policy is resolved."""
+    policy = resolved.policy
+    window = window_of(
+        policy.window_tokens,
+        deployment.model_info.get("max_input_tokens"),
+        litellm_compat.known_window_tokens(deployment),
+        holds_output=holds_output(deployment.model, policy),
+    )
+    return Destination(
+        deployment.model,
+        litellm_compat.deployment_key_of(deployment),
+        window,
+        policy,
+        request_id,
+        tenant,
+        litellm_compat.prices_of(deployment) if policy.cost_aware else None,
+        rung,
+        resolved.ignored,
+        tuple(sorted(set(resolved.origins.values()))),
+    )
+
+
+def _resolved(
+    deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, rung: int = 0
+) -> Destination:
+    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
+    request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
+    return of_deployment(deployment, resolved, request_id, rung, tenant)

@@ -1,0 +1,119 @@
+"""Threads for what would hold up the event loop. Whoever waits stops waiting at the deadline, and the work is told to stop.
+
+A thread cannot be ended from outside. One that does not stop when it is told to loses its place to another, so that nobody
+waits for it; as daemons such threads do not keep the process from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+PLACES = 2
+"""One request that takes long leaves a thread for the others. Python runs one thread at a time: each more would take turns
+away from the event loop."""
+MOST_ABANDONED = 8
+"""With so many threads that do not stop, requests no longer start another one: each takes turns from all others."""
+
+
+class _Task:
+    """Work for a thread, and the future that its result goes to."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.future: Future[Any] = Future()
+        self.abandoned = False
+        self._work = work
+
+    def run(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self._work()
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+            self.future.set_exception(error)
+            # The error's traceback holds this frame: without the cycle it is freed at once.
+            self = None  # type: ignore[assignment]  # noqa: PLW0642 - as concurrent.futures does
+        else:
+            self.future.set_result(result)
+
+
+class Workers:
+    """Runs work in at most PLACES threads, first come, first served."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[_Task] = deque()
+        self._running = 0
+        self._abandoned = 0
+
+    async def run(self, work: Callable[[], T], deadline: Deadline) -> T:
+        """Return what `work` returns; raise CompressionTimeoutError at the deadline, whether or not the work stops then.
+
+        The work of a caller who goes away is told to stop, too.
+        """
+        if deadline.seconds_left is not None and self._abandoned >= MOST_ABANDONED:
+            raise CompressionTimeoutError
+        task = _Task(work)
+        self._start(task)
+        try:
+            result: T = await asyncio.wait_for(asyncio.wrap_future(task.future), deadline.seconds_left)
+        except asyncio.TimeoutError:
+            raise CompressionTimeoutError from None
+        finally:
+            deadline.stop()
+            self._leave(task)
+        return result
+
+    def _start(self, task: _Task) -> None:
+        with self._lock:
+            if self._running >= PLACES:
+                self._waiting.append(task)
+                return
+            self._running += 1
+        self._thread(task)
+
+    def _thread(self, task: _Task) -> None:
+        threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
+
+    def _work_on(self, task: _Task | None) -> None:
+        while task is not None:
+            task.run()
+            task = self._next(task)
+
+    def _next(self, done: _Task) -> _Task | None:
+        """Return the task that the thread of `done` goes on with."""
+        with self._lock:
+            if done.abandoned:
+                self._abandoned -= 1
+                return None
+            return self._freed()
+
+    def _leave(self, task: _Task) -> None:
+        """Give the place of a task that is not done to the next one."""
+        with self._lock:
+            if task in self._waiting:
+                self._waiting.remove(task)
+            if task.future.cancel() or task.future.done():
+                return
+            task.abandoned = True
+            self._abandoned += 1
+            following = self._freed()
+        if following is not None:
+            self._thread(following)
+
+    def _freed(self) -> _Task | None:
+        """Return the task that takes a place that is free now; with none waiting there is one runner less."""
+        if self._waiting:
+            return self._waiting.popleft()
+        self._running -= 1
+        return None

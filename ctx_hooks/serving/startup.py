@@ -1,0 +1,52 @@
+"""What is done once, when the proxy loads the plugin."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import TYPE_CHECKING
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.policy.resolve import switched_off
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.tokens import vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any
+
+    from ctx_hooks.policy.settings import Settings
+
+
+SWITCH_SECONDS = 0.0005
+"""Python's own interval is 0.005: an event that needs the lock three times would wait 15 ms."""
+
+
+def start(
+    settings: Settings,
+    handles: Callable[[Mapping[str, Any]], bool],
+    note: Callable[[Mapping[str, Any], Exception], Awaitable[bool]],
+) -> None:
+    """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
+
+    `handles` says of an attempt's arguments whether the plugin treats it; `note` is told of an attempt that failed inside
+    its stream, and says whether it is an overflow. Where the environment switches the plugin off, nothing is done at all.
+    """
+    if switched_off():
+        return
+    content_cache.set_limit_bytes(settings.cache_bytes)
+    vocabulary.load_all()
+    if settings.reclassify_errors:
+        litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note, handles)
+    if settings.smooth_event_loop:
+        smooth_event_loop()
+
+
+def smooth_event_loop() -> None:
+    """Let long work in a thread hold up the event loop less, in the whole process.
+
+    A full garbage collection stops everything and walks all that is loaded: LiteLLM's hundreds of thousands of objects
+    are taken out of it. And whenever the loop wants Python's lock back it waits for one switch interval.
+    """
+    gc.freeze()
+    sys.setswitchinterval(SWITCH_SECONDS)

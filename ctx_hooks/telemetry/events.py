@@ -1,0 +1,98 @@
+"""What happened, told to listeners of other packages: figures, never text."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from ctx_hooks.conversation.model import Format
+
+logger = logging.getLogger("ctx_hooks")
+
+EventName = Literal["before_compaction", "after_compaction", "silent_truncation", "limit_learned", "compression_timeout"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionEvent:
+    """A compaction that is about to happen, or has happened; `tokens_after` and `steps` are known afterwards only."""
+
+    name: Literal["before_compaction", "after_compaction"]
+    model: str
+    format: Format
+    tokens_before: int
+    budget_tokens: int
+    window_tokens: int
+    rung: int = 0
+    tokens_after: int | None = None
+    steps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationEvent:
+    """A deployment that answered a request that was too long for it: about what was sent, what it says it has read."""
+
+    name: Literal["silent_truncation"]
+    deployment_id: str
+    sent_tokens: int
+    read_tokens: int
+    window_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LimitEvent:
+    """A limit that a deployment has shown to one tenant, beside the window that configuration or LiteLLM state.
+
+    `kind` is "limit" for one that the provider named, "refused" for the size of what was refused without a figure,
+    "output_limit" for the largest output. In the provider's tokens.
+    """
+
+    name: Literal["limit_learned"]
+    deployment: str
+    kind: str
+    limit_tokens: int
+    window_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionTimeoutEvent:
+    """A request whose compression took too long, or that is too large for one: its oldest turns were dropped instead.
+
+    The tokens are estimates; `timeout_seconds` is None where the request was too large to begin with.
+    """
+
+    name: Literal["compression_timeout"]
+    model: str
+    format: Format
+    tokens_before: int
+    tokens_after: int
+    budget_tokens: int
+    timeout_seconds: float | None
+
+
+Event: TypeAlias = CompactionEvent | TruncationEvent | LimitEvent | CompressionTimeoutEvent
+Listener: TypeAlias = Callable[[Any], object]
+"""Called with the event of the name it listens to."""
+_listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}
+
+
+def on(name: EventName, listener: Listener) -> Callable[[], None]:
+    """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
+
+    Raises ValueError for a name that is none. What a listener raises is logged and harms no request.
+    """
+    if name not in _listeners:
+        raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
+    _listeners[name].append(listener)
+    return lambda: _listeners[name].remove(listener)
+
+
+def emit(event: Event) -> None:
+    """Tell the listeners."""
+    for listener in tuple(_listeners[event.name]):
+        try:
+            listener(event)
+        except Exception as error:
+            # A listener is somebody else's code and may not cost a request.
+            logger.warning("a listener to %s failed", event.name, exc_info=error)

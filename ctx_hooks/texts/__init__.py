@@ -1,0 +1,1 @@
+"""Reading of long texts in pieces, each in linear time."""

@@ -1,0 +1,86 @@
+"""Lines that the conversation still refers to outlive those that nothing refers to, and dialogue keeps its evidence."""
+
+from __future__ import annotations
+
+import json
+
+import ctx_hooks
+from ctx_hooks.compaction.selection import bm25
+from ctx_hooks.compaction.selection.segments import identifiers, units
+
+
+def session(results, question):
+    messages = [{"role": "user", "content": "Look through the logs."}]
+    for n, text in enumerate(results):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": json.dumps({"part": n})}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
+    return [*messages, {"role": "user", "content": question}]
+
+
+def filler(n):
+    return "\n".join(f"nothing of note happened on this quiet line number {n} {k}" for k in range(150))
+
+
+def sent_text(messages, budget, **options):
+    return json.dumps(ctx_hooks.compress(messages, format="openai-chat", budget_tokens=budget, **options).messages)
+
+
+def test_a_line_whose_identifier_is_used_later_survives():
+    results = [filler(n) for n in range(20)]
+    results[3] += "\nretry policy lives in src/net/backoff_policy.rs:88\n"
+    messages = session(results, "Now change it.")
+    messages.insert(-1, {"role": "assistant", "content": "I will edit src/net/backoff_policy.rs:88 next."})
+    assert "retry policy lives in src/net/backoff_policy.rs:88" in sent_text(messages, 4_000)
+
+
+def test_a_line_that_fits_the_newest_request_survives():
+    results = [filler(n) for n in range(20)]
+    results[4] += "\nthe migration was rolled back by the nightly janitor\n"
+    assert "rolled back by the nightly janitor" in sent_text(session(results, "Who rolled back the migration?"), 4_000)
+
+
+def test_kept_lines_stay_in_their_own_result_and_in_order():
+    results = [filler(n) for n in range(20)]
+    results[2] = "first fact: port=8443\n" + filler(2) + "\nsecond fact: host=db-7.internal"
+    out = ctx_hooks.compress(session(results, "Which port and host?"), format="openai-chat", budget_tokens=5_000).messages
+    holder = next(m for m in out if m.get("tool_call_id") == "c2")
+    assert holder["content"].index("port=8443") < holder["content"].index("db-7.internal")
+
+
+def test_a_turn_of_plain_dialogue_that_answers_the_question_survives():
+    turns = [f"We talked about this and that, nothing important, part {n} of the day." for n in range(400)]
+    turns[37] = "My grandmother's piano was tuned by Mr Albrecht in spring."
+    messages = [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
+    question = {"role": "user", "content": "Who tuned the piano?"}
+    assert "Mr Albrecht" in sent_text([*messages, question], 2_000)
+
+
+def test_chinese_dialogue_keeps_its_evidence_as_well():
+    turns = [f"今天没有什么特别的事情,只是随便聊聊第{n}件小事。" for n in range(400)]
+    turns[41] = "外婆的钢琴是阿尔布雷希特先生在春天调的音。"
+    messages = [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
+    out = ctx_hooks.compress(
+        [*messages, {"role": "user", "content": "钢琴是谁调音的?"}], format="openai-chat", budget_tokens=2_500
+    )
+    assert any(turns[41] in str(m["content"]) for m in out.messages)
+
+
+def test_identifiers_are_what_names_something():
+    found = set(identifiers("See src/app.py and user_id=42, the getValue call of x.y; not plain words."))
+    assert {"src/app.py", "user_id", "getValue"} <= found
+    assert not {"plain", "words", "not"} & found
+
+
+def test_units_cover_a_text_side_by_side_and_hold_every_identifier():
+    text = "".join(f"path/to/file_{n}.py and more\n" for n in range(50)) + "x" * 5_000
+    found = units(text)
+    assert "".join(text[a:b] for a, b in found.spans) == text
+    assert sorted(name for _, names in found.cover for name in names) == sorted(found.identifiers)
+    assert max(b - a for a, b in found.spans) <= 1_000
+
+
+def test_rare_words_rank_above_common_ones():
+    documents = ["the cat sat", "the dog ran", "the zebra sat", "the cat ran"]
+    scores = bm25.rank("where is the zebra", documents)
+    assert scores.index(max(scores)) == 2

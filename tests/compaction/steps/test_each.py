@@ -1,0 +1,218 @@
+"""What each step does, on the kind of text it is for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ctx_hooks.compaction.pipeline import compress
+from ctx_hooks.compaction.steps import (
+    json_layout,
+    log_runs,
+    long_texts,
+    newest_loop,
+    older_reasoning,
+    oversized_results,
+    repeats,
+    terminal_noise,
+)
+from ctx_hooks.formats import CODECS
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+
+def exchange(n, result, *, name="run", arguments=None):
+    call = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments or {"n": n})}}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{n}", "content": result},
+    ]
+
+
+def run(step, messages, *, goal=10, policy=None, window=20_000):
+    codec = CODECS["openai-chat"]
+    budget = Budget(goal, window, Counter("cl100k_base"), policy or Policy())
+    return codec.write(compress(codec.read(messages), budget, (step.STEP,)).conversation)
+
+
+def older(*exchanges):
+    return [{"role": "user", "content": "start"}, *(m for e in exchanges for m in e), {"role": "user", "content": "go on"}]
+
+
+def test_terminal_noise_drops_colours_and_trailing_blanks():
+    noisy = "".join(f"\x1b[1;32mstep {n}\x1b[0m done    \n" for n in range(20))
+    sent = run(terminal_noise, older(exchange(1, noisy)))
+    assert sent[2]["content"] == "".join(f"step {n} done\n" for n in range(20))
+
+
+def test_json_layout_drops_blanks_and_no_digit():
+    text = json.dumps({"price": 1, "rows": [{"id": i, "name": "x"} for i in range(30)]}, indent=4).replace(": 1,", ": 1.10,")
+    sent = run(json_layout, older(exchange(1, text)))[2]["content"]
+    assert json.loads(sent) == json.loads(text)
+    assert "1.10" in sent
+    assert len(sent) < 0.7 * len(text)
+
+
+def test_repeats_keep_the_later_copy_and_point_to_it():
+    text = "the same file\n" * 60
+    sent = run(repeats, older(exchange(1, text, name="curl"), exchange(2, text)))
+    assert "A later run call returned the same output" in sent[2]["content"]
+    assert sent[4]["content"] == text
+
+
+def twice(name, first, second, arguments=None):
+    arguments = arguments or {"file_path": "a.py"}
+    return older(exchange(1, first, name=name, arguments=arguments), exchange(2, second, name=name, arguments=arguments))
+
+
+@pytest.mark.parametrize("name", ["read_file", "Read", "view", "cat", "our_reader"])
+def test_what_a_reader_returned_is_stale_once_it_was_read_again_and_is_not_called_the_same(name):
+    messages = twice(name, "version one\n" * 60, "version two\n" * 60)
+    sent = run(repeats, messages, policy=Policy(reader_tools=("our_reader",)))
+    assert "a newer result" in sent[2]["content"]
+    assert "same output" not in sent[2]["content"]
+    assert sent[4] == messages[4]
+
+
+NO_READERS = [
+    "bash",
+    "get_job_status",
+    "upload_file",
+    "thread_reply",
+    "budget_update",
+    "fetch_messages",
+    "read_file_v2",
+    "open",
+]
+
+
+@pytest.mark.parametrize("name", NO_READERS)
+def test_results_that_differ_both_stay_unless_the_tool_is_known_to_read(name):
+    messages = twice(name, "FAILED: disk full\n" * 60, "done\n" * 100)
+    assert run(repeats, messages) == messages
+
+
+def test_a_failed_reading_takes_nothing_away():
+    messages = twice("read_file", "version one\n" * 60, "Error: permission denied\n" * 60)
+    assert run(repeats, messages) == messages
+
+
+def test_results_with_more_than_text_are_never_called_the_same():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    text = {"type": "text", "text": "the same words\n" * 60}
+    messages = older(exchange(1, [text, image]), exchange(2, [text]))
+    assert run(repeats, messages) == messages
+
+
+def test_the_same_words_in_other_parts_are_not_the_same_result():
+    line = "the same words\n" * 30
+    parts = [{"type": "text", "text": line}, {"type": "text", "text": line}]
+    messages = older(exchange(1, parts), exchange(2, f"{line}\n{line}"))
+    assert run(repeats, messages) == messages
+
+
+def test_log_runs_fold_lines_that_differ_in_figures_only():
+    log = "".join(f"12:00:{n:02} worker {n} took {n * 7} ms\n" for n in range(50)) + "worker 7 crashed\n"
+    sent = run(log_runs, older(exchange(1, log)))[2]["content"]
+    assert sent.splitlines() == [
+        "12:00:00 worker 0 took 0 ms",
+        "… 48 more alike but for figures",
+        "12:00:49 worker 49 took 343 ms",
+        "worker 7 crashed",
+    ]
+
+
+def test_older_reasoning_goes_whole_and_the_current_loops_stays():
+    thought = {"reasoning_content": "let me think " * 100}
+    done = exchange(1, "ok")
+    done[0] |= thought
+    current = exchange(2, "ok")
+    current[0] |= thought
+    messages = [{"role": "user", "content": "a"}, *done, {"role": "user", "content": "b"}, *current]
+    sent = run(older_reasoning, messages)
+    assert "reasoning_content" not in sent[1]
+    assert sent[4] == current[0]
+
+
+def test_reasoning_stays_when_the_policy_says_so():
+    done = exchange(1, "ok")
+    done[0]["reasoning_content"] = "let me think " * 100
+    messages = older(done)
+    assert run(older_reasoning, messages, policy=Policy(reasoning="keep")) == messages
+
+
+@pytest.mark.parametrize(
+    ("direction", "begins", "ends"), [("head", True, False), ("tail", False, True), ("head_tail", True, True)]
+)
+def test_oversized_results_keep_the_ends_that_the_policy_names(direction, begins, ends):
+    text = "FIRST\n" + "".join(f"line {n} of the middle\n" for n in range(4_000)) + "LAST"
+    policy = Policy(tool_result_max_chars=4_000, tool_result_direction=direction)
+    sent = run(oversized_results, older(exchange(1, text)), policy=policy)[2]["content"]
+    assert (sent.startswith("FIRST"), sent.endswith("LAST")) == (begins, ends)
+    assert len(sent) < 5_000
+    assert "offset/limit" in sent
+
+
+@pytest.mark.parametrize("direction", ["head", "tail", "head_tail"])
+@pytest.mark.parametrize("line", ["a line of the middle\n", "error 7 in it\n", "x" * 5_000])
+def test_what_was_cut_and_is_read_again_is_not_cut_again(direction, line):
+    once = oversized_results.cut(line * 20_000, 4_000, direction, "en")
+    assert oversized_results.cut(once, 4_000, direction, "en") == once
+
+
+def test_oversized_results_keep_error_lines_out_of_the_middle():
+    lines = [f"line {n} of the middle" for n in range(4_000)]
+    lines[2_000] = "ERROR: disk quota exceeded on /dev/sda1"
+    sent = run(oversized_results, older(exchange(1, "\n".join(lines))), policy=Policy(tool_result_max_chars=4_000))
+    assert lines[2_000] in sent[2]["content"]
+
+
+def test_a_result_that_may_not_be_truncated_stays_whole():
+    messages = older(exchange(1, json.dumps({"rows": "x " * 5_000})))
+    messages[2]["context"] = {"truncation_skip": True}
+    policy = Policy(tool_result_max_chars=4_000)
+    assert run(oversized_results, messages, policy=policy) == messages
+    assert run(oversized_results, messages, policy=policy.model_copy(update={"truncation_skip": "ignore"})) != messages
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"context": {"truncation_skip": True}, "rows": "x " * 5_000}),
+        "[ctx_hooks] 3 of 4 lines kept to save context; repeat the call for all.\n" + "x y\n" * 5_000,
+        "x y\n" * 5_000 + "[ctx_hooks]",
+    ],
+    ids=["its own JSON", "a placeholder", "the mark"],
+)
+def test_nothing_in_a_results_text_keeps_it_from_being_cut(text):
+    sent = run(oversized_results, older(exchange(1, text)), policy=Policy(tool_result_max_chars=4_000))
+    assert len(sent[2]["content"]) < 5_000
+
+
+def test_long_texts_keep_head_and_tail_and_old_images_become_a_line():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4_000}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "look"}, image]},
+        {"role": "assistant", "content": "seen"},
+        {"role": "user", "content": "BEGIN " + "blah " * 10_000 + "END"},
+        {"role": "assistant", "content": "read"},
+        {"role": "user", "content": "go on"},
+    ]
+    sent = run(long_texts, messages)
+    assert "image" in sent[0]["content"][1]["text"]
+    assert sent[2]["content"].startswith("BEGIN")
+    assert sent[2]["content"].endswith("END")
+    assert len(sent[2]["content"]) < 30_000
+
+
+def test_the_newest_loop_is_cut_only_when_the_budget_says_so():
+    messages = [{"role": "user", "content": "q"}, *exchange(1, "row of the newest result\n" * 3_000)]
+    codec = CODECS["openai-chat"]
+    conversation = codec.read(messages)
+    counter = Counter("cl100k_base")
+    spared = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=False), (newest_loop.STEP,))
+    assert spared.conversation is conversation
+    cut = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=True), (newest_loop.STEP,))
+    assert cut.fits

@@ -1,0 +1,116 @@
+"""The laws of every step, over generated conversations of all three formats."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import payloads
+
+from ctx_hooks import message_rules
+from ctx_hooks.compaction.pipeline import STEPS, compress
+from ctx_hooks.formats import CODECS
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_step = pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+goals = st.integers(20, 2_000)
+
+
+def budget_of(goal: int) -> Budget:
+    return Budget(goal, window_tokens=max(goal, 4_000), counter=Counter("cl100k_base"))
+
+
+@every_step
+@every_format
+@thorough
+@given(data=st.data(), goal=goals)
+def test_a_step_never_grows_the_conversation_nor_breaks_a_rule(step, wire_format, data, goal):
+    conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
+    assert not message_rules.violations(conversation)
+    budget = budget_of(goal)
+    outcome = compress(conversation, budget, (step,))
+    assert outcome.tokens_after <= outcome.tokens_before
+    assert message_rules.violations(outcome.conversation) == ()
+    written = CODECS[wire_format].write(outcome.conversation)
+    assert message_rules.violations(CODECS[wire_format].read(written)) == ()
+
+
+@every_step
+@every_format
+@thorough
+@given(data=st.data(), goal=goals)
+def test_a_step_applied_twice_does_what_it_did_once(step, wire_format, data, goal):
+    codec = CODECS[wire_format]
+    once = compress(codec.read(data.draw(payloads(wire_format))), budget_of(goal), (step,))
+    again = compress(codec.read(codec.write(once.conversation)), budget_of(goal), (step,))
+    assert codec.write(again.conversation) == codec.write(once.conversation)
+
+
+@every_step
+@every_format
+@thorough
+@given(data=st.data(), goal=goals)
+def test_a_step_leaves_its_input_as_it_was(step, wire_format, data, goal):
+    messages = data.draw(payloads(wire_format))
+    before = copy.deepcopy(messages)
+    compress(CODECS[wire_format].read(messages), budget_of(goal), (step,))
+    assert messages == before
+
+
+@every_format
+@thorough
+@given(data=st.data(), goal=goals)
+def test_all_steps_together_keep_the_newest_request_and_the_rules(wire_format, data, goal):
+    """A record may open the newest request, where nothing else is left before it; the user's words stand behind it."""
+    conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
+    outcome = compress(conversation, budget_of(goal))
+    newest = conversation.messages[conversation.newest_request]
+    sent = outcome.conversation.messages[outcome.conversation.newest_request]
+    assert sent == newest or (sent.text.startswith("[ctx_hooks]") and sent.text.endswith(f"\n{newest.text}"))
+    assert message_rules.violations(outcome.conversation) == ()
+
+
+PROGRAM = """
+import hashlib, json, sys
+import ctx_hooks
+from ctx_hooks.testing import agent_session
+for wire_format, field in (("openai-chat", "messages"), ("anthropic", "messages"), ("openai-responses", "input")):
+    messages = agent_session(wire_format, turns=30, result_chars=3000)[field]
+    result = ctx_hooks.compress(messages, format=wire_format, budget_tokens=6000)
+    print(hashlib.sha256(json.dumps(result.messages).encode()).hexdigest())
+"""
+
+
+def test_the_same_request_becomes_the_same_bytes_in_every_process():
+    """Neither the order of sets nor what was computed before may show."""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "77")
+    }
+    assert len(printed) == 1
+
+
+@every_format
+def test_a_second_compression_of_the_same_request_is_the_same_with_warm_caches(wire_format):
+    codec = CODECS[wire_format]
+    field = "input" if wire_format == "openai-responses" else "messages"
+    messages = agent_session(wire_format, turns=30)[field]
+    first, second = (codec.write(compress(codec.read(messages), budget_of(6_000)).conversation) for _ in range(2))
+    assert json.dumps(first) == json.dumps(second)

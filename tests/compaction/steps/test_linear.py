@@ -1,0 +1,84 @@
+"""The time of whatever reads a text grows at most linearly with it, whatever the text."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import pytest
+
+from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.selection import bm25, scoring, segments
+from ctx_hooks.compaction.steps import json_layout, log_runs, oversized_results, terminal_noise
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.testing.hostile import behind_header, kinds
+from ctx_hooks.texts.error_lines import error_lines
+from ctx_hooks.tokens.counter import Counter
+
+SHORT_CHARS = 4_000
+LONG_CHARS = 8 * SHORT_CHARS
+SLACK_SECONDS = 0.2
+"""What no linear reader takes for the long text: the slowest takes 0.08 s for as many lines."""
+CEILING_CHARS = 125_000
+CEILING_SECONDS = 2.0 * CEILING_CHARS / 1_000_000
+"""Two seconds for a megabyte."""
+WORDS = ["alpha", "worker", "line", "return", "error", "日志"]
+
+READERS = {
+    "terminal noise": terminal_noise.clean,
+    "log runs": log_runs.fold,
+    "JSON layout": json_layout.compact,
+    "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"),
+    "identifiers": segments.identifiers,
+    "units": segments.units,
+    "stems": bm25.stems,
+    "words of a request": scoring._words,  # noqa: SLF001 - what a request is read by
+    "places of words": lambda text: scoring._places(WORDS, {(0, 0): (text, segments.units(text))}),  # noqa: SLF001
+    "error lines": lambda text: list(error_lines(text)),
+    "a call's digest": tool_arguments.digest,
+    "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en"),
+    "shortened content": lambda text: tool_arguments.shortened(tool_arguments.json.dumps({"content": text}), 100, "en"),
+    "tokens": Counter("o200k_base").text,
+}
+every_kind = pytest.mark.parametrize("kind", kinds.values(), ids=kinds)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_garbage_collection():
+    """A collection walks what all other tests have left."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def seconds(read, text):
+    """Return the processor time of one reading: what else runs on the machine does not count."""
+    content_cache.clear_all()
+    started = time.thread_time()
+    read(text)
+    return time.thread_time() - started
+
+
+@every_kind
+def test_eight_times_the_text_takes_about_eight_times_the_time(kind):
+    """Quadratic time would be sixty-four times; of a pattern like those that were mended here it would be a second."""
+    for make in (kind, behind_header(kind)):
+        short, long = make(SHORT_CHARS), make(LONG_CHARS)
+        for name, read in READERS.items():
+            once = seconds(read, short)
+            assert seconds(read, long) < 16 * once + SLACK_SECONDS, name
+
+
+@every_kind
+def test_no_text_takes_more_than_two_seconds_a_megabyte(kind):
+    for make in (kind, behind_header(kind)):
+        text = make(CEILING_CHARS)
+        for name, read in READERS.items():
+            assert seconds(read, text) < CEILING_SECONDS, name
+
+
+def test_there_are_sixty_kinds_of_text_each_as_long_as_asked():
+    assert len(kinds) >= 60
+    for make in kinds.values():
+        assert [len(make(chars)) for chars in (0, 1, 999, 5_000)] == [0, 1, 999, 5_000]
+        assert make(5_000) == make(5_000)

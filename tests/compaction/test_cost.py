@@ -1,0 +1,24 @@
+"""A compaction pays when the shorter prompt saves more than the cache it throws away."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctx_hooks.compaction.cost import Prices, pays
+
+CLAUDE = Prices(plain=3.0, cache_read=0.3, cache_write=3.75)
+UNCACHED = Prices(plain=1.0, cache_read=1.0, cache_write=1.0)
+
+
+def test_halving_a_cached_prompt_pays_only_over_many_turns():
+    assert not pays(100_000, 50_000, expected_turns=5, prices=CLAUDE)
+    assert pays(100_000, 50_000, expected_turns=20, prices=CLAUDE)
+
+
+def test_without_a_cache_a_shorter_prompt_always_pays():
+    assert pays(100_000, 99_000, expected_turns=1, prices=UNCACHED)
+
+
+def test_a_price_cannot_be_negative():
+    with pytest.raises(ValueError, match="negative"):
+        Prices(1.0, -0.1, 1.0)

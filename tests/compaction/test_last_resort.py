@@ -1,0 +1,105 @@
+"""What is sent where a compression would take too long keeps the provider's rules and the budget, by estimate."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import broken_payloads, payloads
+
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.conversation.model import is_request
+from ctx_hooks.conversation.placeholders import MARK
+from ctx_hooks.formats import CODECS
+from ctx_hooks.message_rules import violations
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+class _NeverCounts(Counter):
+    def _encode(self, text):
+        raise AssertionError(f"counted {text[:40]!r}")
+
+
+def budget_of(goal_tokens, **fields):
+    return Budget(goal_tokens, goal_tokens, _NeverCounts("cl100k_base"), **fields)
+
+
+def items_of(payload):
+    return payload.get("messages") or payload["input"]
+
+
+@every_format
+@many
+@given(data=st.data(), goal=st.integers(50, 4_000))
+def test_its_laws(wire_format, data, goal):
+    conversation = CODECS[wire_format].read(data.draw(st.one_of(payloads(wire_format), broken_payloads(wire_format))))
+    outcome = last_resort.compress(conversation, budget_of(goal))
+    sent = outcome.conversation
+    assert outcome.fits == (outcome.tokens_after <= goal)
+    assert outcome.fits or outcome.reason
+    assert outcome.tokens_after == last_resort.estimated_tokens(sent)
+    assert outcome.tokens_before > goal or sent is conversation
+    if sent is conversation:
+        assert outcome.tokens_after == outcome.tokens_before
+        assert not outcome.steps
+        return
+    assert not violations(sent)
+    kept = [m.text for m in sent.messages]
+    newest = conversation.newest_request
+    assert newest is None or any(text.endswith(conversation.messages[newest].text) for text in kept)
+    assert all(m in sent.messages for m in conversation.messages if m.role == "system")
+    assert last_resort.compress(conversation, budget_of(goal)) == outcome
+
+
+@every_format
+def test_the_newest_exchanges_stay_and_the_budget_is_met(wire_format):
+    payload = agent_session(wire_format, turns=60)
+    conversation = CODECS[wire_format].read(items_of(payload), tools=payload["tools"])
+    for goal in (3_000, 8_000, 20_000):
+        outcome = last_resort.compress(conversation, budget_of(goal))
+        assert outcome.fits
+        assert goal - 3_000 < outcome.tokens_after
+        assert Counter("cl100k_base").conversation(outcome.conversation) <= outcome.tokens_after
+        kept = outcome.conversation.messages
+        place = next(i for i, m in enumerate(kept) if m.text.startswith(MARK))
+        assert all(m.role == "system" for m in kept[:place])
+        gone = len(conversation.messages) - len(kept) + 1
+        assert kept[place].text == f"{MARK} {gone} earlier messages were removed to fit the context window."
+        assert kept[place + 1 :] == conversation.messages[-len(kept[place + 1 :]) :]
+
+
+@every_format
+def test_what_is_pinned_stays_with_its_exchange(wire_format):
+    items = list(items_of(agent_session(wire_format, turns=30)))
+    place = next(i for i, m in enumerate(items) if i > 5 and CODECS[wire_format].read_message(m).results)
+    items[place] = {**items[place], "context": {"pin": True}}
+    outcome = last_resort.compress(CODECS[wire_format].read(items), budget_of(6_000))
+    assert items[place] in [m.raw for m in outcome.conversation.messages]
+    assert not violations(outcome.conversation)
+
+
+@every_format
+def test_results_of_the_newest_loop_are_cut_where_they_alone_are_too_large(wire_format):
+    items = items_of(agent_session(wire_format, turns=3, result_chars=90_000))[:-1]
+    conversation = CODECS[wire_format].read(items)
+    outcome = last_resort.compress(conversation, budget_of(5_000))
+    assert outcome.fits
+    assert not violations(outcome.conversation)
+    assert any(is_request(m) for m in outcome.conversation.messages)
+    spared = last_resort.compress(conversation, budget_of(5_000, cut_newest=False))
+    assert not spared.fits
+    assert spared.conversation.messages[-1] is conversation.messages[-1]
+
+
+def test_repair_can_be_switched_off():
+    items = [*items_of(agent_session("openai-chat", turns=20)), {"role": "assistant", "content": None, "tool_calls": []}]
+    conversation = CODECS["openai-chat"].read(items)
+    outcome = last_resort.compress(conversation, budget_of(3_000, policy=Policy(repair="off")))
+    assert outcome.conversation.messages[-1] is conversation.messages[-1]

@@ -1,0 +1,224 @@
+"""Consecutive requests of one conversation share their prefix byte for byte until a compaction is really due."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import payloads
+
+import ctx_hooks
+from ctx_hooks.compaction.message_index import digest_of, entries, request_points
+from ctx_hooks.compaction.prefix_stable import History, Marks, replay
+from ctx_hooks.formats import CODECS
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.testing import agent_session, violations
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+FOLDER = Path(__file__).resolve().parents[2] / "shared" / "trajectories"
+SESSIONS = sorted(FOLDER.glob("claude_code*.jsonl"))
+
+
+def messages_of(payload):
+    return payload.get("messages") or payload["input"]
+
+
+def sent(messages, fmt, *, high, low=None, policy=None):
+    """Return what is sent for a request, message by message as bytes, and how often it was compacted on the way."""
+    counter = Counter("cl100k_base")
+    codec = CODECS[fmt]
+    history = History(codec.read(messages).part, entries(fmt, messages, counter), 0, digest_of(""))
+    budget = Budget(high, max(high, 8_000), counter, policy or Policy())
+    outcome, compactions = replay(history, Marks(budget, low or high // 2))
+    return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], compactions, outcome
+
+
+def requests(messages, fmt):
+    """Return the lengths at which the client of this conversation has sent a request."""
+    return [n for n in request_points(entries(fmt, messages, Counter("cl100k_base"))) if n > 0]
+
+
+def assert_stable(messages, fmt, high, low=None):
+    before, done = [], 0
+    for n in requests(messages, fmt):
+        now, compactions, outcome = sent(messages[:n], fmt, high=high, low=low)
+        assert outcome.fits or outcome.reason
+        if compactions == done:
+            assert now[: len(before)] == before
+        before, done = now, compactions
+    return done
+
+
+@every_format
+def test_between_two_compactions_every_byte_is_shared(wire_format):
+    messages = messages_of(agent_session(wire_format, turns=60, thinking=wire_format == "anthropic"))
+    assert assert_stable(messages, wire_format, high=9_000) >= 2
+
+
+@every_format
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), high=st.integers(200, 1_500))
+def test_growing_conversations_are_stable(wire_format, data, high):
+    messages = data.draw(payloads(wire_format))
+    assert_stable(messages, wire_format, high)
+
+
+@every_format
+def test_compactions_are_rare(wire_format):
+    messages = messages_of(agent_session(wire_format, turns=120))
+    high, low = 12_000, 6_000
+    _, compactions, outcome = sent(messages, wire_format, high=high, low=low)
+    assert compactions <= math.ceil(outcome.tokens_before / (high - low)) + 1
+
+
+@every_format
+def test_a_worker_that_has_seen_nothing_computes_the_same_bytes(wire_format):
+    messages = messages_of(agent_session(wire_format, turns=60))
+    for n in requests(messages, wire_format):
+        sent(messages[:n], wire_format, high=9_000)
+    known = sent(messages, wire_format, high=9_000)[0]
+    content_cache.clear_all()
+    assert sent(messages, wire_format, high=9_000)[0] == known
+
+
+@every_format
+def test_every_request_obeys_the_rules_and_its_budget(wire_format):
+    payload = agent_session(wire_format, turns=60)
+    messages = messages_of(payload)
+    field = "input" if wire_format == "openai-responses" else "messages"
+    for n in requests(messages, wire_format):
+        now, _, outcome = sent(messages[:n], wire_format, high=9_000)
+        assert outcome.tokens_after <= 9_000
+        assert violations(wire_format, {**payload, field: [json.loads(m) for m in now]}) == []
+
+
+def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():
+    messages = messages_of(agent_session("openai-chat", turns=60))
+    *_, shorter, longer = (
+        n for n in requests(messages, "openai-chat") if sent(messages[:n], "openai-chat", high=9_000)[1] == 3
+    )
+    whole, _, _ = sent(messages[:longer], "openai-chat", high=9_000)
+    fork = [*messages[:shorter], {"role": "assistant", "content": "No."}, {"role": "user", "content": "Quite different."}]
+    forked, _, outcome = sent(fork, "openai-chat", high=9_000)
+    assert "Quite different." in forked[-1]
+    shared = sent(messages[:shorter], "openai-chat", high=9_000)[0]
+    assert forked[: len(shared)] == shared == whole[: len(shared)]
+    edited = [dict(m) for m in messages]
+    edited[1]["content"] = "another request at the start"
+    assert sent(edited, "openai-chat", high=9_000)[2].fits
+    assert outcome.fits
+
+
+def test_a_client_that_compacts_its_own_history_starts_anew():
+    messages = messages_of(agent_session("anthropic", turns=60))
+    own = [
+        {"role": "user", "content": "This session is being continued from a previous conversation. " * 20},
+        *messages[-1:],
+    ]
+    result, compactions, _ = sent(own, "anthropic", high=9_000)
+    assert compactions == 0
+    assert result == [json.dumps(m, sort_keys=True) for m in own]
+
+
+def test_a_cache_marker_that_moves_changes_nothing_but_itself():
+    messages = messages_of(agent_session("anthropic", turns=60))
+
+    def marked(n):
+        copied = json.loads(json.dumps(messages))
+        content = copied[n]["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks[-1]["cache_control"] = {"type": "ephemeral"}
+        return [*copied[:n], {**copied[n], "content": blocks}, *copied[n + 1 :]]
+
+    def bare(message):
+        return message.replace('{"cache_control": {"type": "ephemeral"}, ', "{")
+
+    one, _, _ = sent(marked(len(messages) - 3), "anthropic", high=9_000)
+    other, _, _ = sent(messages, "anthropic", high=9_000)
+    assert [bare(m) for m in one] == other
+    assert sum("cache_control" in m for m in one) == 1
+
+
+def chatter(n):
+    return {
+        "role": ("user", "assistant")[n % 2],
+        "content": f"Nothing much happened on day {n}, we talked about this and that.",
+    }
+
+
+def test_what_a_user_turn_asks_for_is_put_back_and_stays():
+    talk = [chatter(n) for n in range(400)]
+    talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
+    question = {"role": "user", "content": "Who tuned the piano?"}
+    messages = [*talk, question]
+    asked, compactions, outcome = sent(messages, "openai-chat", high=3_000, low=400)
+    assert compactions
+    assert "Who tuned the piano?" in asked[-1]
+    assert "Mr Albrecht" in "".join(asked)
+    assert outcome.fits
+    later = [*messages, {"role": "assistant", "content": "Mr Albrecht."}, {"role": "user", "content": "Thanks."}]
+    assert sent(later, "openai-chat", high=3_000, low=400)[0][: len(asked)] == asked
+
+
+def test_recall_can_be_switched_off():
+    messages = [*(chatter(n) for n in range(300)), {"role": "user", "content": "What happened on day 17?"}]
+    last = sent(messages, "openai-chat", high=3_000, low=1_000, policy=Policy(recall_fraction=0))[0][-1]
+    assert json.loads(last) == messages[-1]
+
+
+def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
+    messages = messages_of(agent_session("openai-chat", turns=60))
+    call = {"id": "big", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages = [
+        *messages,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "big", "content": "line of a large file\n" * 1_500},
+    ]
+    policy = Policy(tool_result_max_chars=4_000, recall_fraction=0)
+    first = sent(messages, "openai-chat", high=16_000, policy=policy)[0]
+    later = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Good."}]
+    assert len(first[-1]) < 6_000
+    assert sent(later, "openai-chat", high=16_000, policy=policy)[0][: len(first)] == first
+
+
+@pytest.mark.parametrize("lines", [300, 3_000, 30_000])
+def test_a_budget_is_met_whatever_the_newest_result_is(lines):
+    call = {"id": "big", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "big", "content": "".join(f"line {n} of a large file\n" for n in range(lines))},
+    ]
+    result = ctx_hooks.compress(
+        messages, format="openai-chat", budget_tokens=2_000, window_tokens=3_000, target_tokens="auto"
+    )
+    assert result.fits
+    assert result.tokens_after <= 2_000
+
+
+def test_the_public_function_compacts_along_the_way_when_it_is_given_a_target():
+    messages = messages_of(agent_session("openai-chat", turns=60))
+    result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=9_000, target_tokens="auto")
+    assert result.fits
+    assert result.steps
+    assert all(a is not b for a, b in zip(result.messages, messages, strict=False))
+
+
+@pytest.mark.skipif(not SESSIONS, reason="the folder of real sessions is not here")
+@pytest.mark.parametrize("file", SESSIONS, ids=lambda f: f.stem)
+def test_real_sessions_are_stable(file):
+    for line in file.read_text(encoding="utf-8").splitlines()[:2]:
+        session = json.loads(line)
+        messages = session["messages"]
+        high, low = 32_000, 20_000
+        done = assert_stable(messages, session["format"], high, low)
+        total = sent(messages, session["format"], high=high, low=low)[2].tokens_before
+        assert done <= math.ceil(total / (high - low)) + 1

@@ -1,0 +1,151 @@
+"""Time grows at most linearly in the number of messages."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import pytest
+
+import ctx_hooks
+from ctx_hooks import message_rules
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.compaction.pipeline import STEPS
+from ctx_hooks.compaction.selection import bm25
+from ctx_hooks.formats import CODECS
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+GROWTH = 8
+MOST_RATIO = 3 * GROWTH
+"""Linear work takes 8 times as long, quadratic work 64 times; a busy machine may well make it 16."""
+LEAST_SECONDS = 0.02
+"""What takes less is taken to take so long: a clock's noise is no growth."""
+REPEATS = 2
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+
+
+def seconds(work):
+    """Return the CPU time of `work` without the garbage collector's, which grows with all that the process holds."""
+    found = []
+    for _ in range(REPEATS):
+        content_cache.clear_all()
+        gc.collect()
+        gc.disable()
+        try:
+            began = time.process_time()
+            work()
+            found.append(time.process_time() - began)
+        finally:
+            gc.enable()
+    return max(LEAST_SECONDS, min(found))
+
+
+def assert_linear(made, work, size):
+    small, large = made(size), made(GROWTH * size)
+    assert seconds(lambda: work(large)) <= MOST_RATIO * seconds(lambda: work(small))
+
+
+def dialogue(messages):
+    return [
+        {"role": "assistant" if n % 2 else "user", "content": f"turn {n} is about part_{n % 97} of module_{n % 31}"}
+        for n in range(messages - messages % 2 + 1)
+    ]
+
+
+def session(wire_format, turns):
+    payload = agent_session(wire_format, turns=turns, result_chars=400)
+    return payload.get("messages") or payload["input"]
+
+
+def parallel(wire_format, calls, *, ids=None, answered=True):
+    """Return one answer of so many parallel calls and their results."""
+    ids = ids or [f"call_{n}" for n in range(calls)]
+    if wire_format == "openai-chat":
+        made = [{"id": i, "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in ids]
+        results = [{"role": "tool", "tool_call_id": i, "content": "done"} for i in ids]
+        said = [{"role": "assistant", "content": None, "tool_calls": made}]
+    elif wire_format == "anthropic":
+        said = [{"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in ids]}]
+        blocks = [{"type": "tool_result", "tool_use_id": i, "content": "done"} for i in ids]
+        results = [{"role": "user", "content": blocks}]
+    else:
+        said = [{"type": "function_call", "call_id": i, "name": "f", "arguments": "{}"} for i in ids]
+        results = [{"type": "function_call_output", "call_id": i, "output": "done"} for i in ids]
+    return [{"role": "user", "content": "go"}, *said, *(results if answered else results[::-1][:0])]
+
+
+def backwards(wire_format, calls):
+    """Return results in front of their calls."""
+    first, *rest = parallel(wire_format, calls)
+    half = 1 if wire_format != "openai-responses" else calls
+    return [first, *rest[half:], *rest[:half]]
+
+
+SHAPES = {
+    "answered": parallel,
+    "unanswered": lambda fmt, n: parallel(fmt, n, answered=False),
+    "one id for all": lambda fmt, n: parallel(fmt, n, ids=["same"] * n),
+    "backwards": backwards,
+    "dialogue": lambda _, n: dialogue(n),
+    "session": lambda fmt, n: session(fmt, n // 2),
+}
+
+
+@every_format
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rules_and_repair(wire_format, shape):
+    def work(conversation):
+        message_rules.violations(conversation)
+        message_rules.repair(conversation)
+        message_rules.safe_cuts(conversation)
+
+    assert_linear(lambda n: CODECS[wire_format].read(SHAPES[shape](wire_format, n)), work, 1_000)
+
+
+@every_format
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
+def test_steps(wire_format, step):
+    def work(conversation):
+        step.apply(conversation, Budget(3_000, 8_000, Counter("cl100k_base")))
+
+    assert_linear(lambda n: CODECS[wire_format].read([*session(wire_format, n), *dialogue(n)]), work, 60)
+
+
+@every_format
+@pytest.mark.parametrize("target", [None, "auto"])
+@pytest.mark.parametrize("shape", ["dialogue", "session", "answered"])
+def test_compression(wire_format, target, shape):
+    def work(messages):
+        ctx_hooks.compress(messages, format=wire_format, budget_tokens=3_000, target_tokens=target)
+
+    assert_linear(lambda n: SHAPES[shape](wire_format, n), work, 150)
+
+
+@every_format
+def test_the_last_resort(wire_format):
+    def work(messages):
+        budget = Budget(3_000, 8_000, Counter("cl100k_base"))
+        last_resort.compress(CODECS[wire_format].read(messages), budget)
+
+    assert_linear(lambda n: SHAPES["session"](wire_format, n), work, 400)
+
+
+def test_later_turns_of_a_conversation_do_not_read_again_what_was_cut(monkeypatch):
+    """A compaction is indexed by the first turn that asks for something of it, not by each."""
+    indexed = []
+    read = bm25.stems
+    monkeypatch.setattr(bm25, "stems", lambda text: indexed.append(text) or read(text))
+    turns = dialogue(2_000)
+    content_cache.clear_all()
+    read_by_each = []
+    for more in (0, 2, 4, 6):
+        indexed.clear()
+        longer = [*turns, *({"role": ("assistant", "user")[n % 2], "content": f"and part_{n}?"} for n in range(more))]
+        ctx_hooks.compress(longer, format="openai-chat", budget_tokens=8_000, target_tokens="auto")
+        read_by_each.append(len(indexed))
+    assert max(read_by_each[:2]) > len(turns) / 2
+    assert max(read_by_each[2:]) < len(turns) / 20

@@ -1,0 +1,72 @@
+"""Arguments of calls are shortened in their strings alone; all else stays to the letter."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import hostile_texts
+
+from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.texts.json_text import LARGEST_CHARS, MOST_CONTAINERS, parsed, strings
+
+values = st.recursive(
+    st.one_of(st.none(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), hostile_texts),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=40), inner, max_size=4)),
+    max_leaves=8,
+)
+
+
+@given(value=st.dictionaries(st.text(max_size=60), values, max_size=5), indent=st.sampled_from([None, 2]))
+def test_shortened_arguments_are_json_with_the_same_keys_and_short_strings(value, indent):
+    text = json.dumps(value, indent=indent)
+    short = tool_arguments.shortened(text, 30, "en")
+    assert len(short) <= len(text)
+    if short == text:
+        return
+    pairs = zip(strings(text), strings(short), strict=True)
+    for (between, string), (kept_between, kept) in pairs:
+        assert kept_between == between
+        assert kept == string or (placeholders.MARK in kept and len(string) > 30)
+    assert list(json.loads(short)) == list(value)
+
+
+@pytest.mark.parametrize("layout", ['{"n": %s, "content": "%s", "n": 1.10}', '{"n":%s,\n"content":"%s"}'])
+def test_figures_doubled_keys_and_layout_stay_to_the_letter(layout):
+    text = layout % ("123456789012345678901234567890", "x" * 1_000)
+    short = tool_arguments.shortened(text, 100, "en")
+    assert len(short) < 300
+    before, _, after = text.partition("x" * 1_000)
+    assert short.startswith(before)
+    assert short.endswith(after)
+
+
+def test_a_long_key_stays():
+    text = json.dumps({"k" * 500: "v" * 500})
+    assert "k" * 500 in tool_arguments.shortened(text, 100, "en")
+    assert "v" * 101 not in tool_arguments.shortened(text, 100, "en")
+
+
+def test_what_is_not_json_or_too_large_to_parse_at_once_stays():
+    many = json.dumps({"content": "x" * 5_000, "rows": [[]] * MOST_CONTAINERS})
+    large = json.dumps(["x" * LARGEST_CHARS])
+    for text in ('{"content": "' + "x" * 5_000, "{" * 5_000, many, large):
+        assert parsed(text) is None
+        assert tool_arguments.shortened(text, 100, "en") == text
+
+
+@given(text=hostile_texts)
+def test_the_strings_of_json_and_what_stands_between_are_the_text(text):
+    encoded = json.dumps([text, {text: 1}])
+    found = list(strings(encoded))
+    assert "".join(between + string for between, string in found) == encoded
+    assert [json.loads(string) for _, string in found if string] == [text, text]
+
+
+def test_a_call_is_told_by_its_path_or_command_or_else_by_its_arguments():
+    assert tool_arguments.digest('{"mode": 1, "path": "src/a.py"}') == "src/a.py"
+    assert tool_arguments.digest('{"n": 1,  "m": "é"}') == '{"n":1,"m":"é"}'
+    assert tool_arguments.digest("no json") == "no json"

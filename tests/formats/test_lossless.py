@@ -1,0 +1,166 @@
+"""What is read is written again, to the last field."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import broken_payloads, payloads
+
+from ctx_hooks.conversation.model import Media, Reasoning, Text, ToolCall, ToolResult
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.formats import CODECS
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+TRAJECTORIES = Path(
+    os.environ.get("CTX_HOOKS_TRAJECTORIES") or Path(__file__).resolve().parents[3] / "shared" / "trajectories"
+)
+
+
+def forced(conversation):
+    """Have every message written from its parts, not from what was read."""
+    return replace(conversation, messages=tuple(replace(m, edited=True) for m in conversation.messages))
+
+
+@every_format
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_generated_conversations_come_back_as_they_were(wire_format, data):
+    messages = data.draw(st.one_of(payloads(wire_format), broken_payloads(wire_format)))
+    conversation = CODECS[wire_format].read(messages)
+    assert CODECS[wire_format].write(conversation) == messages
+    assert CODECS[wire_format].write(forced(conversation)) == messages
+
+
+@pytest.mark.skipif(not TRAJECTORIES.is_dir(), reason="the real conversations are not here")
+@pytest.mark.parametrize("path", sorted(TRAJECTORIES.glob("*.jsonl")), ids=lambda p: p.stem)
+def test_real_conversations_come_back_as_they_were(path):
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        codec = CODECS[record["format"]]
+        conversation = codec.read(record["messages"], system=record.get("system"), tools=record.get("tools"))
+        assert json.dumps(codec.write(conversation)) == json.dumps(record["messages"])
+        assert json.dumps(codec.write(forced(conversation))) == json.dumps(record["messages"])
+
+
+ODD = {
+    "openai-chat": [
+        {"role": "developer", "content": "d", "x": 1},
+        {
+            "role": "user",
+            "name": "ann",
+            "content": [
+                {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}},
+                {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
+                {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+                {"type": "file", "file": {"file_id": "f"}},
+                {"type": "from_the_future", "payload": [1, {"a": None}]},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": None,
+            "refusal": None,
+            "annotations": [],
+            "reasoning_content": "r",
+            "thinking_blocks": [{"type": "thinking", "thinking": "r", "signature": "s"}],
+            "tool_calls": [
+                {
+                    "id": "a",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": "{}"},
+                    "index": 0,
+                    "provider": {"k": 1},
+                },
+                {"id": "b", "type": "custom", "custom": {"name": "g", "input": "raw"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "r1"}], "name": "f"},
+        {"role": "tool", "tool_call_id": "b", "content": ""},
+        {"role": "assistant", "content": "", "function_call": {"name": "old", "arguments": "{}"}},
+        {"role": "function", "name": "old", "content": "result"},
+        {"role": "oracle", "content": {"not": "known"}},
+    ],
+    "anthropic": [
+        {"role": "user", "content": "plain"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "t", "signature": "s"},
+                {"type": "redacted_thinking", "data": "x"},
+                {"type": "text", "text": "see", "citations": [{"type": "char_location", "cited_text": "c"}]},
+                {"type": "tool_use", "id": "u", "name": "f", "input": {"a": 1.10, "b": [None, True]}, "caller": {"x": 1}},
+                {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {"q": "x"}},
+            ],
+        },
+        {"role": "system", "content": "a note in the middle"},
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "u",
+                    "is_error": True,
+                    "cache_control": {"type": "ephemeral"},
+                    "content": [
+                        {"type": "text", "text": "r"},
+                        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR"}},
+                    ],
+                },
+                {"type": "document", "source": {"type": "text", "data": "d"}, "title": "t"},
+                {"type": "text", "text": "and"},
+            ],
+        },
+    ],
+    "openai-responses": [
+        {"role": "user", "content": "short form"},
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "d"}]},
+        {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e"},
+        {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "{}", "status": "completed"},
+        {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "o"}]},
+        {"type": "custom_tool_call", "call_id": "k", "name": "patch", "input": "*** Begin"},
+        {"type": "custom_tool_call_output", "call_id": "k", "output": "done"},
+        {"type": "local_shell_call", "call_id": "l", "action": {"type": "exec", "command": ["ls"]}, "status": "completed"},
+        {"type": "local_shell_call_output", "call_id": "l", "output": "a b"},
+        {"type": "item_reference", "id": "msg_1"},
+        {"type": "compaction", "encrypted_content": "z"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": [1]}]},
+    ],
+}
+
+
+@every_format
+def test_unknown_fields_types_media_markers_and_provider_items_survive(wire_format):
+    conversation = CODECS[wire_format].read(ODD[wire_format])
+    assert CODECS[wire_format].write(conversation) == ODD[wire_format]
+    assert CODECS[wire_format].write(forced(conversation)) == ODD[wire_format]
+
+
+def test_parts_are_told_apart():
+    kinds = {type(p) for m in CODECS["anthropic"].read(ODD["anthropic"]).messages for p in m.parts}
+    assert kinds >= {Text, Reasoning, ToolCall, ToolResult, Media}
+
+
+@every_format
+@pytest.mark.parametrize("messages", ["a text", None, 7, ["x"], [None], {"role": "user"}], ids=str)
+def test_what_is_no_list_of_mappings_is_refused_by_name(wire_format, messages):
+    if wire_format == "openai-responses" and isinstance(messages, str):
+        assert CODECS[wire_format].read(messages).messages[0].text == messages
+        return
+    with pytest.raises(MalformedConversationError):
+        CODECS[wire_format].read(messages)
+
+
+@every_format
+def test_nesting_without_end_is_refused_by_name(wire_format):
+    deep: list = []
+    for _ in range(1_000):
+        deep = [deep]
+    with pytest.raises(MalformedConversationError, match="nested deeper"):
+        CODECS[wire_format].read([{"role": "user", "content": deep}])

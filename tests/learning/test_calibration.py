@@ -1,0 +1,91 @@
+"""The factor between our count and the bill: right after a few answers, robust, and steady."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from types import SimpleNamespace
+
+import pytest
+
+from ctx_hooks.learning.calibration import Calibration, billed_input_tokens
+
+
+def learned(ratios, counted=10_000):
+    calibration = Calibration()
+    for ratio in ratios:
+        calibration = calibration.observe(counted, int(counted * ratio))
+    return calibration
+
+
+def test_before_anything_is_learned_the_family_speaks():
+    assert Calibration().factor("anthropic/claude-sonnet-4-5") == 1.3
+    assert Calibration().factor("openai/gpt-4o") == 1.0
+
+
+def test_the_first_answer_counts_at_once():
+    assert learned([1.17]).factor("gpt-4o") == pytest.approx(1.17, rel=0.025)
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.17, 1.31])
+def test_after_ten_noisy_answers_the_error_is_small(factor):
+    errors = []
+    for seed in range(300):
+        draw = random.Random(seed)
+        calibration = learned([factor * draw.gauss(1, 0.03) for _ in range(10)])
+        errors.append(abs(calibration.factor("x") / (factor * draw.gauss(1, 0.03)) - 1))
+    errors.sort()
+    assert statistics.median(errors) <= 0.03
+    assert errors[int(0.95 * len(errors))] <= 0.08
+
+
+def test_a_single_outlier_changes_nothing():
+    steady = learned([1.1] * 9)
+    assert steady.observe(10_000, 24_000).factor("x") == steady.factor("x")
+
+
+def test_small_noise_does_not_move_the_published_factor():
+    calibration = learned([1.1])
+    for ratio in (1.11, 1.09, 1.105, 1.095, 1.12, 1.1):
+        assert calibration.observe(10_000, int(10_000 * ratio)).factor("x") == calibration.factor("x")
+        calibration = calibration.observe(10_000, int(10_000 * ratio))
+
+
+def test_two_workers_that_see_a_conversation_in_turn_mostly_agree():
+    """Each learns from its own answers alone; the ratio drifts with the texts of the conversation."""
+    agreed = 0
+    for seed in range(200):
+        draw = random.Random(seed)
+        base, drift = draw.uniform(0.8, 1.6), 0.0
+        workers = [Calibration(), Calibration()]
+        for turn in range(1, 51):
+            drift += draw.gauss(0, 0.04)
+            n = draw.randrange(2)
+            workers[n] = workers[n].observe(10_000, int(10_000 * base * (1 + drift / turn)))
+        agreed += workers[0].published == workers[1].published
+    assert agreed >= 150
+
+
+def test_a_lasting_change_is_followed():
+    assert learned([1.0] * 15 + [1.3] * 12).factor("x") == pytest.approx(1.3, rel=0.04)
+
+
+@pytest.mark.parametrize(("counted", "billed"), [(10_000, 60_000), (10_000, 100), (10, 11), (10_000, 0)])
+def test_what_is_no_tokenizer_is_not_learned(counted, billed):
+    assert Calibration().observe(counted, billed) == Calibration()
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 120, "completion_tokens": 7}, 120),
+        ({"input_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 80}, 400),
+        ({"input_tokens": 500, "input_tokens_details": {"cached_tokens": 400}}, 500),
+        (SimpleNamespace(prompt_tokens=11), 11),
+        ({}, None),
+        (None, None),
+        ({"prompt_tokens": "many"}, None),
+    ],
+)
+def test_the_whole_input_is_read_from_every_kind_of_usage(usage, expected):
+    assert billed_input_tokens(usage) == expected

@@ -1,0 +1,104 @@
+"""A conversation whose roles alternated alternates when it was compressed; one that did not is left as it is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import payloads, texts
+
+import ctx_hooks
+from ctx_hooks import message_rules
+from ctx_hooks.formats import CODECS
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
+thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+dialogues = st.lists(st.one_of(texts, st.just("ok")), min_size=5, max_size=41).filter(lambda t: len(t) % 2)
+
+
+def refused(messages):
+    """Return whether a template of Gemma, Mistral or Llama 2 raises: written as they are, apart from the plugin's own."""
+    index = 0
+    for message in messages:
+        calls = message.get("tool_calls") or message.get("type", "").startswith("function_call")
+        blocks = message.get("content") if isinstance(message.get("content"), list) else []
+        calls = calls or any(b.get("type") in ("tool_use", "tool_result") for b in blocks)
+        if message.get("role") in ("tool", "system") or calls or message.get("type") == "reasoning":
+            continue
+        if (message["role"] == "user") != (index % 2 == 0):
+            return True
+        index += 1
+    return False
+
+
+def neighbours(messages):
+    """Return whether two messages of one role stand beside each other, system text aside."""
+    roles = [m.get("role") for m in messages if m.get("role") not in ("system", None)]
+    return any(a == b != "tool" for a, b in pairwise(roles))
+
+
+def written(wire_format, said):
+    messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+    return messages if wire_format == "anthropic" else [{"role": "system", "content": "Be brief."}, *messages]
+
+
+@every_format
+@every_mode
+@thorough
+@given(said=dialogues, budget=st.integers(60, 800))
+def test_a_dialogue_goes_on_alternating(wire_format, target_tokens, said, budget):
+    messages = written(wire_format, said)
+    assert not refused(messages)
+    sent = ctx_hooks.compress(messages, format=wire_format, budget_tokens=budget, target_tokens=target_tokens).messages
+    assert not refused(sent)
+    assert not neighbours(sent)
+
+
+@every_format
+@every_mode
+@thorough
+@given(data=st.data(), budget=st.integers(60, 800))
+def test_what_no_template_refused_before_none_refuses_after(wire_format, target_tokens, data, budget):
+    messages = data.draw(payloads(wire_format))
+    sent = ctx_hooks.compress(messages, format=wire_format, budget_tokens=budget, target_tokens=target_tokens).messages
+    assert refused(messages) or not refused(sent)
+
+
+@every_format
+@thorough
+@given(said=dialogues)
+def test_the_newest_words_of_the_user_stay_what_they_were(wire_format, said):
+    sent = ctx_hooks.compress(written(wire_format, said), format=wire_format, budget_tokens=200).messages
+    assert sent[-1]["content"] == said[-1] or sent[-1]["content"].endswith(f"\n{said[-1]}")
+
+
+def test_a_pinned_message_of_the_users_stays_as_it_is_and_alternates_too():
+    pinned = {"role": "user", "content": "Never use tabs.", "context": {"pin": True}}
+    talk = [{"role": ("assistant", "user")[n % 2], "content": f"turn {n} " + "of little weight " * 30} for n in range(41)]
+    messages = [pinned, *talk, {"role": "user", "content": "Go on."}]
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=400).messages
+    assert pinned in sent
+    assert not refused(sent)
+
+
+def test_what_did_not_alternate_is_not_made_to():
+    messages = [{"role": "user", "content": f"note {n} " + "and more " * 40} for n in range(30)]
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=600).messages
+    assert {m["role"] for m in sent} == {"user"}
+
+
+@every_format
+def test_a_repair_that_drops_a_message_keeps_the_turns(wire_format):
+    messages = [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": " "},
+        {"role": "assistant", "content": "four"},
+        {"role": "user", "content": "five"},
+    ]
+    conversation, _ = message_rules.repair(CODECS[wire_format].read(messages))
+    assert not refused(CODECS[wire_format].write(conversation))

@@ -1,0 +1,168 @@
+"""Whatever was broken, the repaired conversation passes the rules, and what was whole is left alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import broken_payloads, payloads
+
+import ctx_hooks
+from ctx_hooks import message_rules
+from ctx_hooks.formats import CODECS
+from ctx_hooks.testing import violations as refused
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+thorough = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+PAIRING = ("tool", "call")
+
+
+def request(wire_format, messages):
+    field = "input" if wire_format == "openai-responses" else "messages"
+    return {field: messages, "tools": [{"name": "read_file"}]}
+
+
+@every_format
+@thorough
+@given(data=st.data())
+def test_a_valid_conversation_is_left_as_the_very_object(wire_format, data):
+    conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
+    repaired, repairs = message_rules.repair(conversation)
+    assert repaired is conversation
+    assert repairs == ()
+
+
+@every_format
+@thorough
+@given(data=st.data())
+def test_a_repaired_conversation_keeps_every_rule_and_needs_no_second_repair(wire_format, data):
+    codec = CODECS[wire_format]
+    repaired, _ = message_rules.repair(codec.read(data.draw(broken_payloads(wire_format))))
+    again = codec.read(codec.write(repaired))
+    assert message_rules.violations(again) == ()
+    assert message_rules.repair(again)[0] is again
+
+
+@pytest.mark.parametrize("wire_format", ["openai-chat", "openai-responses"])
+@thorough
+@given(data=st.data())
+def test_the_independent_judge_accepts_what_was_repaired(wire_format, data):
+    messages = data.draw(broken_payloads(wire_format))
+    repaired = ctx_hooks.repair(messages, format=wire_format).messages
+    assert repaired == [] or refused(wire_format, request(wire_format, repaired)) == []
+
+
+@every_format
+@thorough
+@given(data=st.data())
+def test_every_boundary_of_an_exchange_is_a_safe_cut(wire_format, data):
+    codec = CODECS[wire_format]
+    conversation = codec.read(data.draw(payloads(wire_format)))
+    cuts = message_rules.safe_cuts(conversation)
+    assert cuts <= {e.start for e in conversation.exchanges}
+    for cut in cuts:
+        rest = codec.read(codec.write(conversation.with_messages(conversation.messages[cut:])))
+        assert message_rules.violations(rest) == ()
+
+
+def test_a_misplaced_result_moves_behind_its_call():
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "quick!"},
+        {"role": "tool", "tool_call_id": "a", "content": "found"},
+    ]
+    done = ctx_hooks.repair(messages, format="openai-chat")
+    assert [m["role"] for m in done.messages] == ["user", "assistant", "tool", "user"]
+    assert [r.action for r in done.repairs] == ["moved"]
+
+
+def test_doubles_and_orphans_go_and_a_missing_result_is_added():
+    uses = [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in ("a", "b")]
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "1"}
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": uses},
+        {"role": "user", "content": [result, {**result, "content": "2"}, {**result, "tool_use_id": "z"}]},
+    ]
+    done = ctx_hooks.repair(messages, format="anthropic")
+    results = done.messages[2]["content"]
+    assert [r["tool_use_id"] for r in results] == ["a", "b"]
+    assert results[0]["content"] == "1"
+    assert results[1]["is_error"] is True
+    assert sorted(r.action for r in done.repairs) == ["added", "dropped", "dropped"]
+
+
+def test_ids_that_repeat_across_turns_are_paired_by_position():
+    call = {"id": "same", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "go"},
+        *(
+            m
+            for n in range(3)
+            for m in (
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": "same", "content": str(n)},
+            )
+        ),
+    ]
+    assert not ctx_hooks.repair(messages, format="openai-chat").changed
+
+
+def test_an_output_whose_call_lies_with_the_provider_stays():
+    items = [{"type": "function_call_output", "call_id": "c", "output": "o"}, {"role": "user", "content": "and?"}]
+    conversation = CODECS["openai-responses"].read(items)
+    assert message_rules.repair(conversation, continues=True)[0] is conversation
+    assert len(message_rules.repair(conversation)[0].messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("messages", "kept"),
+    [
+        ([{"role": "user", "content": None}], [{"role": "user", "content": ""}]),
+        (
+            [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "tool_calls": []}],
+            [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
+        ),
+    ],
+    ids=["null content", "empty calls"],
+)
+def test_chat_content_is_made_acceptable(messages, kept):
+    assert ctx_hooks.repair(messages, format="openai-chat").messages == kept
+
+
+def test_anthropic_content_loses_blanks_and_the_earliest_of_too_many_markers():
+    block = {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}}
+    messages = [
+        {"role": "assistant", "content": "hello"},
+        {"role": "user", "content": [block] * 5 + [{"type": "text", "text": "  "}]},
+        {"role": "assistant", "content": "so "},
+    ]
+    done = ctx_hooks.repair(messages, format="anthropic").messages
+    assert done[0]["role"] == "user"
+    assert ["cache_control" in b for b in done[2]["content"]] == [False, True, True, True, True]
+    assert done[3]["content"] == "so"
+
+
+def test_reasoning_without_its_item_goes():
+    items = [{"role": "user", "content": "q"}, {"type": "reasoning", "id": "rs", "summary": []}]
+    assert ctx_hooks.repair(items, format="openai-responses").messages == items[:1]
+
+
+def test_only_markers_count_and_not_texts_that_quote_them():
+    marker = {"cache_control": {"type": "ephemeral"}}
+    block = {"type": "text", "text": "t", **marker}
+    messages = [{"role": "user", "content": [block] * 4}]
+    quoting = [{"type": "text", "text": json.dumps(marker, separators=(",", ":")) * 3}]
+    for system, tools, surplus in [
+        (quoting[0]["text"], None, 0),
+        (quoting, [{"name": "t", "description": quoting[0]["text"]}], 0),
+        ([block], None, 1),
+        ([block], [{"name": "t", **marker}, {"name": "u", "cache_control": None}], 2),
+    ]:
+        conversation = CODECS["anthropic"].read(messages, system=system, tools=tools)
+        assert len(message_rules.repair(conversation)[1]) == surplus

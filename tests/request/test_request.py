@@ -1,0 +1,296 @@
+"""A request's size bound is one, in both vocabularies and for any JSON; what is fixed beside the messages is counted."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import struct
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ctx_hooks.compaction.message_index import entries
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.request.request import LEAST_THINKING_TOKENS, format_of, request_of
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.counter import Counter
+
+CALL_TYPES = {"openai-chat": "acompletion", "anthropic": "anthropic_messages", "openai-responses": "aresponses"}
+MESSAGES = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input"}
+every_format = pytest.mark.parametrize("fmt", CALL_TYPES)
+NO_END = 10**12
+
+
+def image(width: int, height: int) -> str:
+    header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height) + b"\x08\x02\0\0\0"
+    return base64.b64encode(header + random.Random(width).randbytes(900)).decode()
+
+
+NAMES = (
+    "type",
+    "role",
+    "content",
+    "text",
+    "name",
+    "id",
+    "call_id",
+    "tool_use_id",
+    "tool_call_id",
+    "arguments",
+    "input",
+    "output",
+    "tool_calls",
+    "function",
+    "function_call",
+    "custom",
+    "source",
+    "data",
+    "image_url",
+    "image",
+    "thinking",
+    "reasoning_content",
+    "thinking_blocks",
+    "encrypted_content",
+    "signature",
+    "action",
+    "parameters",
+    "x",
+)
+KINDS = (
+    "text",
+    "input_text",
+    "message",
+    "function",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "image",
+    "document",
+    "input_image",
+    "file",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "reasoning",
+    "computer_call_output",
+    "user",
+    "assistant",
+    "system",
+    "tool",
+    "base64",
+    "audio",
+    "of_tomorrow",
+)
+texts = st.one_of(
+    st.sampled_from(KINDS),
+    st.text(max_size=60),
+    st.text(st.characters(max_codepoint=0x20), max_size=60),
+    st.text('"\\\n\x00\x7fé読🙂नเ\ud800', max_size=60),
+    st.just("data:image/png;base64,"),
+    st.sampled_from(["data:image/png;base64," + image(9_000, 9_000), image(9_000, 6_000), image(3, 8_000)]),
+    st.builds(lambda unit, n: unit * n, st.sampled_from(["a-", "読", "\x01", "nä", "0 "]), st.sampled_from([1, 50, 2_000])),
+)
+numbers = st.integers() | st.floats() | st.integers(min_value=2**300, max_value=2**400)
+values = st.recursive(
+    texts | numbers | st.none() | st.booleans() | st.lists(st.floats(), max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=30), inner, max_size=6)
+        | st.builds(
+            lambda kind, rest: {**rest, "type": kind}, st.sampled_from(KINDS), st.dictionaries(st.sampled_from(NAMES), inner)
+        )
+    ),
+    max_leaves=20,
+)
+mappings = st.dictionaries(st.sampled_from(NAMES), values, max_size=8)
+bodies = st.fixed_dictionaries(
+    {"messages": st.lists(mappings, min_size=1, max_size=5)},
+    optional=dict.fromkeys(("tools", "system", "instructions", "functions", "response_format", "text"), values),
+)
+
+
+def counted(request, vocabulary):
+    counter = Counter(vocabulary)
+    found = entries(request.format, request.items, counter)
+    return sum(e.tokens for e in found) + sum(counter.text(t) for t in request.preamble())
+
+
+def request_with(fmt, body):
+    request = request_of(CALL_TYPES[fmt], {**body, MESSAGES[fmt]: body["messages"]})
+    assert request is not None
+    return request
+
+
+@every_format
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(body=bodies)
+def test_no_request_counts_more_than_its_bound(fmt, body):
+    request = request_with(fmt, body)
+    try:
+        tokens = max(counted(request, name) for name in ("cl100k_base", "o200k_base"))
+    except MalformedConversationError:
+        return
+    assert request.most_tokens(NO_END) >= tokens
+
+
+@every_format
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "of_tomorrow", "data": "\x01" * 5_000},
+        {"type": "of_tomorrow", "data": [image(9_000, n) for n in range(6_000, 6_010)]},
+        {"type": "of_tomorrow", "data": [{"type": "image", "source": {}}] * 20},
+        {"type": "of_tomorrow", "data": [-2.2250738585072014e-308] * 500},
+        {"type": "of_tomorrow", "data": 2**14_000},
+        {"type": "of_tomorrow", "\x01" * 5_000: 1},
+    ],
+    ids=["escapes", "images", "references", "floats", "a long number", "a long name"],
+)
+def test_the_bound_holds_for_what_costs_more_than_its_characters(fmt, block):
+    request = request_with(fmt, {"messages": [{"role": "user", "content": [block]}]})
+    assert request.most_tokens(NO_END) >= counted(request, "cl100k_base")
+
+
+@every_format
+@pytest.mark.parametrize("text", ["a-" * 700_000, "読" * 1_100_000, "word " * 300_000], ids=["dashes", "CJK", "words"])
+def test_the_bound_holds_for_texts_that_are_estimated(fmt, text):
+    request = request_with(fmt, {"messages": [{"role": "user", "content": text}]})
+    assert request.most_tokens(NO_END) >= counted(request, "o200k_base")
+
+
+def test_numbers_and_keys_are_counted():
+    floats = [random.Random(1).random() for _ in range(40_000)]
+    call = {"type": "tool_use", "id": "u", "name": "plot", "input": {"values": floats}}
+    plot = request_with("anthropic", {"messages": [{"role": "assistant", "content": [call]}]})
+    assert plot.exceeds(200_000)
+    keys = {"messages": [{"role": "user", "content": [{"type": "of_tomorrow", "k" * 90_000: 1}]}]}
+    assert request_with("anthropic", keys).exceeds(80_000)
+
+
+@every_format
+def test_the_bound_of_a_real_session_is_near_its_bytes(fmt):
+    payload = agent_session(fmt, turns=30, result_chars=2_000)
+    request = request_with(fmt, {**payload, "messages": payload[MESSAGES[fmt]]})
+    assert request.most_tokens(NO_END) <= 1.5 * len(json.dumps(payload))
+
+
+HUGE = {
+    "one text": {"messages": [{"role": "user", "content": "x" * 30_000_000}]},
+    "one text of another script": {"messages": [{"role": "user", "content": "読" * 10_000_000}]},
+    "many messages": {"messages": [{"role": "user", "content": "hi"}] * 100_000},
+    "many numbers": {"messages": [{"role": "user", "content": [{"type": "x", "v": [1.5] * 3_000_000}]}]},
+    "tools": {"messages": [{"role": "user", "content": "hi"}], "tools": [{"name": "t", "description": "d" * 50_000}] * 600},
+}
+
+
+@pytest.mark.parametrize("body", HUGE.values(), ids=HUGE)
+def test_a_huge_request_is_told_at_once(body):
+    request = request_with("openai-chat", body)
+    started = time.perf_counter()
+    assert request.exceeds(1_000_000)
+    assert time.perf_counter() - started < 0.1  # 5 ms on an idle machine; reading it all takes longer
+
+
+@every_format
+def test_schemas_beside_the_tools_are_counted(fmt):
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    schema = {"type": "json_schema", "json_schema": {"name": "order", "schema": {"description": "word " * 1_000}}}
+    more = counted(request_with(fmt, {**body, "response_format": schema}), "o200k_base")
+    assert more >= counted(request_with(fmt, body), "o200k_base") + 1_000
+
+
+def test_tools_are_counted_each_and_as_often_as_they_change_only():
+    tools = [{"type": "function", "function": {"name": f"tool_{n}", "description": "d"}} for n in range(50)]
+    request = request_with("openai-chat", {"messages": [{"role": "user", "content": "hi"}], "tools": tools})
+    assert [json.loads(text) for text in request.preamble()] == tools
+    assert request.preamble() is request.preamble()
+    assert request.conversation().preamble == request.preamble()
+
+
+def test_tools_that_nest_without_end_are_refused_by_name():
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    request = request_with("openai-chat", {"messages": [{"role": "user", "content": "hi"}], "tools": [{"x": deep}]})
+    with pytest.raises(MalformedConversationError):
+        request.preamble()
+
+
+HELLO = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+class TestALoweredOutput:
+    """Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
+
+    def lowered(self, tokens, fmt="anthropic", **fields):
+        request = request_with(fmt, {**HELLO, **fields})
+        before = json.dumps(request.fields)
+        changes = request.with_output(tokens)
+        assert json.dumps(request.fields) == before, "the caller's request stays as it is"
+        return changes
+
+    @given(output=st.integers(1, 200_000), budget=st.integers(1_024, 200_000))
+    def test_the_thinking_budget_stays_below_the_output_and_above_the_least(self, output, budget):
+        thinking = self.lowered(output, thinking={"type": "enabled", "budget_tokens": budget})["thinking"]
+        if thinking == {"type": "disabled"}:
+            assert output < 2 * LEAST_THINKING_TOKENS
+        else:
+            assert LEAST_THINKING_TOKENS <= thinking["budget_tokens"] < output
+            assert thinking["budget_tokens"] <= budget, "it is never raised"
+
+    def test_half_of_the_output_is_left_for_the_answer_and_what_was_asked_beside_the_budget_stays(self):
+        asked = {"type": "enabled", "budget_tokens": 32_000, "display": "summarized"}
+        assert self.lowered(8_000, thinking=asked)["thinking"] == {**asked, "budget_tokens": 4_000}
+        small = {"type": "enabled", "budget_tokens": 2_000}
+        assert self.lowered(8_000, thinking=small)["thinking"] == small
+
+    @pytest.mark.parametrize("thinking", [None, {"type": "disabled"}, {"type": "adaptive"}, "on"], ids=str)
+    def test_thinking_without_a_budget_is_not_touched(self, thinking):
+        fields = {} if thinking is None else {"thinking": thinking}
+        assert self.lowered(1_000, **fields) == {"max_tokens": 1_000}
+
+    @pytest.mark.parametrize(
+        ("fmt", "given", "name"),
+        [
+            ("openai-chat", {"max_completion_tokens": 9_000}, "max_completion_tokens"),
+            ("openai-chat", {"max_tokens": 9_000}, "max_tokens"),
+            ("openai-chat", {}, "max_tokens"),
+            ("anthropic", {}, "max_tokens"),
+            ("openai-responses", {"max_output_tokens": 9_000}, "max_output_tokens"),
+            ("openai-responses", {}, "max_output_tokens"),
+        ],
+    )
+    def test_it_is_written_into_the_field_in_which_it_was_asked_for(self, fmt, given, name):
+        assert self.lowered(1_000, fmt, **given) == {name: 1_000}
+
+    @pytest.mark.parametrize(("value", "asked"), [(1, 1), (8_000, 8_000), (0, None), (-1, None), (True, None), ("9", None)])
+    def test_an_output_that_is_no_positive_number_was_not_asked_for(self, value, asked):
+        assert request_with("openai-chat", {**HELLO, "max_tokens": value}).max_output_tokens == asked
+
+
+@every_format
+def test_only_what_is_broken_is_repaired(fmt):
+    whole = agent_session(fmt, turns=2)
+    request = request_with(fmt, {**whole, "messages": whole[MESSAGES[fmt]]})
+    assert request.repaired() == {}
+    broken = request_with(fmt, {**whole, "messages": whole[MESSAGES[fmt]][:-2]})
+    assert broken.repaired()[MESSAGES[fmt]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "fmt"),
+    [
+        ({"proxy_server_request": {"url": "http://proxy/v1/messages?beta=true"}, "messages": []}, "anthropic"),
+        ({"proxy_server_request": {"url": "http://proxy/v1/messages/"}}, "anthropic"),
+        ({"proxy_server_request": {"url": "http://proxy/v1/chat/completions"}, "messages": []}, "openai-chat"),
+        ({"input": "hi"}, "openai-responses"),
+        ({"input": "hi", "messages": []}, "openai-chat"),
+        ({"proxy_server_request": None}, "openai-chat"),
+    ],
+)
+def test_the_callers_format_is_that_of_the_route(fields, fmt):
+    assert format_of(fields) == fmt

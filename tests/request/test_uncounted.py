@@ -1,0 +1,138 @@
+"""A request with anything that only the provider can count is told apart, so that its refusal teaches no limit."""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+
+import pytest
+
+from ctx_hooks.request.request import request_of
+from ctx_hooks.testing import agent_session
+
+CALL_TYPES = {"openai-chat": "acompletion", "anthropic": "anthropic_messages", "openai-responses": "aresponses"}
+PIXELS = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
+PNG = base64.b64encode(PIXELS + random.Random(1).randbytes(3_000)).decode()
+PDF = base64.b64encode(b"%PDF-1.7" + random.Random(2).randbytes(3_000)).decode()
+SEALED = base64.urlsafe_b64encode(random.Random(3).randbytes(3_000)).decode()
+ANTHROPIC_TOOL = {"name": "f", "description": "d", "input_schema": {"type": "object", "title": "file_id"}}
+
+
+def uncounted(fmt, fields=(), item=None):
+    payload = {**agent_session(fmt, turns=2), **dict(fields)}
+    name = "input" if fmt == "openai-responses" else "messages"
+    request = request_of(CALL_TYPES[fmt], {**payload, name: [*payload[name], *([item] if item else [])]})
+    return request.has_uncounted_content
+
+
+def said(*blocks):
+    return {"role": "user", "content": list(blocks)}
+
+
+def image(url):
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def source(kind, **fields):
+    return {"type": "base64", "media_type": kind, **fields}
+
+
+@pytest.mark.parametrize("fmt", CALL_TYPES)
+def test_a_session_of_texts_and_calls_is_wholly_counted(fmt):
+    assert not uncounted(fmt)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "fields"),
+    [
+        ("openai-responses", {"previous_response_id": "resp_1"}),
+        ("openai-responses", {"conversation": "conv_1"}),
+        ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
+        ("openai-responses", {"tools": [{"type": "web_search_preview"}]}),
+        ("openai-responses", {"tools": [{"type": "function", "name": "f"}, {"type": "mcp", "server_url": "u"}]}),
+        ("openai-responses", {"tools": [{"type": "image_generation"}]}),
+        ("openai-chat", {"tools": [{"googleSearch": {}}]}),
+        ("openai-chat", {"web_search_options": {"search_context_size": "low"}}),
+        ("openai-chat", {"cached_content": "cachedContents/1"}),
+        ("anthropic", {"tools": [ANTHROPIC_TOOL, {"type": "web_search_20250305", "name": "web_search"}]}),
+        ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
+        ("anthropic", {"mcp_servers": [{"type": "url", "url": "u"}]}),
+        ("anthropic", {"container": "c"}),
+    ],
+    ids=str,
+)
+def test_what_the_provider_keeps_or_adds_is_uncounted(fmt, fields):
+    assert uncounted(fmt, fields)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "item"),
+    [
+        ("openai-chat", said(image("https://example.org/a.png"))),
+        ("openai-chat", said({"type": "file", "file": {"file_id": "file-1"}})),
+        ("openai-chat", said({"type": "input_audio", "input_audio": {"data": PDF, "format": "wav"}})),
+        ("openai-chat", said({"type": "from_the_future", "inline_data": {"mime_type": "video/mp4", "data": PDF}})),
+        ("anthropic", said({"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}})),
+        ("anthropic", said({"type": "image", "source": {"type": "file", "file_id": "file_1"}})),
+        ("anthropic", said({"type": "document", "source": source("application/pdf", data=PDF)})),
+        ("anthropic", said({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}})),
+        ("anthropic", said({"type": "container_upload", "file_id": "file_1"})),
+        ("anthropic", said({"type": "tool_result", "tool_use_id": "u", "content": [{"type": "document", "source": {}}]})),
+        ("openai-responses", {"type": "item_reference", "id": "msg_1"}),
+        ("openai-responses", {"type": "compaction", "encrypted_content": SEALED}),
+        ("openai-responses", {"type": "image_generation_call", "id": "ig", "result": PNG}),
+        ("openai-responses", {"type": "web_search_call", "id": "ws", "status": "completed"}),
+        ("openai-responses", said({"type": "input_image", "file_id": "file-1"})),
+        ("openai-responses", said({"type": "input_file", "file_url": "https://example.org/a.pdf"})),
+        ("openai-responses", {"type": "some_output", "call_id": "c", "output": {"blob": PDF}}),
+    ],
+    ids=str,
+)
+def test_what_is_referred_to_sealed_or_of_unknown_size_is_uncounted(fmt, item):
+    assert uncounted(fmt, item=item)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "fields", "item"),
+    [
+        ("openai-chat", {}, said(image("data:image/png;base64," + PNG))),
+        ("anthropic", {}, said({"type": "image", "source": source("image/png", data=PNG)})),
+        (
+            "openai-responses",
+            {},
+            {
+                "type": "computer_call_output",
+                "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64," + PNG},
+            },
+        ),
+        ("openai-chat", {}, said({"type": "text", "text": PDF})),
+        ("anthropic", {}, said({"type": "document", "source": {"type": "text", "data": "the plan"}})),
+        ("openai-responses", {}, {"type": "function_call_output", "call_id": "c", "output": PDF}),
+        (
+            "anthropic",
+            {},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "u", "name": "f", "input": {"file_id": "x"}}]},
+        ),
+        ("anthropic", {"tools": [ANTHROPIC_TOOL, {**ANTHROPIC_TOOL, "type": "custom"}]}, None),
+        ("openai-responses", {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]}, None),
+        ("openai-chat", {"tools": [{"functionDeclarations": [{"name": "f"}]}]}, None),
+        ("openai-chat", {"tools": None, "previous_response_id": None}, None),
+    ],
+    ids=str,
+)
+def test_texts_arguments_own_tools_and_images_of_known_size_are_counted(fmt, fields, item):
+    assert not uncounted(fmt, fields, item)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "fields", "item"),
+    [
+        ("anthropic", {"context_management": {"edits": []}}, {"role": "user", "content": "hi"}),
+        ("anthropic", {}, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": SEALED}]}),
+        ("openai-responses", {}, {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": SEALED}),
+    ],
+)
+def test_what_coding_agents_send_with_every_request_is_counted_as_far_as_it_goes(fmt, fields, item):
+    """Sealed reasoning is a guess, and counted as one; else no overflow of theirs would teach anything."""
+    assert not uncounted(fmt, fields, item)

@@ -1,0 +1,204 @@
+"""A compression that takes too long is replaced by the last resort in time, and holds up no other request."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import ctx_hooks
+from ctx_hooks.compaction import last_resort, pipeline
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.decision import Compressed, Untouched
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Destination
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
+from ctx_hooks.runtime.worker import MOST_ABANDONED, PLACES, Workers
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.testing import agent_session, violations
+from ctx_hooks.tokens.window import Window
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+TIMEOUT_SECONDS = 0.5
+MARGIN_SECONDS = 10
+"""What a machine that is busy with other things may take for the last resort: far less than for ever."""
+WINDOW_TOKENS = 12_000
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+
+
+def request(wire_format, question="What did you find?"):
+    return Request(wire_format, agent_session(wire_format, turns=40, question=question))
+
+
+def destination(call_id="call", **policy):
+    policy = Policy(**{"compression_timeout_seconds": TIMEOUT_SECONDS, **policy})
+    return Destination("openai/model", "deployment", Window(WINDOW_TOKENS, "policy"), policy, call_id)
+
+
+@pytest.fixture
+def told():
+    events = []
+    end = ctx_hooks.on("compression_timeout", events.append)
+    yield events
+    end()
+
+
+@pytest.fixture
+def slow_step(monkeypatch):
+    """A step of another package that never returns for a request that says so, unless it is told to in its own way."""
+    released = threading.Event()
+
+    def install(*, cooperates):
+        def apply(conversation, budget):
+            if any("SLOW" in m.text for m in conversation.messages):
+                while not released.wait(0.001):
+                    if cooperates:
+                        budget.counter.deadline.check()
+            return conversation
+
+        monkeypatch.setattr(pipeline, "extra_steps", lambda: (Step("slow", "never returns", apply),))
+
+    yield install
+    released.set()
+
+
+def sent(decision, wire_format):
+    return decision.changes["input" if wire_format == "openai-responses" else "messages"]
+
+
+@every_format
+@pytest.mark.parametrize("cooperates", [True, False])
+async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(wire_format, cooperates, slow_step, told):
+    slow_step(cooperates=cooperates)
+    began = time.monotonic()
+    decision = await AttemptRunner().decide(request(wire_format, "SLOW question"), destination())
+    assert TIMEOUT_SECONDS <= time.monotonic() - began < TIMEOUT_SECONDS + MARGIN_SECONDS
+    assert isinstance(decision, Compressed)
+    assert [step.name for step in decision.steps] == [last_resort.NAME]
+    assert decision.figures.tokens_after <= decision.figures.budget_tokens
+    fields = {**request(wire_format, "SLOW question").fields}
+    fields["input" if wire_format == "openai-responses" else "messages"] = sent(decision, wire_format)
+    assert not violations(wire_format, fields)
+    assert "SLOW question" in str(sent(decision, wire_format)[-1])
+    (event,) = told
+    assert (event.model, event.timeout_seconds) == ("openai/model", TIMEOUT_SECONDS)
+    assert event.tokens_after <= event.budget_tokens < event.tokens_before
+
+
+async def test_a_slow_request_holds_up_no_other(slow_step):
+    slow_step(cooperates=False)
+    runner = AttemptRunner()
+    policy = {"compression_timeout_seconds": 60.0}
+    slow = asyncio.create_task(runner.decide(request("openai-chat", "SLOW question"), destination("slow", **policy)))
+    other = await runner.decide(request("openai-chat"), destination("other", **policy))
+    assert isinstance(other, Compressed)
+    assert last_resort.NAME not in [step.name for step in other.steps]
+    assert not slow.done()
+    slow.cancel()
+
+
+async def test_within_the_deadline_the_clock_changes_nothing():
+    made = [
+        await AttemptRunner().decide(request("openai-chat"), destination(compression_timeout_seconds=seconds))
+        for seconds in (60, 600)
+    ]
+    assert made[0] == made[1]
+
+
+async def test_what_was_done_in_haste_is_not_remembered(slow_step):
+    slow_step(cooperates=True)
+    runner = AttemptRunner()
+    hasty = await runner.decide(request("openai-chat", "SLOW question"), destination("first"))
+    calm = await runner.decide(
+        request("openai-chat", "calm question"), destination("second", compression_timeout_seconds=60)
+    )
+    assert [step.name for step in hasty.steps] == [last_resort.NAME]
+    assert last_resort.NAME not in [step.name for step in calm.steps]
+
+
+async def test_what_comes_too_late_notes_nothing(slow_step):
+    """The attempt of the last resort is the one that a retry has to undercut."""
+    slow_step(cooperates=True)
+    runner = AttemptRunner()
+    decision = await runner.decide(request("openai-chat", "SLOW question"), destination())
+    attempt = runner.attempts.last("call")
+    assert attempt.sent_tokens == decision.figures.tokens_after
+    assert attempt.guessed_tokens >= attempt.sent_tokens
+
+
+async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch, told):
+    monkeypatch.setattr(last_resort, "MOST_REQUEST_BYTES", 50_000)
+    decision = await AttemptRunner().decide(request("openai-chat"), destination(compression_timeout_seconds=600))
+    assert [step.name for step in decision.steps] == [last_resort.NAME]
+    assert [event.timeout_seconds for event in told] == [None]
+
+
+async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch, told):
+    monkeypatch.setattr(last_resort, "MOST_MESSAGES", 3)
+    small = Request("openai-chat", agent_session("openai-chat", turns=3, result_chars=6_000))
+    assert isinstance(await AttemptRunner().decide(small, destination()), Untouched)
+    assert not told
+
+
+class TestWorkers:
+    async def test_work_that_does_not_stop_loses_its_place(self):
+        workers, released, running = Workers(), threading.Event(), []
+
+        def stuck():
+            running.append(threading.current_thread())
+            released.wait()
+
+        for _ in range(PLACES + 1):
+            with pytest.raises(CompressionTimeoutError):
+                await workers.run(stuck, Deadline(0.05))
+        assert await workers.run(lambda: "done", Deadline(30)) == "done"
+        assert all(thread.daemon for thread in running)
+        released.set()
+
+    async def test_threads_that_do_not_stop_are_bounded(self):
+        workers, released = Workers(), threading.Event()
+        for _ in range(MOST_ABANDONED + 3):
+            with pytest.raises(CompressionTimeoutError):
+                await workers.run(released.wait, Deadline(0.01))
+        alive = [t for t in threading.enumerate() if t.name == "ctx_hooks"]
+        assert len(alive) <= MOST_ABANDONED
+        assert await workers.run(lambda: "the last resort still runs", Deadline())
+        released.set()
+        for thread in alive:
+            thread.join()
+        assert await workers.run(lambda: "and so does the rest", Deadline(30))
+
+    async def test_work_that_nobody_waits_for_is_stopped(self):
+        workers, began, stopped = Workers(), threading.Event(), threading.Event()
+        deadline = Deadline(600)
+
+        def work():
+            began.set()
+            try:
+                while True:
+                    deadline.check()
+            finally:
+                stopped.set()
+
+        waiting = asyncio.create_task(workers.run(work, deadline))
+        await asyncio.to_thread(began.wait)
+        waiting.cancel()
+        assert await asyncio.to_thread(stopped.wait, MARGIN_SECONDS)
+
+    async def test_waiting_work_is_done_in_turn_and_cancelled_work_never(self):
+        workers, released, done = Workers(), threading.Event(), []
+        holding = [asyncio.create_task(workers.run(released.wait, Deadline())) for _ in range(PLACES)]
+        waiting = [asyncio.create_task(workers.run(lambda n=n: done.append(n), Deadline())) for n in range(5)]
+        await asyncio.sleep(0)
+        waiting[2].cancel()
+        await asyncio.sleep(0)
+        released.set()
+        await asyncio.gather(*holding, *waiting, return_exceptions=True)
+        assert sorted(done) == [0, 1, 3, 4]
+
+    async def test_an_error_reaches_whoever_waits(self):
+        with pytest.raises(ZeroDivisionError):
+            await Workers().run(lambda: 1 // 0, Deadline())

@@ -1,0 +1,42 @@
+"""What is wrong is said once, however many requests bring it, and said again when it changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctx_hooks.policy.resolve import Caller, Policies, as_text
+from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.request.request import Request
+from ctx_hooks.runtime.warnings import forget_warnings
+from ctx_hooks.tokens.window import Window, reserve_tokens_of, window_of
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said_yet():
+    forget_warnings()
+
+
+def test_a_nonsense_output_is_told_once_a_value(caplog):
+    for value in ("many", "many", -1, {"a": 1}):
+        assert Request("openai-chat", {"max_tokens": value, "messages": []}).max_output_tokens is None
+    assert caplog.text.count("max_tokens is no positive number") == 3
+
+
+def test_an_output_above_the_window_is_told_once(caplog):
+    for _ in range(5):
+        reserve_tokens_of(Window(8_000, "policy"), Policy(), 9_000)
+    assert caplog.text.count("leaves no room in a window of 8000") == 1
+
+
+def test_a_nonsense_window_is_told_once(caplog):
+    for _ in range(5):
+        assert window_of(None, "large", 8_000).tokens == 8_000
+    assert caplog.text.count("max_input_tokens is no positive number") == 1
+
+
+def test_a_teams_mistake_is_told_once_in_all_its_sessions_and_again_when_it_changes(caplog):
+    policies = Policies(Settings())
+    for wrong in ({"languag": "zh"}, {"languag": "en"}):
+        for session in ("one", "two", "three"):
+            policies.resolve(Caller(session=session, team_names=("alpha",), team=as_text(wrong)))
+    assert caplog.text.count("did you mean 'language'? (team alpha)") == 2

@@ -1,0 +1,247 @@
+"""A request is never lost, a retry is never sent in vain, and what an attempt shows reaches the next request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from dataclasses import replace
+
+import pytest
+
+import ctx_hooks
+from ctx_hooks import engine
+from ctx_hooks.compaction import pipeline
+from ctx_hooks.compaction.steps import Step
+from ctx_hooks.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Destination
+from ctx_hooks.runtime import warnings
+from ctx_hooks.serving.attempt_runner import TRANSLATED, AttemptRunner
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.window import Window
+
+OVERFLOW = Overflow("input", "x", 20_000, 41_000)
+SMALL = Request("openai-chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+
+
+def session(wire_format="openai-chat", turns=40, **fields):
+    return Request(wire_format, {**agent_session(wire_format, turns=turns), **fields})
+
+
+def to(window_tokens=200_000, rung=0, request_id="request", **fields):
+    window, policy = Window(window_tokens, "model_info"), Policy(**fields)
+    return Destination("openai/gpt-4o", "deployment", window, policy, request_id, "ann", rung=rung)
+
+
+@pytest.fixture
+def learned_limits():
+    events = []
+    end = ctx_hooks.on("limit_learned", events.append)
+    yield events
+    end()
+
+
+async def known_limit(runner, tenant="ann"):
+    """Return the window that the tenant's next request is fitted to."""
+    await runner.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
+    return runner.attempts.last("next").window
+
+
+class TestARequestIsNeverLost:
+    async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
+        runner = AttemptRunner()
+        assert await runner.decide(session(), to(20_000, enabled=False)) == Untouched("switched off")
+        assert runner.attempts.last("request") is None
+
+    @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
+    async def test_what_is_no_conversation_goes_on_as_it_came(self, messages):
+        runner = AttemptRunner()
+        decision = await runner.decide(Request("openai-chat", {"messages": messages}), to(repair="always"))
+        assert isinstance(decision, Untouched)
+        assert decision.reason
+
+    async def test_a_fault_of_ours_is_logged_and_costs_nothing(self, caplog, monkeypatch):
+        def fail(*_):
+            raise RuntimeError("a fault")
+
+        monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
+        assert await AttemptRunner().decide(session(), to(20_000, warn_below_tokens=0)) == Untouched("failed: RuntimeError")
+        (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
+        assert "a fault" in str(record.exc_info[1])
+
+
+class TestRetries:
+    async def test_a_refused_request_is_sent_again_smaller(self):
+        runner = AttemptRunner()
+        first = await runner.decide(session(), to())
+        assert isinstance(first, Untouched)
+        await runner.failed("request", OVERFLOW, "too long")
+        decision = await runner.decide(session(), to(rung=1))
+        assert isinstance(decision, Rescued)
+        assert decision.figures.tokens_after <= 20_000
+
+    async def test_it_is_smaller_than_what_was_sent_and_not_only_than_what_came(self):
+        runner = AttemptRunner()
+        before = (await runner.decide(session(), to(20_000))).figures.tokens_after
+        for rung in (1, 2, 3):
+            await runner.failed("request", Overflow("input", "x"))
+            after = (await runner.decide(session(), to(20_000, rung=rung))).figures.tokens_after
+            assert after <= SMALLER_FRACTION * before
+            before = after
+
+    async def test_without_knowing_what_was_refused_nothing_is_sent(self):
+        assert isinstance(await AttemptRunner().decide(session(), to(rung=1)), NotRetried)
+
+    async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
+        runner = AttemptRunner()
+        await runner.decide(SMALL, to(repair="always"))
+        await runner.failed("request", Overflow("input", "x"), "too long")
+        for rung in (1, 2, 3):
+            assert isinstance(await runner.decide(SMALL, to(rung=rung)), NotRetried)
+        last = runner.attempts.last("request")
+        assert (last.spent, last.number, last.refusal) == (True, 0, "too long")
+
+    async def test_a_retry_that_is_no_conversation_is_not_sent(self):
+        runner = AttemptRunner()
+        await runner.decide(session(), to())
+        await runner.failed("request", OVERFLOW)
+        assert isinstance(await runner.decide(Request("openai-chat", {"messages": ["no"]}), to(rung=1)), NotRetried)
+
+    async def test_the_same_attempt_in_another_format_is_left_as_it_was_fitted(self):
+        """LiteLLM asks again where it translates a request, and by then the mark of the retry is gone."""
+        runner = AttemptRunner()
+        assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
+        assert await runner.decide(session(), to(20_000)) == Untouched(TRANSLATED)
+        await runner.failed("request", Overflow("input", "x"))
+        assert isinstance(await runner.decide(session("anthropic"), to(20_000, rung=1)), Rescued)
+        for rung in (0, 1):
+            assert await runner.decide(session(), to(20_000, rung=rung)) == Untouched(TRANSLATED)
+
+    async def test_another_attempt_is_fitted_anew(self):
+        """After a failure, as a later retry, or in the same format it is no translation."""
+        runner = AttemptRunner()
+        await runner.decide(session("anthropic"), to())
+        assert isinstance(await runner.decide(session(), to(20_000, rung=1)), Rescued)
+        runner = AttemptRunner()
+        await runner.decide(session("anthropic"), to(20_000))
+        assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
+        await runner.failed("request", None)
+        assert isinstance(await runner.decide(session(), to(20_000)), Compressed)
+
+
+class TestWhatIsLearned:
+    async def test_a_named_limit_holds_for_the_next_request_and_is_told_once(self, learned_limits, caplog):
+        caplog.set_level(logging.INFO, "ctx_hooks")
+        runner = AttemptRunner()
+        await runner.decide(session(), to(repair="always"))
+        await runner.failed("request", OVERFLOW)
+        await runner.failed("request", OVERFLOW)
+        assert await known_limit(runner) == Window(20_000, "learned")
+        (event,) = learned_limits
+        assert (event.kind, event.limit_tokens, event.window_tokens) == ("limit", 20_000, 200_000)
+        assert "20000" in caplog.text
+
+    async def test_an_error_that_is_no_overflow_teaches_nothing(self, learned_limits):
+        runner = AttemptRunner()
+        await runner.decide(session(), to(repair="always"))
+        await runner.failed("request", None, "a server's fault")
+        assert await known_limit(runner) == to().window
+        assert not learned_limits
+        assert runner.attempts.last("request").failed
+
+    async def test_the_refusal_of_a_request_that_looked_small_teaches_once_it_is_counted(self, learned_limits):
+        """It was sent uncounted; the retry counts it in the vocabulary of the model that refused it, not in its own."""
+        tokens, others = (
+            engine.history_in(session(turns=20), Counter(vocabulary_of(model))).tokens for model in ("gpt-4o", "gpt-4")
+        )
+        assert tokens != others
+        runner = AttemptRunner()
+        await runner.decide(session(turns=20), to(window_tokens=2_000_000))
+        assert runner.attempts.last("request").sent_tokens is None
+        await runner.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
+        assert not learned_limits
+        await runner.decide(session(turns=20), replace(to(window_tokens=2_000_000, rung=1), model="openai/gpt-4"))
+        assert [e.limit_tokens for e in learned_limits] == [10_000]
+        assert runner.attempts.last("request").first_tokens == tokens
+
+    async def test_what_cannot_be_counted_whole_teaches_nobody_else(self, learned_limits):
+        stored = session("openai-responses", turns=20, previous_response_id="resp_1")
+        runner = AttemptRunner()
+        await runner.decide(stored, to(window_tokens=2_000_000))
+        await runner.failed("request", Overflow("input", "x"), "too long")
+        await runner.decide(stored, to(window_tokens=2_000_000, rung=1))
+        assert not learned_limits
+
+    async def test_what_is_mostly_guessed_teaches_nothing_once_it_is_counted(self, learned_limits):
+        """A provider may bill a tenth of what an unknown part seems to have."""
+        unknown = {"role": "user", "content": [{"type": "of_tomorrow", "data": "word " * 20_000}]}
+        request = Request("openai-chat", {"model": "m", "messages": [*session(turns=2).items, unknown]})
+        runner = AttemptRunner()
+        await runner.decide(request, to(window_tokens=2_000_000))
+        await runner.failed("request", Overflow("input", "x"), "too long")
+        await runner.decide(request, to(window_tokens=2_000_000, rung=1))
+        assert not learned_limits
+
+    async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
+        runner = AttemptRunner()
+        await runner.decide(session(), to(repair="always"))
+        counted = runner.attempts.last("request").sent_tokens
+        await runner.answered("request", int(counted * 1.2))
+        assert runner.attempts.last("request") is None
+        await runner.decide(session(), to(repair="always"))
+        assert runner.attempts.last("request").factor == pytest.approx(1.2, rel=0.03)
+
+    async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
+        runner = AttemptRunner()
+        await runner.decide(session(), to(repair="always"))
+        await runner.answered("request", None)
+        assert runner.attempts.last("request") is None
+        await runner.answered("never sent", 50_000)
+        assert not (await runner.learned.of("deployment")).observations
+
+    async def test_a_deployment_that_reads_more_than_its_window_is_told_of(self, caplog):
+        events = []
+        end = ctx_hooks.on("silent_truncation", events.append)
+        runner = AttemptRunner()
+        await runner.decide(session(), to(60_000, repair="always"))
+        await runner.answered("request", 70_000)
+        end()
+        assert [(e.deployment_id, e.read_tokens, e.window_tokens) for e in events] == [("deployment", 70_000, 60_000)]
+        assert "refuses nothing" in caplog.text
+
+
+class TestTheEventLoop:
+    @pytest.fixture
+    def threads(self):
+        found = []
+        end = ctx_hooks.on("before_compaction", lambda _: found.append(threading.current_thread()))
+        yield found
+        end()
+
+    async def test_short_work_is_done_at_once_and_long_work_in_a_thread(self, threads):
+        talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 40} for n in range(21)]
+        await AttemptRunner().decide(Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, repair="always"))
+        await AttemptRunner().decide(session(), to(20_000))
+        short, long = threads
+        assert short is threading.current_thread()
+        assert long is not short
+
+    async def test_requests_are_decided_side_by_side(self):
+        runner = AttemptRunner()
+        one, other = await asyncio.gather(
+            *(runner.decide(session(turns=turns), to(20_000, request_id=str(turns))) for turns in (30, 50))
+        )
+        assert changes_of(one) != changes_of(other)
+
+
+@pytest.mark.parametrize(("least", "warned"), [(32_000, True), (20_000, False)])
+async def test_a_small_window_is_warned_of(least, warned, caplog):
+    warnings.forget_warnings()
+    await AttemptRunner().decide(SMALL, to(20_000, warn_below_tokens=least))
+    assert ("is small: 20000 tokens" in caplog.text) == warned

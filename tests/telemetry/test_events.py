@@ -1,0 +1,80 @@
+"""Other packages add steps and listen to compactions; what they break is theirs alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import ctx_hooks
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Destination
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.window import Window
+
+PLUGIN = """
+from ctx_hooks import Step
+
+def shout(conversation, budget):
+    def edit(index, part):
+        text = getattr(part, "text", "")
+        return type(part)("short", part.raw) if type(part).__name__ == "Text" and "verbose" in text else part
+    return conversation.map_parts(edit)
+
+STEP = Step("shout", "for this test", shout)
+"""
+USE = """
+import ctx_hooks
+messages = [{"role": "user", "content": "verbose " * 3000}, {"role": "assistant", "content": "ok"},
+            {"role": "user", "content": "go on"}]
+result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=500)
+assert [s.name for s in result.steps] == ["shout"], result.steps
+assert result.fits
+"""
+
+
+async def compact():
+    payload = agent_session("openai-chat", turns=40)
+    to = Destination("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(), "call")
+    return await AttemptRunner().decide(Request("openai-chat", payload), to)
+
+
+async def test_listeners_are_told_before_and_after():
+    heard = []
+    end = [ctx_hooks.on("before_compaction", heard.append), ctx_hooks.on("after_compaction", heard.append)]
+    await compact()
+    for stop in end:
+        stop()
+    before, after = heard
+    assert (before.name, after.name) == ("before_compaction", "after_compaction")
+    assert before.tokens_after is None
+    assert after.tokens_after < before.tokens_before
+    assert after.steps
+    await compact()
+    assert len(heard) == 2
+
+
+async def test_a_listener_that_fails_costs_no_request(caplog):
+    end = ctx_hooks.on("before_compaction", lambda _: 1 / 0)
+    decision = await compact()
+    end()
+    assert decision.changes
+    assert "listener" in caplog.text
+
+
+def test_an_event_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="no event"):
+        ctx_hooks.on("during_compaction", print)
+
+
+def test_a_step_of_another_package_runs(tmp_path):
+    (tmp_path / "shouting.py").write_text(PLUGIN)
+    info = tmp_path / "shouting-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[ctx_hooks.steps]\nshout = shouting:STEP\nbroken = no_such_module:STEP\n")
+    code = textwrap.dedent(USE)
+    subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{code}"], check=True)

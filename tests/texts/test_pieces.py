@@ -1,0 +1,57 @@
+"""Texts read in pieces are read as in one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from strategies import hostile_texts
+
+from ctx_hooks.compaction.selection.scoring import _places
+from ctx_hooks.compaction.selection.segments import LONGEST_UNIT_CHARS, MOST_UNITS, units
+from ctx_hooks.testing.hostile import behind_header, kinds
+from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
+from ctx_hooks.texts.pieces import PIECE_CHARS, lines, lowered, pieces, spans, whole_lines
+
+every_kind = pytest.mark.parametrize("kind", kinds.values(), ids=kinds)
+
+
+@every_kind
+def test_pieces_are_bounded_and_together_the_text(kind):
+    text = kind(5 * PIECE_CHARS)
+    assert "".join(pieces(text)) == text
+    assert max(end - start for start, end in spans(text)) <= 2 * PIECE_CHARS
+    assert "".join(whole_lines(text)) == text
+    assert list(lines(text)) == text.splitlines(keepends=True)
+
+
+@given(text=hostile_texts)
+def test_lower_case_keeps_every_character_at_its_place(text):
+    assert len(lowered(text)) == len(text)
+
+
+def test_a_word_behind_letters_that_grow_in_lower_case_is_found_where_it_stands():
+    """ "İ" is two characters in lower case: offsets ran ahead of the text, and the search never ended."""
+    text = "İ" * 100 + "\nthe wordword\n"
+    assert _places(["wordword"], {(0, 0): (text, units(text))}) == [[((0, 0), 1)]]
+
+
+@every_kind
+def test_units_cover_a_text_side_by_side_and_are_of_bounded_size_and_number(kind):
+    for text in (kind(60_000), behind_header(kind)(60_000)):
+        found = units(text).spans
+        assert "".join(text[start:end] for start, end in found) == text
+        assert max(end - start for start, end in found) <= LONGEST_UNIT_CHARS
+        assert len(found) <= MOST_UNITS + 1
+
+
+def test_error_lines_are_the_lines_that_a_search_over_the_whole_text_finds():
+    text = "".join(f"line {n} {('is fine', 'FAILED: disk full', '出现错误', 'asserted')[n % 4]}\n" for n in range(9_000))
+    named = re.compile("failed|错误|asserted", re.IGNORECASE)
+    assert list(error_lines(text)) == [line for line in text.split("\n") if named.search(line)]
+
+
+def test_a_long_line_that_names_errors_is_told_once_by_its_beginning():
+    assert list(error_lines("error " * 50_000 + "\nfatal\n")) == [("error " * 50_000)[:LONGEST_LINE_CHARS], "fatal"]
+    assert list(error_lines("errors and mirrored terrors\n" * 9_000)) == []
