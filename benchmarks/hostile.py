@@ -29,7 +29,7 @@ import httpx
 
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Destination
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import ProxyProcess, free_port
@@ -138,7 +138,7 @@ def own_ms(content: bytes) -> float:
     """Return the processor time of the plugin's decision about the request, in this process and from empty caches."""
     content_cache.clear_all()
     request = Request("openai-chat", json.loads(content))
-    target = Destination("openai/gpt-4.1", "d", Window(WINDOW_TOKENS, "policy"), Policy(), "call")
+    target = Target("openai/gpt-4.1", "d", Window(WINDOW_TOKENS, "policy"), Policy(), "call")
     started = time.process_time()
     asyncio.run(AttemptRunner().decide(request, target))
     return (time.process_time() - started) * 1e3

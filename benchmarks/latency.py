@@ -26,7 +26,7 @@ from litellm import token_counter
 from ctx_hooks.compaction.message_index import entries
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Destination
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.startup import smooth_event_loop
@@ -49,9 +49,9 @@ def conversation(chars: int, seed: int = 0) -> list[dict[str, Any]]:
     return [*messages[: turns - turns % 2], {"role": "user", "content": "And now?"}]
 
 
-def to(window_tokens: int, policy: Policy | None = None) -> Destination:
-    """Return a destination with that window."""
-    return Destination("openai/gpt-4.1", "d", Window(window_tokens, "policy"), policy or Policy(), "call")
+def to(window_tokens: int, policy: Policy | None = None) -> Target:
+    """Return a target with that window."""
+    return Target("openai/gpt-4.1", "d", Window(window_tokens, "policy"), policy or Policy(), "call")
 
 
 def overhead(rounds: int) -> None:

@@ -29,7 +29,7 @@ from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, Window, budget_tokens_of, 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.pipeline import Outcome
     from ctx_hooks.learning.stats import DeploymentStats
-    from ctx_hooks.request.target import Destination
+    from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.deadline import Deadline
 
 ESTIMATE_ERROR_FRACTION = 0.05
@@ -59,7 +59,7 @@ class Decided(NamedTuple):
     attempt: Attempt
 
 
-def known_of(to: Destination, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
+def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
     """Return what is known at the time `now` (epoch seconds) for an attempt at `to`."""
     policy, tenant, window = to.policy, to.tenant, to.window
     learned = stats.limit_tokens(tenant, window.tokens, policy.learned_limit_floor_fraction, now)
@@ -75,7 +75,7 @@ def known_of(to: Destination, stats: DeploymentStats, now: float, previous: Atte
     return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, previous)
 
 
-def decide_by_size(request: Request, to: Destination, known: Known) -> Decided | None:
+def decide_by_size(request: Request, to: Target, known: Known) -> Decided | None:
     """Return the decision about a request that fits by its size alone, None where it has to be counted."""
     if known.counts:
         return None
@@ -87,7 +87,7 @@ def decide_by_size(request: Request, to: Destination, known: Known) -> Decided |
     return _decided(_untouched("fits by its size alone", _lower_output(request, known, None)), attempt)
 
 
-def decide(request: Request, to: Destination, known: Known, deadline: Deadline | None = None) -> Decided:
+def decide(request: Request, to: Target, known: Known, deadline: Deadline | None = None) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
     Without a `deadline` it is the last resort: nothing is counted, sizes are estimated, and the oldest turns are dropped.
@@ -140,19 +140,17 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
     return replace(window, tokens=max(1, limit), source="refusal") if limit < window.tokens else window
 
 
-def _budget_tokens(
-    request: Request, to: Destination, known: Known, recent_tokens: float = 0.0, fixed_tokens: int = 0
-) -> int:
+def _budget_tokens(request: Request, to: Target, known: Known, recent_tokens: float = 0.0, fixed_tokens: int = 0) -> int:
     """Return what the request may have, as counted here."""
     output, recent, fixed = request.max_output_tokens, recent_tokens * known.factor, fixed_tokens * known.factor
     return int(budget_tokens_of(known.window, to.policy, output, recent, fixed) / known.factor)
 
 
-def _budget(to: Destination, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
+def _budget(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
     return Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
 
 
-def _plan(request: Request, history: History, to: Destination, known: Known) -> RetryPlan:
+def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan:
     """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused."""
     recent = history.entries[-DYNAMIC_MESSAGES:]
     mean = sum(e.tokens for e in recent) / max(1, len(recent))
@@ -170,13 +168,13 @@ def _plan(request: Request, history: History, to: Destination, known: Known) -> 
     return replace(plan, most_tokens=max(1, min(most, plan.most_tokens)))
 
 
-def _fitting(request: Request, to: Destination, known: Known, attempt: Attempt) -> Decided:
+def _fitting(request: Request, to: Target, known: Known, attempt: Attempt) -> Decided:
     """Return the decision about a request that fits as it came."""
     changes = request.repaired() if to.policy.repair == "always" else {}
     return _decided(_untouched("fits", changes | _lower_output(request, known, attempt)), attempt)
 
 
-def _compressed(request: Request, history: History, budget: Budget, to: Destination) -> Outcome:
+def _compressed(request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners."""
     event = CompactionEvent(
         "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.rung
@@ -194,7 +192,7 @@ def _compressed(request: Request, history: History, budget: Budget, to: Destinat
     return outcome
 
 
-def _does_not_pay(received: int, low_tokens: int, budget: Budget, to: Destination) -> bool:
+def _does_not_pay(received: int, low_tokens: int, budget: Budget, to: Target) -> bool:
     """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
     if not to.policy.cost_aware or to.prices is None or to.rung or received > budget.window_tokens:
         return False
@@ -206,7 +204,7 @@ def _concluded(
     outcome: Outcome,
     received: int,
     plan: RetryPlan,
-    to: Destination,
+    to: Target,
     known: Known,
     attempt: Attempt,
 ) -> Decided:
@@ -238,7 +236,7 @@ def _decided(decision: Decision, attempt: Attempt) -> Decided:
     return Decided(decision, replace(attempt, output_tokens=output))
 
 
-def _last_resort(request: Request, history: History, budget: Budget, to: Destination) -> Outcome:
+def _last_resort(request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the request without its oldest turns, and tell the listeners."""
     del history  # it is estimated: the conversation itself is walked once
     outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
@@ -278,7 +276,7 @@ def _lower_output(request: Request, known: Known, attempt: Attempt | None) -> di
     return request.with_output(allowed) if allowed < asked else {}
 
 
-def _attempt(request: Request, to: Destination, known: Known, history: History | None) -> Attempt:
+def _attempt(request: Request, to: Target, known: Known, history: History | None) -> Attempt:
     """Return the attempt that sends `history` as it came; None where it was not counted."""
     tokens = history.tokens if history is not None else None
     return Attempt(

@@ -30,7 +30,7 @@ from ctx_hooks.telemetry.spend_log import figures_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ctx_hooks.request.target import Destination
+    from ctx_hooks.request.target import Target
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -85,7 +85,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return arranged
         return await self._decided(request, arranged, replace(group, request_id=request_id))
 
-    async def _decided(self, request: Request, fields: dict[str, Any], to: Destination) -> dict[str, Any]:
+    async def _decided(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         if not to.policy.enabled:
             return fields
         decision = await self.runner.decide(request, to)

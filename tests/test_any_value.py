@@ -14,14 +14,14 @@ import ctx_hooks
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import request_of
-from ctx_hooks.request.target import Destination
+from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
 CALL_TYPES = {"openai-chat": "acompletion", "anthropic": "anthropic_messages", "openai-responses": "aresponses"}
 SESSIONS = {fmt: agent_session(fmt, turns=5, result_chars=800, thinking=fmt == "anthropic") for fmt in CALL_TYPES}
-TO = Destination("openai/x", "deployment", Window(1_200, "policy"), ctx_hooks.Policy(), "call")
+TO = Target("openai/x", "deployment", Window(1_200, "policy"), ctx_hooks.Policy(), "call")
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("\ud800")
 values = st.recursive(
     leaves,

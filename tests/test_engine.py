@@ -18,7 +18,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Destination
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.counter import Counter
@@ -50,11 +50,11 @@ def sent(request, decision):
 
 def to(window_tokens=200_000, *, model=MODEL, rung=0, prices=None, **policy):
     window = Window(window_tokens, "model_info")
-    return Destination(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, rung)
+    return Target(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, rung)
 
 
-def decided(request, destination, known=None):
-    return engine.decide(request, destination, known or Known(destination.window), Deadline(60))
+def decided(request, target, known=None):
+    return engine.decide(request, target, known or Known(target.window), Deadline(60))
 
 
 def broken_session(turns=3):
@@ -190,8 +190,8 @@ class TestWhatCompactingCosts:
         ids=["does not pay", "the window does not hold it", "whatever it costs", "pays", "prices not known"],
     )
     def test_it_is_not_done_where_it_costs_more_than_it_saves(self, prices, cost_aware, window_tokens, compacts):
-        destination = to(window_tokens, prices=prices, cost_aware=cost_aware, expected_turns=1)
-        decision, attempt = decided(self.request, destination)
+        target = to(window_tokens, prices=prices, cost_aware=cost_aware, expected_turns=1)
+        decision, attempt = decided(self.request, target)
         assert bool(changes_of(decision)) == compacts
         assert isinstance(decision, Compressed if compacts else Untouched)
         assert (attempt.sent_tokens < self.size) == compacts
@@ -320,10 +320,10 @@ class TestRetries:
         return replace(attempt, overflow=overflow, failed=True, number=number, first_tokens=self.size, **fields)
 
     def retry(self, overflow, *, rung=1, request=None, stats=None, refused=None, **policy):
-        destination = to(rung=rung, **policy)
+        target = to(rung=rung, **policy)
         previous = refused or self.refused(overflow)
-        known = engine.known_of(destination, stats or DeploymentStats(), NOW, previous)
-        return known, *decided(request or self.request, destination, known)
+        known = engine.known_of(target, stats or DeploymentStats(), NOW, previous)
+        return known, *decided(request or self.request, target, known)
 
     def test_what_is_sent_again_is_smaller_by_a_margin(self):
         for rung in (1, 2, 3):
@@ -434,12 +434,12 @@ class TestRetries:
         request = only_newest_loop()
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
-        destination = to(rung=1, tool_result_max_fraction=1.0)
+        target = to(rung=1, tool_result_max_fraction=1.0)
         for known in (
-            engine.known_of(destination, DeploymentStats(), NOW, refused),
-            Known(destination.window, previous=replace(refused, deployment="another")),
+            engine.known_of(target, DeploymentStats(), NOW, refused),
+            Known(target.window, previous=replace(refused, deployment="another")),
         ):
-            decision, attempt = decided(request, destination, known)
+            decision, attempt = decided(request, target, known)
             assert isinstance(decision, Rescued)
             assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
 
@@ -488,8 +488,8 @@ class TestTheLastResort:
     @every_format
     def test_the_oldest_turns_are_dropped(self, wire_format):
         request = session(wire_format, turns=40)
-        destination = to(20_000)
-        decision, attempt = engine.decide(request, destination, Known(destination.window))
+        target = to(20_000)
+        decision, attempt = engine.decide(request, target, Known(target.window))
         assert isinstance(decision, Compressed)
         assert [step.name for step in decision.steps] == [last_resort.NAME]
         assert not violations(wire_format, sent(request, decision).fields)

@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     resolved = Policies(settings).resolve(caller)
     fields = json.loads(Path(arguments.request).read_text(encoding="utf-8"))
     request = Request(_format(fields), fields)
-    destination = of_deployment(Deployment(model, info), resolved, "explain")
-    _print_policy(resolved, destination.window, request, model)
-    decision = asyncio.run(AttemptRunner().decide(request, destination))
+    target = of_deployment(Deployment(model, info), resolved, "explain")
+    _print_policy(resolved, target.window, request, model)
+    decision = asyncio.run(AttemptRunner().decide(request, target))
     if isinstance(decision, (Untouched, NotRetried)):
         print(f"untouched: {decision.reason}")
         sent = fields
@@ -65,9 +65,11 @@ def _print_policy(resolved: Resolved, window: Window, request: Request, model: s
     for line in resolved.ignored:
         print(f"left out: {line}")
     budget = budget_tokens_of(window, resolved.policy, request.max_output_tokens)
-    target = target_tokens_of(budget, resolved.policy)
-    factor = Calibration().factor(model)
-    print(f"window: {window.tokens} tokens ({window.source}), budget {budget}, compacted down to {target}, factor {factor}")
+    target_tokens = target_tokens_of(budget, resolved.policy)
+    print(
+        f"window: {window.tokens} tokens ({window.source}), budget {budget}, compacted down to {target_tokens}, "
+        f"factor {Calibration().factor(model)}"
+    )
 
 
 def _deployment(config: dict[str, Any], group: str) -> tuple[str, dict[str, Any]]:

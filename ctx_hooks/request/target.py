@@ -1,4 +1,4 @@
-"""Where an attempt goes: the model, its window, who asks, and the policy that holds there."""
+"""The target of an attempt: the model, its window, who asks, and the policy that holds there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class Target:
     """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none).
 
     `deployment` is the key of what is learned: the Router's id and the model, since all models behind a wildcard share
@@ -38,22 +38,20 @@ class Destination:
     scopes: tuple[str, ...] = ()
 
 
-def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Destination:
-    """Return the destination of an attempt whose deployment the Router has chosen."""
+def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Target:
+    """Return the target of an attempt whose deployment the Router has chosen."""
     return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), rung)
 
 
-def of_group(data: Mapping[str, Any], policies: Policies) -> Destination:
-    """Return the destination with the largest window among the deployments of the request's model group."""
+def of_group(data: Mapping[str, Any], policies: Policies) -> Target:
+    """Return the target with the largest window among the deployments of the request's model group."""
     group = str(data.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
     return max((_resolved(d, data, policies, group) for d in deployments), key=lambda d: d.window.tokens)
 
 
-def of_deployment(
-    deployment: Deployment, resolved: Resolved, request_id: str, rung: int = 0, tenant: str = ""
-) -> Destination:
-    """Return a deployment as the destination of a request whose policy is resolved."""
+def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, rung: int = 0, tenant: str = "") -> Target:
+    """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
     window = window_of(
         policy.window_tokens,
@@ -61,7 +59,7 @@ def of_deployment(
         litellm_compat.known_window_tokens(deployment),
         holds_output=holds_output(deployment.model, policy),
     )
-    return Destination(
+    return Target(
         deployment.model,
         litellm_compat.deployment_key_of(deployment),
         window,
@@ -75,9 +73,7 @@ def of_deployment(
     )
 
 
-def _resolved(
-    deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, rung: int = 0
-) -> Destination:
+def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, rung: int = 0) -> Target:
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
     return of_deployment(deployment, resolved, request_id, rung, tenant)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.redis_store import SharedCache
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Destination
+    from ctx_hooks.request.target import Target
 
 T = TypeVar("T")
 logger = logging.getLogger("ctx_hooks")
@@ -47,7 +47,7 @@ class AttemptRunner:
         self.learned = Learned(shared)
         self._workers = Workers()
 
-    async def decide(self, request: Request, to: Destination) -> Decision:
+    async def decide(self, request: Request, to: Target) -> Decision:
         """Return what to send, and remember the attempt.
 
         Never raises: any failure leaves the request untouched and logs one warning. A retry that would send again what
@@ -82,7 +82,7 @@ class AttemptRunner:
             )
         await self._learn(attempt, updates.of_answer(stats, attempt, billed_tokens, now))
 
-    async def _decided(self, request: Request, to: Destination) -> Decision:
+    async def _decided(self, request: Request, to: Target) -> Decision:
         if not to.policy.enabled:
             return Untouched("switched off")
         previous = self.attempts.last(to.request_id)
@@ -106,7 +106,7 @@ class AttemptRunner:
         self.attempts.sent(to.request_id, decided.attempt)
         return decided.decision
 
-    async def _counted(self, request: Request, to: Destination, previous: Attempt) -> Attempt:
+    async def _counted(self, request: Request, to: Target, previous: Attempt) -> Attempt:
         """Return the refused attempt with what it sent counted, in the vocabulary of the model that refused it.
 
         A request that looked small was sent without counting; its refusal teaches from here on.
@@ -152,7 +152,7 @@ class AttemptRunner:
             )
         await self.learned.learn(attempt.deployment, shown)
 
-    async def _decided_in_time(self, request: Request, to: Destination, known: Known) -> Decided:
+    async def _decided_in_time(self, request: Request, to: Target, known: Known) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large."""
         if not request.is_too_large:
             deadline = Deadline(to.policy.compression_timeout_seconds)
@@ -169,7 +169,7 @@ class AttemptRunner:
         return await self._workers.run(work, deadline)
 
 
-def _was_translated(previous: Attempt, request: Request, to: Destination) -> bool:
+def _was_translated(previous: Attempt, request: Request, to: Target) -> bool:
     """Whether this is the same attempt again: LiteLLM asks twice where it translates a request to another format.
 
     The second time it carries no mark of a retry: the first has taken it out.

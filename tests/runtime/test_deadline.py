@@ -14,7 +14,7 @@ from ctx_hooks.compaction.steps import Step
 from ctx_hooks.decision import Compressed, Untouched
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Destination
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, PLACES, Workers
 from ctx_hooks.serving.attempt_runner import AttemptRunner
@@ -33,9 +33,9 @@ def request(wire_format, question="What did you find?"):
     return Request(wire_format, agent_session(wire_format, turns=40, question=question))
 
 
-def destination(call_id="call", **policy):
+def target(call_id="call", **policy):
     policy = Policy(**{"compression_timeout_seconds": TIMEOUT_SECONDS, **policy})
-    return Destination("openai/model", "deployment", Window(WINDOW_TOKENS, "policy"), policy, call_id)
+    return Target("openai/model", "deployment", Window(WINDOW_TOKENS, "policy"), policy, call_id)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def sent(decision, wire_format):
 async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(wire_format, cooperates, slow_step, told):
     slow_step(cooperates=cooperates)
     began = time.monotonic()
-    decision = await AttemptRunner().decide(request(wire_format, "SLOW question"), destination())
+    decision = await AttemptRunner().decide(request(wire_format, "SLOW question"), target())
     assert TIMEOUT_SECONDS <= time.monotonic() - began < TIMEOUT_SECONDS + MARGIN_SECONDS
     assert isinstance(decision, Compressed)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
@@ -92,8 +92,8 @@ async def test_a_slow_request_holds_up_no_other(slow_step):
     slow_step(cooperates=False)
     runner = AttemptRunner()
     policy = {"compression_timeout_seconds": 60.0}
-    slow = asyncio.create_task(runner.decide(request("openai-chat", "SLOW question"), destination("slow", **policy)))
-    other = await runner.decide(request("openai-chat"), destination("other", **policy))
+    slow = asyncio.create_task(runner.decide(request("openai-chat", "SLOW question"), target("slow", **policy)))
+    other = await runner.decide(request("openai-chat"), target("other", **policy))
     assert isinstance(other, Compressed)
     assert last_resort.NAME not in [step.name for step in other.steps]
     assert not slow.done()
@@ -102,7 +102,7 @@ async def test_a_slow_request_holds_up_no_other(slow_step):
 
 async def test_within_the_deadline_the_clock_changes_nothing():
     made = [
-        await AttemptRunner().decide(request("openai-chat"), destination(compression_timeout_seconds=seconds))
+        await AttemptRunner().decide(request("openai-chat"), target(compression_timeout_seconds=seconds))
         for seconds in (60, 600)
     ]
     assert made[0] == made[1]
@@ -111,10 +111,8 @@ async def test_within_the_deadline_the_clock_changes_nothing():
 async def test_what_was_done_in_haste_is_not_remembered(slow_step):
     slow_step(cooperates=True)
     runner = AttemptRunner()
-    hasty = await runner.decide(request("openai-chat", "SLOW question"), destination("first"))
-    calm = await runner.decide(
-        request("openai-chat", "calm question"), destination("second", compression_timeout_seconds=60)
-    )
+    hasty = await runner.decide(request("openai-chat", "SLOW question"), target("first"))
+    calm = await runner.decide(request("openai-chat", "calm question"), target("second", compression_timeout_seconds=60))
     assert [step.name for step in hasty.steps] == [last_resort.NAME]
     assert last_resort.NAME not in [step.name for step in calm.steps]
 
@@ -123,7 +121,7 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
     """The attempt of the last resort is the one that a retry has to undercut."""
     slow_step(cooperates=True)
     runner = AttemptRunner()
-    decision = await runner.decide(request("openai-chat", "SLOW question"), destination())
+    decision = await runner.decide(request("openai-chat", "SLOW question"), target())
     attempt = runner.attempts.last("call")
     assert attempt.sent_tokens == decision.figures.tokens_after
     assert attempt.guessed_tokens >= attempt.sent_tokens
@@ -131,7 +129,7 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
 
 async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch, told):
     monkeypatch.setattr(last_resort, "MOST_REQUEST_BYTES", 50_000)
-    decision = await AttemptRunner().decide(request("openai-chat"), destination(compression_timeout_seconds=600))
+    decision = await AttemptRunner().decide(request("openai-chat"), target(compression_timeout_seconds=600))
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     assert [event.timeout_seconds for event in told] == [None]
 
@@ -139,7 +137,7 @@ async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monke
 async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch, told):
     monkeypatch.setattr(last_resort, "MOST_MESSAGES", 3)
     small = Request("openai-chat", agent_session("openai-chat", turns=3, result_chars=6_000))
-    assert isinstance(await AttemptRunner().decide(small, destination()), Untouched)
+    assert isinstance(await AttemptRunner().decide(small, target()), Untouched)
     assert not told
 
 

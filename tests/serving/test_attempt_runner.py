@@ -18,7 +18,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Destination
+from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
 from ctx_hooks.serving.attempt_runner import TRANSLATED, AttemptRunner
 from ctx_hooks.testing import agent_session
@@ -36,7 +36,7 @@ def session(wire_format="openai-chat", turns=40, **fields):
 
 def to(window_tokens=200_000, rung=0, request_id="request", **fields):
     window, policy = Window(window_tokens, "model_info"), Policy(**fields)
-    return Destination("openai/gpt-4o", "deployment", window, policy, request_id, "ann", rung=rung)
+    return Target("openai/gpt-4o", "deployment", window, policy, request_id, "ann", rung=rung)
 
 
 @pytest.fixture

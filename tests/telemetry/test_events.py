@@ -10,7 +10,7 @@ import pytest
 
 import ctx_hooks
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Destination
+from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
@@ -38,7 +38,7 @@ assert result.fits
 
 async def compact():
     payload = agent_session("openai-chat", turns=40)
-    to = Destination("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(), "call")
+    to = Target("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(), "call")
     return await AttemptRunner().decide(Request("openai-chat", payload), to)
 
 
