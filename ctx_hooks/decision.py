@@ -43,12 +43,12 @@ class Compressed:
 
 @dataclass(frozen=True, slots=True)
 class Rescued:
-    """The request was compressed harder after the provider had refused it; `rung` counts from 1."""
+    """The request was compressed harder after the provider had refused it; `attempt` counts the retries from 1."""
 
     changes: Mapping[str, Any] = field(repr=False)
     figures: Figures
     steps: tuple[StepReport, ...]
-    rung: int
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,8 +70,8 @@ def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt |
         window = replace(window, holds_output=held)
     factor = stats.factor(tenant, to.model, now) if policy.calibrate else family_factor(to.model)
     if previous is not None and previous.deployment == to.deployment:
-        window = _window_for_retry(window, factor, to.rung, previous)
-    counts = bool(to.rung) or policy.looks_at_every_request or stats.counts_next(tenant, now)
+        window = _window_for_retry(window, factor, to.attempt, previous)
+    counts = bool(to.attempt) or policy.looks_at_every_request or stats.counts_next(tenant, now)
     return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, previous)
 
 
@@ -105,7 +105,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline | None
         return _fitting(request, to, known, attempt)
     compressed = _compressed if deadline else _last_resort
     outcome = compressed(newest, history, _budget(to, known, plan, counter), to)
-    if not outcome.fits and to.rung and not plan.cut_newest:
+    if not outcome.fits and to.attempt and not plan.cut_newest:
         plan = replace(plan, cut_newest=True)
         outcome = compressed(newest, history, _budget(to, known, plan, counter), to)
     lowered = plan.max_output_tokens
@@ -162,7 +162,7 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     lowered = None
     if previous.overflow is not None and not previous.lowered:
         lowered = lower_output(previous.overflow, request.max_output_tokens)
-    plan = plan_of(to.rung, to.policy.rescue_attempts, previous.sent_tokens, lowered)
+    plan = plan_of(to.attempt, to.policy.rescue_attempts, previous.sent_tokens, lowered)
     if plan.max_output_tokens is not None:
         return plan
     return replace(plan, most_tokens=max(1, min(most, plan.most_tokens)))
@@ -177,7 +177,7 @@ def _fitting(request: Request, to: Target, known: Known, attempt: Attempt) -> De
 def _compressed(request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners."""
     event = CompactionEvent(
-        "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.rung
+        "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.attempt
     )
     emit(event)
     low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
@@ -194,7 +194,7 @@ def _compressed(request: Request, history: History, budget: Budget, to: Target) 
 
 def _does_not_pay(received: int, low_tokens: int, budget: Budget, to: Target) -> bool:
     """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
-    if not to.policy.cost_aware or to.prices is None or to.rung or received > budget.window_tokens:
+    if not to.policy.cost_aware or to.prices is None or to.attempt or received > budget.window_tokens:
         return False
     return not cost.pays(received, low_tokens, to.policy.expected_turns, to.prices)
 
@@ -219,8 +219,8 @@ def _concluded(
         return Decided(Untouched("nothing to do", figures), attempt)
     if not outcome.fits:
         return _decided(GaveUp(changes, figures, outcome.reason or "", outcome.steps), attempt)
-    if to.rung:
-        return _decided(Rescued(changes, figures, outcome.steps, to.rung), attempt)
+    if to.attempt:
+        return _decided(Rescued(changes, figures, outcome.steps, to.attempt), attempt)
     return _decided(Compressed(changes, figures, outcome.steps), attempt)
 
 
@@ -289,7 +289,7 @@ def _attempt(request: Request, to: Target, known: Known, history: History | None
         known.window,
         known.factor,
         to.window.tokens,
-        to.rung,
+        to.attempt,
         output_tokens=request.max_output_tokens,
         guessed_tokens=sum(e.guessed_tokens for e in history.entries) if history is not None else 0,
         counts_all=history is None or not request.has_uncounted_content,

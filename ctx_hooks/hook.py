@@ -62,10 +62,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """
         sent = dict(kwargs)
         with _failing_open("forwards the request unchanged"):
-            rung = litellm_compat.take_rung(sent)
+            attempt = litellm_compat.take_retry_mark(sent)
             request = request_of(call_type, sent)
             if request is not None and not switched_off():
-                return await self._decided(request, sent, target.of_attempt(sent, self.policies, rung))
+                return await self._decided(request, sent, target.of_attempt(sent, self.policies, attempt))
         return sent
 
     async def _arranged(self, data: dict[str, Any], call_type: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return fields
         decision = await self.runner.decide(request, to)
         self.headers.note(to.request_id, decision)
-        litellm_compat.write_figures(fields, figures_of(decision, to.rung, to.scopes))
+        litellm_compat.write_figures(fields, figures_of(decision, to.attempt, to.scopes))
         if isinstance(decision, NotRetried):
             attempt = self.runner.attempts.last(to.request_id)
             raise litellm_compat.not_retried(attempt.refusal if attempt else "", fields)

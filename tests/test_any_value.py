@@ -76,7 +76,7 @@ async def test_the_plugin_has_nothing_to_survive(fmt, data):
     if request is None:
         return
     runner = AttemptRunner()
-    for rung in (0, 1, 3):
-        decision = await runner.decide(request, replace(TO, rung=rung))
+    for number in (0, 1, 3):
+        decision = await runner.decide(request, replace(TO, attempt=number))
         assert not getattr(decision, "reason", "").startswith("failed")
         await runner.failed(TO.request_id, Overflow("input", "x"))

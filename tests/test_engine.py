@@ -48,9 +48,9 @@ def sent(request, decision):
     return Request(request.format, {**request.fields, **changes_of(decision)})
 
 
-def to(window_tokens=200_000, *, model=MODEL, rung=0, prices=None, **policy):
+def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
     window = Window(window_tokens, "model_info")
-    return Target(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, rung)
+    return Target(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, attempt)
 
 
 def decided(request, target, known=None):
@@ -199,7 +199,7 @@ class TestWhatCompactingCosts:
     def test_a_retry_asks_for_no_price(self):
         _, first = decided(self.request, to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, expected_turns=1))
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
-        retry = to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, expected_turns=1, rung=1)
+        retry = to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, expected_turns=1, attempt=1)
         decision, _ = decided(self.request, retry, Known(Window(self.window_tokens, "model_info"), previous=refused))
         assert isinstance(decision, Rescued)
 
@@ -257,7 +257,7 @@ class TestBySizeAlone:
         assert not engine.known_of(to(), DeploymentStats(), NOW).counts
 
     def test_a_retry_and_a_tenant_with_an_odd_bill_are_counted(self):
-        assert engine.known_of(to(rung=1), DeploymentStats(), NOW).counts
+        assert engine.known_of(to(attempt=1), DeploymentStats(), NOW).counts
         assert engine.known_of(to(), stats_of(("low_bill", "ann", 0, 4_000)), NOW).counts
         assert not engine.known_of(to(), stats_of(("low_bill", "bob", 0, 4_000)), NOW).counts
 
@@ -319,17 +319,17 @@ class TestRetries:
         _, attempt = decided(self.request, to())
         return replace(attempt, overflow=overflow, failed=True, number=number, first_tokens=self.size, **fields)
 
-    def retry(self, overflow, *, rung=1, request=None, stats=None, refused=None, **policy):
-        target = to(rung=rung, **policy)
+    def retry(self, overflow, *, attempt=1, request=None, stats=None, refused=None, **policy):
+        target = to(attempt=attempt, **policy)
         previous = refused or self.refused(overflow)
         known = engine.known_of(target, stats or DeploymentStats(), NOW, previous)
         return known, *decided(request or self.request, target, known)
 
     def test_what_is_sent_again_is_smaller_by_a_margin(self):
-        for rung in (1, 2, 3):
-            _, decision, attempt = self.retry(Overflow("input", "x"), rung=rung)
+        for number in (1, 2, 3):
+            _, decision, attempt = self.retry(Overflow("input", "x"), attempt=number)
             assert isinstance(decision, Rescued)
-            assert decision.rung == attempt.number == rung
+            assert decision.attempt == attempt.number == number
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
     def test_what_the_error_names_is_kept_to_at_once(self):
@@ -399,14 +399,14 @@ class TestRetries:
     def test_where_the_size_of_what_was_refused_is_not_known_the_budget_holds(self):
         asked = session(turns=40, max_tokens=8_000)
         refused = self.refused(Overflow("input_plus_output", "x", 20_000, 19_000, 8_000), sent_tokens=None)
-        decision, attempt = decided(asked, to(20_000, rung=1), Known(Window(20_000, "model_info"), previous=refused))
+        decision, attempt = decided(asked, to(20_000, attempt=1), Known(Window(20_000, "model_info"), previous=refused))
         assert attempt.sent_tokens <= decision.figures.budget_tokens < 20_000
 
     def test_an_output_is_lowered_once_and_then_the_conversation_gives_way(self):
         asked = session(turns=40, max_tokens=64_000)
         overflow = Overflow("input_plus_output", "x", 100_000, self.size, 64_000)
         lowered = self.refused(overflow, lowered=True, number=1)
-        _, decision, attempt = self.retry(overflow, request=asked, refused=lowered, rung=2)
+        _, decision, attempt = self.retry(overflow, request=asked, refused=lowered, attempt=2)
         assert "messages" in changes_of(decision)
         assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
@@ -415,18 +415,18 @@ class TestRetries:
         _, first = decided(only, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
         known = Known(to().window, counts=True, previous=refused)
-        decision, attempt = decided(only, to(rung=1), known)
+        decision, attempt = decided(only, to(attempt=1), known)
         assert isinstance(decision, NotRetried)
         assert decision.reason
         assert attempt == replace(refused, spent=True)
 
-    @pytest.mark.parametrize("rung", [1, 2])
-    def test_the_newest_results_stay_whole_while_older_ones_can_give_way(self, rung):
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_the_newest_results_stay_whole_while_older_ones_can_give_way(self, number):
         newest = only_newest_loop().items
         request = Request("openai-chat", {"model": MODEL, "messages": [*self.request.items, *newest]})
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True, deployment="another")
-        decision, attempt = decided(request, to(rung=rung), Known(to().window, previous=refused))
+        decision, attempt = decided(request, to(attempt=number), Known(to().window, previous=refused))
         assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
         assert changes_of(decision)["messages"][-1] == newest[-1]
 
@@ -434,7 +434,7 @@ class TestRetries:
         request = only_newest_loop()
         _, first = decided(request, to())
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
-        target = to(rung=1, tool_result_max_fraction=1.0)
+        target = to(attempt=1, tool_result_max_fraction=1.0)
         for known in (
             engine.known_of(target, DeploymentStats(), NOW, refused),
             Known(target.window, previous=replace(refused, deployment="another")),

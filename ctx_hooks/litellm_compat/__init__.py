@@ -21,7 +21,7 @@ from ctx_hooks.litellm_compat.identity import request_id_of, tenant_of, with_req
 from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
-from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_rung
+from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
 
 __all__ = [
     "HEADER",
@@ -42,7 +42,7 @@ __all__ = [
     "refusal",
     "request_id_of",
     "shared_cache",
-    "take_rung",
+    "take_retry_mark",
     "tenant_of",
     "text_of",
     "usage_of",

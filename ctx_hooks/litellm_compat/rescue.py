@@ -7,7 +7,7 @@ from typing import Any
 
 from ctx_hooks.litellm_compat.deployments import group_of, proxy_router
 
-RUNG_KEY = "ctx_hooks_rung"
+RETRY_MARK_KEY = "ctx_hooks_rung"
 """Marks a retry of ours. The Router merges it into the attempt's arguments; the deployment hook takes it out again."""
 MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`)."""
@@ -17,20 +17,20 @@ class Mark(dict[str, Any]):
     """The marker's value. Its class says that it is ours: a body is JSON and holds plain dictionaries."""
 
 
-def arrange_rescue(data: Mapping[str, Any], rungs: int) -> dict[str, Any]:
-    """Return the request's data with `rungs` retries on its own model group in front of its context-window fallbacks.
+def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
+    """Return the request's data with so many `retries` on its own model group before its context-window fallbacks.
 
     What the operator and the caller configured stays in force behind them: the operator's context-window fallbacks (or,
     as LiteLLM does where there are none, the general ones), a caller's list of fallbacks, and `disable_fallbacks`, which
     then allows our retries on the same model and nothing else.
     """
     group = data.get("model")
-    if not isinstance(group, str) or rungs <= 0:
+    if not isinstance(group, str) or retries <= 0:
         return dict(data)
     router = proxy_router()
     own = _list(data.get("context_window_fallbacks"), getattr(router, "context_window_fallbacks", None))
     general = _list(data.get("fallbacks"), getattr(router, "fallbacks", None))
-    ours = [{"model": group, RUNG_KEY: Mark(group=group, number=n)} for n in range(1, rungs + 1)]
+    ours = [{"model": group, RETRY_MARK_KEY: Mark(group=group, number=n)} for n in range(1, retries + 1)]
     arranged = dict(data)
     if data.get("disable_fallbacks") is True:
         arranged.update(disable_fallbacks=False, fallbacks=[], content_policy_fallbacks=[])
@@ -51,16 +51,16 @@ def arrange_rescue(data: Mapping[str, Any], rungs: int) -> dict[str, Any]:
     return arranged
 
 
-def take_rung(kwargs: dict[str, Any]) -> int:
+def take_retry_mark(kwargs: dict[str, Any]) -> int:
     """Take our mark out of an attempt's arguments and return its number; 0 when this is no retry of ours.
 
     The Router keeps a mark through later fallbacks: on another group it says nothing. What a caller sends under the same
     name is a field like any other, and stays.
     """
-    mark = kwargs.get(RUNG_KEY)
+    mark = kwargs.get(RETRY_MARK_KEY)
     if not isinstance(mark, Mark):
         return 0
-    del kwargs[RUNG_KEY]
+    del kwargs[RETRY_MARK_KEY]
     return int(mark["number"]) if mark["group"] == group_of(kwargs) else 0
 
 

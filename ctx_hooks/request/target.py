@@ -33,14 +33,14 @@ class Target:
     request_id: str
     tenant: str = ""
     prices: Prices | None = None
-    rung: int = 0
+    attempt: int = 0
     ignored: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
 
 
-def of_attempt(kwargs: Mapping[str, Any], policies: Policies, rung: int) -> Target:
+def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen."""
-    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), rung)
+    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), attempt)
 
 
 def of_group(data: Mapping[str, Any], policies: Policies) -> Target:
@@ -50,7 +50,7 @@ def of_group(data: Mapping[str, Any], policies: Policies) -> Target:
     return max((_resolved(d, data, policies, group) for d in deployments), key=lambda d: d.window.tokens)
 
 
-def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, rung: int = 0, tenant: str = "") -> Target:
+def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, attempt: int = 0, tenant: str = "") -> Target:
     """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
     window = window_of(
@@ -67,13 +67,13 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, r
         request_id,
         tenant,
         litellm_compat.prices_of(deployment) if policy.cost_aware else None,
-        rung,
+        attempt,
         resolved.ignored,
         tuple(sorted(set(resolved.origins.values()))),
     )
 
 
-def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, rung: int = 0) -> Target:
+def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, attempt: int = 0) -> Target:
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
-    return of_deployment(deployment, resolved, request_id, rung, tenant)
+    return of_deployment(deployment, resolved, request_id, attempt, tenant)

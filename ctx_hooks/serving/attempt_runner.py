@@ -54,7 +54,7 @@ class AttemptRunner:
         was refused is NotRetried, whatever the reason.
         """
         decision = await self._decided(request, to)
-        if to.rung and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
+        if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
         return decision
 
@@ -88,12 +88,12 @@ class AttemptRunner:
         previous = self.attempts.last(to.request_id)
         if previous is not None and _was_translated(previous, request, to):
             return Untouched(TRANSLATED)
-        if to.rung and (previous is None or previous.spent):
+        if to.attempt and (previous is None or previous.spent):
             return Untouched("what was refused before is not known, or cannot be made smaller")
         try:
-            if to.rung and previous is not None:
+            if to.attempt and previous is not None:
                 previous = await self._counted(request, to, previous)
-            known = engine.known_of(to, await self.learned.of(to.deployment), time.time(), previous if to.rung else None)
+            known = engine.known_of(to, await self.learned.of(to.deployment), time.time(), previous if to.attempt else None)
             if to.window.tokens < to.policy.warn_below_tokens:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
             decided = engine.decide_by_size(request, to, known) or await self._decided_in_time(request, to, known)
@@ -174,4 +174,4 @@ def _was_translated(previous: Attempt, request: Request, to: Target) -> bool:
 
     The second time it carries no mark of a retry: the first has taken it out.
     """
-    return not previous.failed and to.rung in (0, previous.number) and previous.format != request.format
+    return not previous.failed and to.attempt in (0, previous.number) and previous.format != request.format

@@ -16,7 +16,10 @@ EventName = Literal["before_compaction", "after_compaction", "silent_truncation"
 
 @dataclass(frozen=True, slots=True)
 class CompactionEvent:
-    """A compaction that is about to happen, or has happened; `tokens_after` and `steps` are known afterwards only."""
+    """A compaction that is about to happen, or has happened; `tokens_after` and `steps` are known afterwards only.
+
+    `attempt` is 0 for the first attempt of a request and counts its retries from 1.
+    """
 
     name: Literal["before_compaction", "after_compaction"]
     model: str
@@ -24,9 +27,14 @@ class CompactionEvent:
     tokens_before: int
     budget_tokens: int
     window_tokens: int
-    rung: int = 0
+    attempt: int = 0
     tokens_after: int | None = None
     steps: tuple[str, ...] = ()
+
+    @property
+    def rung(self) -> int:
+        """The former name of `attempt`, for listeners that read it."""
+        return self.attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from litellm import Router
 from litellm.proxy import proxy_server
 
-from ctx_hooks.litellm_compat.rescue import MOST_FALLBACKS, RUNG_KEY, Mark, arrange_rescue, take_rung
+from ctx_hooks.litellm_compat.rescue import MOST_FALLBACKS, RETRY_MARK_KEY, Mark, arrange_rescue, take_retry_mark
 
 
 def deployment(group):
@@ -30,7 +30,7 @@ def router(monkeypatch):
 def chain(arranged, group="group"):
     """Return the models of the group's context-window fallbacks, ours as their numbers."""
     own = next(entry[group] for entry in arranged["context_window_fallbacks"] if group in entry)
-    return [e[RUNG_KEY]["number"] if isinstance(e, dict) and RUNG_KEY in e else e for e in own]
+    return [e[RETRY_MARK_KEY]["number"] if isinstance(e, dict) and RETRY_MARK_KEY in e else e for e in own]
 
 
 def test_retries_come_first_and_ask_the_same_group(router):
@@ -107,7 +107,7 @@ def test_who_switches_fallbacks_off_gets_retries_on_the_same_model_and_nothing_e
     router(context_window_fallbacks=[{"group": ["large"]}], fallbacks=[{"group": ["large"]}])
     arranged = arrange_rescue({"model": "group", "disable_fallbacks": True, "fallbacks": ["large"]}, 2)
     assert arranged["context_window_fallbacks"] == [
-        {"group": [{"model": "group", RUNG_KEY: {"group": "group", "number": n}} for n in (1, 2)]}
+        {"group": [{"model": "group", RETRY_MARK_KEY: {"group": "group", "number": n}} for n in (1, 2)]}
     ]
     assert arranged["fallbacks"] == arranged["content_policy_fallbacks"] == []
     assert arranged["disable_fallbacks"] is False
@@ -135,16 +135,16 @@ def test_the_operator_may_let_the_router_go_on_for_longer(router):
 
 def test_a_mark_is_taken_out_and_counts_on_its_own_group_alone():
     def attempt(group):
-        return {"model": "openai/x", RUNG_KEY: Mark(group="group", number=2), "metadata": {"model_group": group}}
+        return {"model": "openai/x", RETRY_MARK_KEY: Mark(group="group", number=2), "metadata": {"model_group": group}}
 
     own, other = attempt("group"), attempt("large")
-    assert (take_rung(own), take_rung(other)) == (2, 0)
-    assert RUNG_KEY not in own
-    assert RUNG_KEY not in other
+    assert (take_retry_mark(own), take_retry_mark(other)) == (2, 0)
+    assert RETRY_MARK_KEY not in own
+    assert RETRY_MARK_KEY not in other
 
 
 @pytest.mark.parametrize("sent", [{"group": "group", "number": 2}, 2, "2", None], ids=str)
 def test_what_a_caller_sends_under_the_marks_name_is_a_field_like_any_other(sent):
-    attempt = {"model": "group", RUNG_KEY: sent}
-    assert take_rung(attempt) == 0
-    assert attempt[RUNG_KEY] == sent
+    attempt = {"model": "group", RETRY_MARK_KEY: sent}
+    assert take_retry_mark(attempt) == 0
+    assert attempt[RETRY_MARK_KEY] == sent

@@ -34,9 +34,9 @@ def session(wire_format="openai-chat", turns=40, **fields):
     return Request(wire_format, {**agent_session(wire_format, turns=turns), **fields})
 
 
-def to(window_tokens=200_000, rung=0, request_id="request", **fields):
+def to(window_tokens=200_000, attempt=0, request_id="request", **fields):
     window, policy = Window(window_tokens, "model_info"), Policy(**fields)
-    return Target("openai/gpt-4o", "deployment", window, policy, request_id, "ann", rung=rung)
+    return Target("openai/gpt-4o", "deployment", window, policy, request_id, "ann", attempt=attempt)
 
 
 @pytest.fixture
@@ -82,28 +82,28 @@ class TestRetries:
         first = await runner.decide(session(), to())
         assert isinstance(first, Untouched)
         await runner.failed("request", OVERFLOW, "too long")
-        decision = await runner.decide(session(), to(rung=1))
+        decision = await runner.decide(session(), to(attempt=1))
         assert isinstance(decision, Rescued)
         assert decision.figures.tokens_after <= 20_000
 
     async def test_it_is_smaller_than_what_was_sent_and_not_only_than_what_came(self):
         runner = AttemptRunner()
         before = (await runner.decide(session(), to(20_000))).figures.tokens_after
-        for rung in (1, 2, 3):
+        for number in (1, 2, 3):
             await runner.failed("request", Overflow("input", "x"))
-            after = (await runner.decide(session(), to(20_000, rung=rung))).figures.tokens_after
+            after = (await runner.decide(session(), to(20_000, attempt=number))).figures.tokens_after
             assert after <= SMALLER_FRACTION * before
             before = after
 
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
-        assert isinstance(await AttemptRunner().decide(session(), to(rung=1)), NotRetried)
+        assert isinstance(await AttemptRunner().decide(session(), to(attempt=1)), NotRetried)
 
     async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
         runner = AttemptRunner()
         await runner.decide(SMALL, to(repair="always"))
         await runner.failed("request", Overflow("input", "x"), "too long")
-        for rung in (1, 2, 3):
-            assert isinstance(await runner.decide(SMALL, to(rung=rung)), NotRetried)
+        for number in (1, 2, 3):
+            assert isinstance(await runner.decide(SMALL, to(attempt=number)), NotRetried)
         last = runner.attempts.last("request")
         assert (last.spent, last.number, last.refusal) == (True, 0, "too long")
 
@@ -111,7 +111,7 @@ class TestRetries:
         runner = AttemptRunner()
         await runner.decide(session(), to())
         await runner.failed("request", OVERFLOW)
-        assert isinstance(await runner.decide(Request("openai-chat", {"messages": ["no"]}), to(rung=1)), NotRetried)
+        assert isinstance(await runner.decide(Request("openai-chat", {"messages": ["no"]}), to(attempt=1)), NotRetried)
 
     async def test_the_same_attempt_in_another_format_is_left_as_it_was_fitted(self):
         """LiteLLM asks again where it translates a request, and by then the mark of the retry is gone."""
@@ -119,15 +119,15 @@ class TestRetries:
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
         assert await runner.decide(session(), to(20_000)) == Untouched(TRANSLATED)
         await runner.failed("request", Overflow("input", "x"))
-        assert isinstance(await runner.decide(session("anthropic"), to(20_000, rung=1)), Rescued)
-        for rung in (0, 1):
-            assert await runner.decide(session(), to(20_000, rung=rung)) == Untouched(TRANSLATED)
+        assert isinstance(await runner.decide(session("anthropic"), to(20_000, attempt=1)), Rescued)
+        for number in (0, 1):
+            assert await runner.decide(session(), to(20_000, attempt=number)) == Untouched(TRANSLATED)
 
     async def test_another_attempt_is_fitted_anew(self):
         """After a failure, as a later retry, or in the same format it is no translation."""
         runner = AttemptRunner()
         await runner.decide(session("anthropic"), to())
-        assert isinstance(await runner.decide(session(), to(20_000, rung=1)), Rescued)
+        assert isinstance(await runner.decide(session(), to(20_000, attempt=1)), Rescued)
         runner = AttemptRunner()
         await runner.decide(session("anthropic"), to(20_000))
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
@@ -166,7 +166,7 @@ class TestWhatIsLearned:
         assert runner.attempts.last("request").sent_tokens is None
         await runner.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
         assert not learned_limits
-        await runner.decide(session(turns=20), replace(to(window_tokens=2_000_000, rung=1), model="openai/gpt-4"))
+        await runner.decide(session(turns=20), replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4"))
         assert [e.limit_tokens for e in learned_limits] == [10_000]
         assert runner.attempts.last("request").first_tokens == tokens
 
@@ -175,7 +175,7 @@ class TestWhatIsLearned:
         runner = AttemptRunner()
         await runner.decide(stored, to(window_tokens=2_000_000))
         await runner.failed("request", Overflow("input", "x"), "too long")
-        await runner.decide(stored, to(window_tokens=2_000_000, rung=1))
+        await runner.decide(stored, to(window_tokens=2_000_000, attempt=1))
         assert not learned_limits
 
     async def test_what_is_mostly_guessed_teaches_nothing_once_it_is_counted(self, learned_limits):
@@ -185,7 +185,7 @@ class TestWhatIsLearned:
         runner = AttemptRunner()
         await runner.decide(request, to(window_tokens=2_000_000))
         await runner.failed("request", Overflow("input", "x"), "too long")
-        await runner.decide(request, to(window_tokens=2_000_000, rung=1))
+        await runner.decide(request, to(window_tokens=2_000_000, attempt=1))
         assert not learned_limits
 
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):

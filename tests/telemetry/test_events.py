@@ -57,6 +57,11 @@ async def test_listeners_are_told_before_and_after():
     assert len(heard) == 2
 
 
+def test_the_former_name_of_the_attempt_can_still_be_read():
+    event = ctx_hooks.CompactionEvent("before_compaction", "openai/x", "openai-chat", 900, 500, 1_000, attempt=2)
+    assert event.rung == event.attempt == 2
+
+
 async def test_a_listener_that_fails_costs_no_request(caplog):
     end = ctx_hooks.on("before_compaction", lambda _: 1 / 0)
     decision = await compact()

@@ -1,4 +1,4 @@
-"""The last rung: the newest tool loop's own results are cut, largest first, to what the goal leaves them."""
+"""The last attempt: the newest tool loop's own results are cut, largest first, to what the goal leaves them."""
 
 from __future__ import annotations
 
