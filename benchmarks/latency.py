@@ -23,7 +23,7 @@ import httpx
 import litellm
 from litellm import token_counter
 
-from ctx_hooks.compaction.message_index import entries
+from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -159,9 +159,9 @@ def linear(out: Path) -> None:
     while not sizes or sizes[-1] < 2_000_000:
         messages += conversation(80_000, len(messages))[:-1]
         started = time.perf_counter()
-        found = entries("openai-chat", messages, Counter("o200k_base"))
+        index = message_stats("openai-chat", messages, Counter("o200k_base"))
         times.append((time.perf_counter() - started) * 1e3)
-        sizes.append(sum(e.tokens for e in found))
+        sizes.append(sum(m.tokens for m in index))
     figure, panel = plt.subplots(figsize=(7, 4))
     panel.plot([s / 1e6 for s in sizes], times)
     panel.set(xlabel="conversation, M tokens", ylabel="ms for a step of 20,000 new tokens", ylim=(0, None))

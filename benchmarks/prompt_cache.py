@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.cli.replay import cache_share, measure, price
-from ctx_hooks.compaction.message_index import entries, request_points
+from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import History, Marks, replay
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -37,10 +37,10 @@ def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -
     counting = time.perf_counter() - started
     content_cache.clear_all()
     started = time.perf_counter()
-    found = entries(fmt, messages, counter)
+    index = message_stats(fmt, messages, counter)
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
-    for length in request_points(found):
-        history = History(lambda a, b: codec.read(messages[a:b]), found[:length], 0, b"")
+    for length in request_points(index):
+        history = History(lambda a, b: codec.read(messages[a:b]), index[:length], 0, b"")
         replay(history, Marks(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)))
     return (time.perf_counter() - started) / counting
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline
-from ctx_hooks.compaction.message_index import entries, is_first_request, newest_turns
+from ctx_hooks.compaction.message_index import is_first_request, message_stats, newest_turns
 from ctx_hooks.compaction.prefix_stable import Marks, history_of, replay
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
@@ -84,17 +84,17 @@ def compress(
     goal = budget_tokens if budget_tokens is not None else budget_tokens_of(Window(window, "policy"), policy)
     counter = Counter(vocabulary_of(model))
     budget = Budget(goal, max(window, goal), counter, policy)
-    found = entries(format, messages, counter)
-    newest = newest_turns(found, policy.max_turns)
+    index = message_stats(format, messages, counter)
+    newest = newest_turns(index, policy.max_turns)
     conversation = original.with_messages(tuple(original.messages[i] for i in newest))
     repairs = policy.repair != "off"
     if target_tokens is None:
         needed = policy.repair == "always" or counter.conversation(conversation) > goal
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
-        history = history_of(conversation.part, tuple(found[i] for i in newest), conversation.preamble, counter)
+        history = history_of(conversation.part, tuple(index[i] for i in newest), conversation.preamble, counter)
         low = goal if target_tokens == "auto" else min(target_tokens, goal)
-        if target_tokens == "auto" and not is_first_request(history.entries):
+        if target_tokens == "auto" and not is_first_request(history.index):
             low = target_tokens_of(goal, policy, history.fixed_tokens)
         outcome, _ = replay(history, Marks(budget, low), repair=repairs)
     written = deepcopy(codec.write(outcome.conversation))

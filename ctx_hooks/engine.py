@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.compaction import cost, last_resort
-from ctx_hooks.compaction.message_index import entries, is_first_request
+from ctx_hooks.compaction.message_index import is_first_request, message_stats
 from ctx_hooks.compaction.prefix_stable import History, Marks, history_of, replay
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.attempts import Attempt
@@ -96,7 +96,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline | None
     counter = Counter(vocabulary_of(to.model), deadline)
     history = history_in(request, counter) if deadline else _estimated(request)
     received = history.tokens
-    newest = request.newest_turns(history.entries, to.policy.max_turns)
+    newest = request.newest_turns(history.index, to.policy.max_turns)
     if newest is not request:
         history = history_in(newest, counter) if deadline else _estimated(newest)
     plan = _plan(request, history, to, known)
@@ -119,8 +119,8 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline | None
 
 def history_in(request: Request, counter: Counter) -> History:
     """Return the request's history as `counter` counts it."""
-    found = entries(request.format, request.items, counter)
-    return history_of(request.part, found, request.preamble(), counter, continues=request.continues_stored_history)
+    index = message_stats(request.format, request.items, counter)
+    return history_of(request.part, index, request.preamble(), counter, continues=request.continues_stored_history)
 
 
 def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
@@ -152,8 +152,8 @@ def _budget(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budg
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan:
     """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused."""
-    recent = history.entries[-DYNAMIC_MESSAGES:]
-    mean = sum(e.tokens for e in recent) / max(1, len(recent))
+    recent = history.index[-DYNAMIC_MESSAGES:]
+    mean = sum(m.tokens for m in recent) / max(1, len(recent))
     most = _budget_tokens(request, to, known, mean, history.fixed_tokens)
     previous = known.previous
     if previous is None:
@@ -181,7 +181,7 @@ def _compressed(request: Request, history: History, budget: Budget, to: Target) 
     )
     emit(event)
     low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
-    if is_first_request(history.entries):
+    if is_first_request(history.index):
         low_tokens = budget.goal_tokens
     if _does_not_pay(history.tokens, low_tokens, budget, to):
         outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
@@ -250,7 +250,7 @@ def _estimated(request: Request) -> History:
     """Return the history with estimated figures, of which none teaches anything."""
     conversation = request.conversation()
     preamble_tokens = sum(map(last_resort.text_tokens, conversation.preamble))
-    return History(conversation.part, last_resort.estimated_entries(conversation), preamble_tokens, b"")
+    return History(conversation.part, last_resort.estimated_stats(conversation), preamble_tokens, b"")
 
 
 def _untouched(reason: str, changes: dict[str, Any]) -> Decision:
@@ -291,6 +291,6 @@ def _attempt(request: Request, to: Target, known: Known, history: History | None
         to.window.tokens,
         to.attempt,
         output_tokens=request.max_output_tokens,
-        guessed_tokens=sum(e.guessed_tokens for e in history.entries) if history is not None else 0,
+        guessed_tokens=sum(m.guessed_tokens for m in history.index) if history is not None else 0,
         counts_all=history is None or not request.has_uncounted_content,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.compaction.cost import Prices, cost_of
-from ctx_hooks.compaction.message_index import digest_of, entries, request_points
+from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import History, Marks, replay
 from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.formats import CODECS
@@ -58,12 +58,12 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
     counter = Counter(DEFAULT)
     codec = CODECS[fmt]
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
-    found = entries(fmt, messages, counter)
+    index = message_stats(fmt, messages, counter)
     ways: tuple[list[Sent], ...] = ([], [], [])
     before: list[list[bytes]] = [[], [], []]
-    for length in request_points(found):
+    for length in request_points(index):
         conversation = codec.read(messages[:length])
-        history = History(conversation.part, found[:length], 0, b"")
+        history = History(conversation.part, index[:length], 0, b"")
         low = target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)
         outcome, compactions = replay(history, Marks(budget, low))
         slid = _newest(conversation, budget)

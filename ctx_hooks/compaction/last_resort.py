@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks import message_rules
-from ctx_hooks.compaction.message_index import Entry
+from ctx_hooks.compaction.message_index import MessageStats
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.extractive import with_record
@@ -50,11 +50,11 @@ def estimated_tokens(conversation: Conversation) -> int:
     return messages + sum(map(text_tokens, conversation.preamble))
 
 
-def estimated_entries(conversation: Conversation) -> tuple[Entry, ...]:
-    """Return an entry for each message whose tokens are all guessed, and whose digest is empty: nothing remembers it."""
+def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
+    """Return the stats of each message: its tokens are all guessed, and its digest is empty: nothing remembers it."""
     sizes = (message_tokens(m, conversation.format) for m in conversation.messages)
     return tuple(
-        Entry(b"", tokens, m.role, is_request(m), stays=stays(m), guessed_tokens=tokens)
+        MessageStats(b"", tokens, m.role, is_request(m), stays=stays(m), guessed_tokens=tokens)
         for tokens, m in zip(sizes, conversation.messages, strict=True)
     )
 

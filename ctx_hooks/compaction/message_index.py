@@ -1,6 +1,6 @@
 """What is known of each message by its content alone, so that a conversation seen before is not read again.
 
-An entry holds figures, never text: it tells how large a message is and who speaks, which is all that most requests need.
+The stats of a message hold figures, never text: how large it is and who speaks, which is all that most requests need.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MessageStats:
     """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it.
 
     `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message;
@@ -46,49 +46,49 @@ class Entry:
 
 _Figures: TypeAlias = tuple[int, Role, bool, int, bool, int]
 
-_entries: ContentCache[_Figures] = ContentCache(share=0.1)
+_figures: ContentCache[_Figures] = ContentCache(share=0.1)
 
 
-def entries(fmt: Format, messages: Any, counter: Counter) -> tuple[Entry, ...]:
-    """Return an entry for each message; raises MalformedConversationError as reading the conversation would."""
-    return tuple(_entry(fmt, raw, i, counter) for i, raw in enumerate(items_of(messages)))
+def message_stats(fmt: Format, messages: Any, counter: Counter) -> tuple[MessageStats, ...]:
+    """Return the stats of each message; raises MalformedConversationError as reading the conversation would."""
+    return tuple(_stats_of(fmt, raw, i, counter) for i, raw in enumerate(items_of(messages)))
 
 
-def request_points(found: Sequence[Entry]) -> tuple[int, ...]:
+def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
     """Return the lengths at which the client must have sent a request: before each answer, and now."""
-    answers = (i for i in range(1, len(found)) if found[i].role == "assistant" and found[i - 1].role != "assistant")
-    return (*answers, len(found))
+    answers = (i for i in range(1, len(index)) if index[i].role == "assistant" and index[i - 1].role != "assistant")
+    return (*answers, len(index))
 
 
-def is_first_request(found: Sequence[Entry]) -> bool:
+def is_first_request(index: Sequence[MessageStats]) -> bool:
     """Whether no assistant has answered yet: nothing shows that turns will follow, for which room has to be left.
 
     What an assistant seems to have said at the very end is the beginning that the caller gives the answer.
     """
-    roles = [entry.role for entry in found]
+    roles = [stats.role for stats in index]
     while roles and roles[-1] == "assistant":
         roles.pop()
     return "assistant" not in roles
 
 
-def newest_turns(found: Sequence[Entry], max_turns: int | None) -> Sequence[int]:
+def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequence[int]:
     """Return the indices of the newest turns of the user, and of the system text before them; all where all are allowed.
 
     A turn begins with the user's own words, so no call loses its result.
     """
-    starts = [i for i, entry in enumerate(found) if entry.is_request]
+    starts = [i for i, stats in enumerate(index) if stats.is_request]
     if max_turns is None or len(starts) <= max_turns:
-        return range(len(found))
+        return range(len(index))
     first = starts[-max_turns]
-    return [i for i, entry in enumerate(found) if i >= first or entry.role == "system"]
+    return [i for i, stats in enumerate(index) if i >= first or stats.role == "system"]
 
 
-def chain(start: bytes, found: Sequence[Entry]) -> tuple[bytes, ...]:
+def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
     """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
     running = blake2b(start, digest_size=DIGEST_BYTES)
     digests = [running.digest()]
-    for entry in found:
-        running.update(entry.digest)
+    for stats in index:
+        running.update(stats.digest)
         digests.append(running.digest())
     return tuple(digests)
 
@@ -106,14 +106,14 @@ def digest_of(value: Any) -> bytes:
     return blake2b(text, digest_size=DIGEST_BYTES).digest()
 
 
-def _entry(fmt: Format, raw: Any, index: int, counter: Counter) -> Entry:
+def _stats_of(fmt: Format, raw: Any, i: int, counter: Counter) -> MessageStats:
     digest = digest_of(raw)
 
     def read() -> _Figures:
         counter.deadline.check()
-        message = CODECS[fmt].read_message(item_of(raw, index))
+        message = CODECS[fmt].read_message(item_of(raw, i))
         longest = max((len(r.text) for r in message.results), default=0)
         guessed = counter.guessed(message, fmt)
         return counter.message(message, fmt), message.role, is_request(message), longest, stays(message), guessed
 
-    return Entry(digest, *_entries.get((fmt, counter.vocabulary, digest), read))
+    return MessageStats(digest, *_figures.get((fmt, counter.vocabulary, digest), read))

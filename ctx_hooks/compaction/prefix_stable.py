@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
-from ctx_hooks.compaction.message_index import Entry, chain, digest_of, request_points
+from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of, request_points
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import CutText, Retrieval, cut_text
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
@@ -75,13 +75,13 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A conversation with the ledger of its messages and the digest of what precedes them.
+    """A conversation, the index of its messages and the digest of what precedes them.
 
     `read(start, end)` returns the conversation with these of its messages alone: only what is needed is ever read.
     """
 
     read: Callable[[int, int], Conversation]
-    entries: tuple[Entry, ...]
+    index: tuple[MessageStats, ...]
     preamble_tokens: int
     preamble_digest: bytes
     continues: bool = False
@@ -89,24 +89,24 @@ class History:
     @property
     def tokens(self) -> int:
         """The tokens of the whole request."""
-        return self.preamble_tokens + sum(e.tokens for e in self.entries)
+        return self.preamble_tokens + sum(m.tokens for m in self.index)
 
     @property
     def fixed_tokens(self) -> int:
         """The tokens in front of the conversation that no compaction makes smaller."""
-        return self.preamble_tokens + sum(e.tokens for e in takewhile(lambda e: e.role == "system", self.entries))
+        return self.preamble_tokens + sum(m.tokens for m in takewhile(lambda m: m.role == "system", self.index))
 
 
 def history_of(
     read: Callable[[int, int], Conversation],
-    found: tuple[Entry, ...],
+    index: tuple[MessageStats, ...],
     preamble: tuple[str, ...],
     counter: Counter,
     *,
     continues: bool = False,
 ) -> History:
-    """Return the history of the messages that `found` lists, behind the texts of a preamble."""
-    return History(read, found, sum(counter.text(t) for t in preamble), digest_of(preamble), continues)
+    """Return the history of the messages that `index` lists, behind the texts of a preamble."""
+    return History(read, index, sum(counter.text(t) for t in preamble), digest_of(preamble), continues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +136,14 @@ class _Walk:
         self._history = history
         self._marks = marks
         self._marks_digest = marks.digest()
-        self._digests = chain(history.preamble_digest, history.entries)
+        self._digests = chain(history.preamble_digest, history.index)
         self._repair = repair
         self._arrived = {i: self._cut_on_arrival(i) for i in self._oversized()}
-        self._points = request_points(history.entries)
-        self._sums = (0, *accumulate(self._tokens(i) for i in range(len(history.entries))))
-        self._asked = (0, *accumulate(e.is_request for e in history.entries))
-        self._requests = (0, *accumulate((e.tokens if e.is_request else 0 for e in history.entries), _newest))
-        self._stays = (0, *accumulate(e.tokens if e.stays else 0 for e in history.entries))
+        self._points = request_points(history.index)
+        self._sums = (0, *accumulate(self._tokens(i) for i in range(len(history.index))))
+        self._asked = (0, *accumulate(m.is_request for m in history.index))
+        self._requests = (0, *accumulate((m.tokens if m.is_request else 0 for m in history.index), _newest))
+        self._stays = (0, *accumulate(m.tokens if m.stays else 0 for m in history.index))
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
         """Return the newest compaction that is due.
@@ -161,7 +161,7 @@ class _Walk:
     def sent(self, compaction: Compaction) -> Outcome:
         """Return the request: the compaction, what came since, and what its user turns asked for of what was cut."""
         budget = self._marks.high
-        since = self._read(compaction.length, len(self._history.entries))
+        since = self._read(compaction.length, len(self._history.index))
         recalled = self._recalled(compaction, since.messages)
         tail = (self._with_recall(m, recalled.get(i)) for i, m in enumerate(since.messages, compaction.length))
         sent = replace(since, messages=(*compaction.messages, *tail))
@@ -181,12 +181,12 @@ class _Walk:
 
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the low-water mark, or what is protected."""
-        entries = self._history.entries
+        index = self._history.index
         start = length
-        while start and entries[start - 1].role != "assistant" and not entries[start - 1].is_request:
+        while start and index[start - 1].role != "assistant" and not index[start - 1].is_request:
             start -= 1
         results = length - start
-        while start and entries[start - 1].role == "assistant":
+        while start and index[start - 1].role == "assistant":
             start -= 1
         loop = self._sums[length] - self._sums[start] if results else 0
         protected = self._stays[length] + self._requests[length] + loop + record_tokens(self._marks.high)
@@ -195,16 +195,16 @@ class _Walk:
     def _oversized(self) -> list[int]:
         """Return the messages with a result that is too large for this window: each is cut as it arrives."""
         most = least_capped_chars(self._marks.high.window_tokens, self._marks.high.policy)
-        return [i for i, e in enumerate(self._history.entries) if e.result_chars > most]
+        return [i for i, m in enumerate(self._history.index) if m.result_chars > most]
 
-    def _tokens(self, index: int) -> int:
-        cut = self._arrived.get(index)
+    def _tokens(self, i: int) -> int:
+        cut = self._arrived.get(i)
         if cut is None:
-            return self._history.entries[index].tokens
+            return self._history.index[i].tokens
         return self._marks.high.counter.message(cut.messages[0], cut.format)
 
-    def _cut_on_arrival(self, index: int) -> Conversation:
-        read = self._history.read(index, index + 1)
+    def _cut_on_arrival(self, i: int) -> Conversation:
+        read = self._history.read(i, i + 1)
         return read.with_messages((on_arrival(read.messages[0], self._marks.high),))
 
     def _read(self, start: int, end: int) -> Conversation:
@@ -259,9 +259,9 @@ class _Walk:
         """Return what is put back into each user turn since the compaction."""
         recalled: dict[int, str] = {}
         spent = 0
-        start, entries = compaction.length, self._history.entries
+        start, index = compaction.length, self._history.index
         retrieval = Retrieval(since, partial(self._cut_text, compaction), self._message, self._marks.high)
-        for i in (i for i in range(start, len(entries)) if start and entries[i].is_request):
+        for i in (i for i in range(start, len(index)) if start and index[i].is_request):
             room = min(self._recall_share, self._recall_tokens(start, i + 1) - spent)
             key = (self._marks_digest, self._digests[start], self._digests[i + 1], room)
             text = _recalls.get(key, partial(retrieval.block, i - start, room), getsizeof)
@@ -279,8 +279,8 @@ class _Walk:
 
         return _cut_texts.get(key, compute, lambda c: c.size_bytes)
 
-    def _message(self, index: int) -> Message:
-        return self._history.read(index, index + 1).messages[0]
+    def _message(self, i: int) -> Message:
+        return self._history.read(i, i + 1).messages[0]
 
     def _with_recall(self, message: Message, text: str | None) -> Message:
         return retrieval.added(message, text) if text else message

@@ -19,7 +19,7 @@ from ctx_hooks.runtime.warnings import warn_once
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ctx_hooks.compaction.message_index import Entry
+    from ctx_hooks.compaction.message_index import MessageStats
     from ctx_hooks.conversation.model import Conversation, Format
 
 FORMATS: Mapping[str, Format] = {
@@ -144,13 +144,13 @@ class Request:
         """
         return {_MESSAGES[self.format]: deepcopy(CODECS[self.format].write(conversation))}
 
-    def newest_turns(self, found: Sequence[Entry], max_turns: int | None) -> Request:
+    def newest_turns(self, index: Sequence[MessageStats], max_turns: int | None) -> Request:
         """Return the request with the newest turns of the user alone; itself if all are allowed.
 
-        `found` is what is known of each message.
+        `index` holds the stats of each message.
         """
-        newest = newest_turns(found, max_turns)
-        if len(newest) == len(found):
+        newest = newest_turns(index, max_turns)
+        if len(newest) == len(index):
             return self
         return Request(self.format, {**self.fields, _MESSAGES[self.format]: [self.items[i] for i in newest]})
 

@@ -119,7 +119,7 @@ class AttemptRunner:
             history = await self._away(request, lambda: engine.history_in(request, counter), deadline)
         except CompressionTimeoutError:
             return previous  # what cannot be counted in time teaches nothing
-        guessed = sum(e.guessed_tokens for e in history.entries)
+        guessed = sum(m.guessed_tokens for m in history.index)
         previous = replace(
             previous,
             received_tokens=history.tokens,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import payloads
 
 import ctx_hooks
-from ctx_hooks.compaction.message_index import digest_of, entries, request_points
+from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import History, Marks, replay
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import Policy
@@ -35,7 +35,7 @@ def sent(messages, fmt, *, high, low=None, policy=None):
     """Return what is sent for a request, message by message as bytes, and how often it was compacted on the way."""
     counter = Counter("cl100k_base")
     codec = CODECS[fmt]
-    history = History(codec.read(messages).part, entries(fmt, messages, counter), 0, digest_of(""))
+    history = History(codec.read(messages).part, message_stats(fmt, messages, counter), 0, digest_of(""))
     budget = Budget(high, max(high, 8_000), counter, policy or Policy())
     outcome, compactions = replay(history, Marks(budget, low or high // 2))
     return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], compactions, outcome
@@ -43,7 +43,7 @@ def sent(messages, fmt, *, high, low=None, policy=None):
 
 def requests(messages, fmt):
     """Return the lengths at which the client of this conversation has sent a request."""
-    return [n for n in request_points(entries(fmt, messages, Counter("cl100k_base"))) if n > 0]
+    return [n for n in request_points(message_stats(fmt, messages, Counter("cl100k_base"))) if n > 0]
 
 
 def assert_stable(messages, fmt, high, low=None):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ctx_hooks.compaction.message_index import entries
+from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.request.request import LEAST_THINKING_TOKENS, format_of, request_of
 from ctx_hooks.testing import agent_session
@@ -115,8 +115,8 @@ bodies = st.fixed_dictionaries(
 
 def counted(request, vocabulary):
     counter = Counter(vocabulary)
-    found = entries(request.format, request.items, counter)
-    return sum(e.tokens for e in found) + sum(counter.text(t) for t in request.preamble())
+    index = message_stats(request.format, request.items, counter)
+    return sum(m.tokens for m in index) + sum(counter.text(t) for t in request.preamble())
 
 
 def request_with(fmt, body):
