@@ -18,7 +18,7 @@ from typing import Any
 
 from ctx_hooks.cli.replay import cache_share, measure, price
 from ctx_hooks.compaction.message_index import message_stats, request_points
-from ctx_hooks.compaction.prefix_stable import History, Marks, replay
+from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime import content_cache
@@ -41,7 +41,7 @@ def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
     for length in request_points(index):
         history = History(lambda a, b: codec.read(messages[a:b]), index[:length], 0, b"")
-        replay(history, Marks(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)))
+        compacted(history, Thresholds(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)))
     return (time.perf_counter() - started) / counting
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--budget", type=int, default=32_000)
     arguments = parser.parse_args()
-    low = target_tokens_of(arguments.budget, DEFAULT_POLICY)
+    target_tokens = target_tokens_of(arguments.budget, DEFAULT_POLICY)
     print("| session | tokens | requests | compactions (at most) | cache share | cost | uncompressed | sliding cut | time |")
     print("|---|---|---|---|---|---|---|---|---|")
     for path in arguments.paths:
@@ -60,7 +60,7 @@ def main() -> None:
             fmt, messages = record["format"], record["messages"]
             session = measure(str(record.get("id")), fmt, messages, arguments.budget)
             total = session.uncompressed[-1].tokens
-            most = math.ceil(total / (arguments.budget - low)) + 1
+            most = math.ceil(total / (arguments.budget - target_tokens)) + 1
             ratio = replaying_over_counting(fmt, messages, arguments.budget)
             paid, raw, slid = (price(s) for s in (session.replayed, session.uncompressed, session.sliding))
             done = session.replayed[-1].compactions

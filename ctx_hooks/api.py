@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.message_index import is_first_request, message_stats, newest_turns
-from ctx_hooks.compaction.prefix_stable import Marks, history_of, replay
+from ctx_hooks.compaction.prefix_stable import Thresholds, compacted, history_of
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.budget import Budget
@@ -93,10 +93,10 @@ def compress(
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
         history = history_of(conversation.part, tuple(index[i] for i in newest), conversation.preamble, counter)
-        low = goal if target_tokens == "auto" else min(target_tokens, goal)
+        target = goal if target_tokens == "auto" else min(target_tokens, goal)
         if target_tokens == "auto" and not is_first_request(history.index):
-            low = target_tokens_of(goal, policy, history.fixed_tokens)
-        outcome, _ = replay(history, Marks(budget, low), repair=repairs)
+            target = target_tokens_of(goal, policy, history.fixed_tokens)
+        outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
     written = deepcopy(codec.write(outcome.conversation))
     return CompressionResult(
         messages=written,

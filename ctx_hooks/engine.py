@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.compaction import cost, last_resort
 from ctx_hooks.compaction.message_index import is_first_request, message_stats
-from ctx_hooks.compaction.prefix_stable import History, Marks, history_of, replay
+from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted, history_of
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.calibration import family_factor
@@ -180,23 +180,23 @@ def _compressed(request: Request, history: History, budget: Budget, to: Target) 
         "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.attempt
     )
     emit(event)
-    low_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
+    target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
     if is_first_request(history.index):
-        low_tokens = budget.goal_tokens
-    if _does_not_pay(history.tokens, low_tokens, budget, to):
-        outcome, _ = replay(history, Marks(budget.with_goal(history.tokens), history.tokens), repair=False)
+        target_tokens = budget.goal_tokens
+    if _does_not_pay(history.tokens, target_tokens, budget, to):
+        outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
     else:
-        outcome, _ = replay(history, Marks(budget, low_tokens), repair=to.policy.repair != "off")
+        outcome, _ = compacted(history, Thresholds(budget, target_tokens), repair=to.policy.repair != "off")
     steps = tuple(step.name for step in outcome.steps)
     emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
     return outcome
 
 
-def _does_not_pay(received: int, low_tokens: int, budget: Budget, to: Target) -> bool:
+def _does_not_pay(received: int, target_tokens: int, budget: Budget, to: Target) -> bool:
     """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
     if not to.policy.cost_aware or to.prices is None or to.attempt or received > budget.window_tokens:
         return False
-    return not cost.pays(received, low_tokens, to.policy.expected_turns, to.prices)
+    return not cost.pays(received, target_tokens, to.policy.expected_turns, to.prices)
 
 
 def _concluded(

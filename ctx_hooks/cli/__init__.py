@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     explained.add_argument("--diff", action="store_true", help="print only what changes in the request")
     replayed = commands.add_parser("replay", help="recorded sessions, request by request: tokens, cache and cost")
     replayed.add_argument("sessions", type=Path, help="JSON lines with `format` and `messages`")
-    replayed.add_argument("--budget", type=int, default=32_000, help="high-water mark in tokens")
+    replayed.add_argument("--budget", type=int, default=32_000, help="trigger tokens: a larger request is compacted")
     replayed.add_argument("--plot", type=Path, help="write a plot of the last session (needs matplotlib)")
     learned = commands.add_parser("limits", help="what was learned of each deployment, in the workers' Redis")
     learned.add_argument("action", choices=["ls", "clear"])

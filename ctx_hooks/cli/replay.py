@@ -10,7 +10,7 @@ from typing import Any
 
 from ctx_hooks.compaction.cost import Prices, cost_of
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
-from ctx_hooks.compaction.prefix_stable import History, Marks, replay
+from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted
 from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -64,8 +64,8 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
     for length in request_points(index):
         conversation = codec.read(messages[:length])
         history = History(conversation.part, index[:length], 0, b"")
-        low = target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)
-        outcome, compactions = replay(history, Marks(budget, low))
+        target_tokens = target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)
+        outcome, compactions = compacted(history, Thresholds(budget, target_tokens))
         slid = _newest(conversation, budget)
         for n, sent in enumerate((conversation, outcome.conversation, slid)):
             digests = [digest_of(m) for m in codec.write(sent)]

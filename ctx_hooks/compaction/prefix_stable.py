@@ -1,8 +1,8 @@
 """Compaction as a pure function of the history: what a stateful session, compacted along the way, would send now.
 
 A gateway sees single requests. So the points at which the client must have sent one are walked from the start; where the
-compressed form so far and what came since exceed the high-water mark, everything up to there is compacted, from the
-originals, to the low-water mark. Between two compactions messages are only appended: consecutive requests share their
+compressed form so far and what came since exceed the trigger tokens, everything up to there is compacted, from the
+originals, to the target tokens. Between two compactions messages are only appended: consecutive requests share their
 prefix byte for byte, on any worker and after any restart.
 """
 
@@ -59,17 +59,17 @@ NONE_YET = Compaction(0, (), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """The budget whose goal is the high-water mark, and the low-water mark in tokens."""
+class Thresholds:
+    """A compaction is due above the goal of the budget `trigger`, and compacts down to `target_tokens`."""
 
-    high: Budget
-    low_tokens: int
+    trigger: Budget
+    target_tokens: int
 
     def digest(self) -> bytes:
         """Return 16 bytes that stand for what a compaction depends on beside the history."""
-        budget = self.high
+        budget = self.trigger
         policy = budget.policy.model_dump(mode="json")
-        figures = (budget.goal_tokens, self.low_tokens, budget.window_tokens)
+        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
         return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest))
 
 
@@ -118,24 +118,24 @@ class Cut:
     number: int = 0
 
 
-def replay(history: History, marks: Marks, *, repair: bool = True) -> tuple[Outcome, int]:
+def compacted(history: History, thresholds: Thresholds, *, repair: bool = True) -> tuple[Outcome, int]:
     """Return the conversation as it is to be sent, and how many compactions led to it.
 
     Where compactions are due follows from the sizes of messages alone; of their texts only the newest one is made. What
     an earlier request of the same conversation had made is remembered.
     """
-    walk = _Walk(history, marks, repair=repair)
-    cut, compaction = walk.newest_compaction()
-    return walk.sent(compaction), cut.number
+    assembly = _Assembly(history, thresholds, repair=repair)
+    cut, compaction = assembly.newest_compaction()
+    return assembly.sent(compaction), cut.number
 
 
-class _Walk:
-    """The way through a history, from request to request."""
+class _Assembly:
+    """Assembles the request from the newest compaction that is due and the messages since."""
 
-    def __init__(self, history: History, marks: Marks, *, repair: bool) -> None:
+    def __init__(self, history: History, thresholds: Thresholds, *, repair: bool) -> None:
         self._history = history
-        self._marks = marks
-        self._marks_digest = marks.digest()
+        self._thresholds = thresholds
+        self._thresholds_digest = thresholds.digest()
         self._digests = chain(history.preamble_digest, history.index)
         self._repair = repair
         self._arrived = {i: self._cut_on_arrival(i) for i in self._oversized()}
@@ -160,7 +160,7 @@ class _Walk:
 
     def sent(self, compaction: Compaction) -> Outcome:
         """Return the request: the compaction, what came since, and what its user turns asked for of what was cut."""
-        budget = self._marks.high
+        budget = self._thresholds.trigger
         since = self._read(compaction.length, len(self._history.index))
         recalled = self._recalled(compaction, since.messages)
         tail = (self._with_recall(m, recalled.get(i)) for i, m in enumerate(since.messages, compaction.length))
@@ -175,12 +175,12 @@ class _Walk:
         """Return the newest compaction due after `cut`, itself when none is."""
         for length in self._points[bisect_right(self._points, cut.length) :]:
             since = self._sums[length] - self._sums[cut.length] + self._recall_tokens(cut.length, length)
-            if self._history.preamble_tokens + cut.tokens + since > self._marks.high.goal_tokens:
+            if self._history.preamble_tokens + cut.tokens + since > self._thresholds.trigger.goal_tokens:
                 cut = Cut(length, self._expected_tokens(length), cut.number + 1)
         return cut
 
     def _expected_tokens(self, length: int) -> int:
-        """Return what a compaction of the first `length` messages leaves: the low-water mark, or what is protected."""
+        """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
         index = self._history.index
         start = length
         while start and index[start - 1].role != "assistant" and not index[start - 1].is_request:
@@ -189,23 +189,23 @@ class _Walk:
         while start and index[start - 1].role == "assistant":
             start -= 1
         loop = self._sums[length] - self._sums[start] if results else 0
-        protected = self._stays[length] + self._requests[length] + loop + record_tokens(self._marks.high)
-        return max(self._marks.low_tokens - self._history.preamble_tokens, int(protected))
+        protected = self._stays[length] + self._requests[length] + loop + record_tokens(self._thresholds.trigger)
+        return max(self._thresholds.target_tokens - self._history.preamble_tokens, int(protected))
 
     def _oversized(self) -> list[int]:
         """Return the messages with a result that is too large for this window: each is cut as it arrives."""
-        most = least_capped_chars(self._marks.high.window_tokens, self._marks.high.policy)
+        most = least_capped_chars(self._thresholds.trigger.window_tokens, self._thresholds.trigger.policy)
         return [i for i, m in enumerate(self._history.index) if m.result_chars > most]
 
     def _tokens(self, i: int) -> int:
         cut = self._arrived.get(i)
         if cut is None:
             return self._history.index[i].tokens
-        return self._marks.high.counter.message(cut.messages[0], cut.format)
+        return self._thresholds.trigger.counter.message(cut.messages[0], cut.format)
 
     def _cut_on_arrival(self, i: int) -> Conversation:
         read = self._history.read(i, i + 1)
-        return read.with_messages((on_arrival(read.messages[0], self._marks.high),))
+        return read.with_messages((on_arrival(read.messages[0], self._thresholds.trigger),))
 
     def _read(self, start: int, end: int) -> Conversation:
         """Return these messages as they have arrived."""
@@ -225,29 +225,29 @@ class _Walk:
 
     def _compacted(self, length: int) -> Compaction:
         """Return the compaction of the first `length` messages."""
-        key = (self._marks_digest, self._digests[length], self._repair)
+        key = (self._thresholds_digest, self._digests[length], self._repair)
 
         def compute() -> Compaction:
             conversation = self._to_compact(length)
             if self._repair:
                 conversation, _ = message_rules.repair(conversation, continues=self._history.continues)
-            high = self._marks.high
-            # The newest results are cut for the window's sake alone, never to reach the low-water mark.
-            low = replace(high, goal_tokens=self._marks.low_tokens, cut_newest=False)
-            outcome = pipeline.compress(conversation, low)
-            if not outcome.fits and outcome.tokens_after > high.goal_tokens:
-                outcome = pipeline.compress(conversation, high)
+            trigger = self._thresholds.trigger
+            # The newest results are cut for the window's sake alone, never to reach the target tokens.
+            target = replace(trigger, goal_tokens=self._thresholds.target_tokens, cut_newest=False)
+            outcome = pipeline.compress(conversation, target)
+            if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
+                outcome = pipeline.compress(conversation, trigger)
             # Read again from what is sent: the edited messages would hold on to all that was cut.
             codec = CODECS[conversation.format]
             sent = codec.read(codec.write(outcome.conversation)).messages
-            tokens = high.counter.messages(sent, conversation.format)
+            tokens = trigger.counter.messages(sent, conversation.format)
             return Compaction(length, sent, tokens, outcome.steps, outcome.reason)
 
         return _compactions.get(key, compute, _compaction_bytes)
 
     @property
     def _recall_share(self) -> float:
-        budget = self._marks.high
+        budget = self._thresholds.trigger
         return min(budget.policy.recall_max_tokens, budget.goal_tokens * budget.policy.recall_fraction)
 
     def _recall_tokens(self, start: int, length: int) -> int:
@@ -260,22 +260,22 @@ class _Walk:
         recalled: dict[int, str] = {}
         spent = 0
         start, index = compaction.length, self._history.index
-        retrieval = Retrieval(since, partial(self._cut_text, compaction), self._message, self._marks.high)
+        retrieval = Retrieval(since, partial(self._cut_text, compaction), self._message, self._thresholds.trigger)
         for i in (i for i in range(start, len(index)) if start and index[i].is_request):
             room = min(self._recall_share, self._recall_tokens(start, i + 1) - spent)
-            key = (self._marks_digest, self._digests[start], self._digests[i + 1], room)
+            key = (self._thresholds_digest, self._digests[start], self._digests[i + 1], room)
             text = _recalls.get(key, partial(retrieval.block, i - start, room), getsizeof)
             if text:
                 recalled[i] = text
-                spent += self._marks.high.counter.text(text)
+                spent += self._thresholds.trigger.counter.text(text)
         return recalled
 
     def _cut_text(self, compaction: Compaction) -> CutText:
-        key = (self._marks_digest, self._digests[compaction.length], self._repair)
+        key = (self._thresholds_digest, self._digests[compaction.length], self._repair)
         history = self._history
 
         def compute() -> CutText:
-            return cut_text(history.read(0, compaction.length), compaction.messages, self._marks.high)
+            return cut_text(history.read(0, compaction.length), compaction.messages, self._thresholds.trigger)
 
         return _cut_texts.get(key, compute, lambda c: c.size_bytes)
 

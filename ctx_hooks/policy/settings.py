@@ -46,7 +46,7 @@ class Policy(BaseModel):
     )
     keep_recent_fraction: float = Field(0.2, ge=0, le=1, description="The same as a share of the budget; the smaller holds.")
     target_fraction: float = Field(
-        0.5, gt=0, le=1, description="Low-water mark: what a compaction compacts down to, as a share of the budget."
+        0.5, gt=0, le=1, description="Target tokens: what a compaction compacts down to, as a share of the budget."
     )
     recall_fraction: float = Field(
         0.1, ge=0, le=0.5, description="Share of the budget in which a user turn gets back what it asks for; 0 is off."

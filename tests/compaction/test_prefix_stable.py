@@ -13,7 +13,7 @@ from strategies import payloads
 
 import ctx_hooks
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
-from ctx_hooks.compaction.prefix_stable import History, Marks, replay
+from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
@@ -31,13 +31,13 @@ def messages_of(payload):
     return payload.get("messages") or payload["input"]
 
 
-def sent(messages, fmt, *, high, low=None, policy=None):
+def sent(messages, fmt, *, trigger, target=None, policy=None):
     """Return what is sent for a request, message by message as bytes, and how often it was compacted on the way."""
     counter = Counter("cl100k_base")
     codec = CODECS[fmt]
     history = History(codec.read(messages).part, message_stats(fmt, messages, counter), 0, digest_of(""))
-    budget = Budget(high, max(high, 8_000), counter, policy or Policy())
-    outcome, compactions = replay(history, Marks(budget, low or high // 2))
+    budget = Budget(trigger, max(trigger, 8_000), counter, policy or Policy())
+    outcome, compactions = compacted(history, Thresholds(budget, target or trigger // 2))
     return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], compactions, outcome
 
 
@@ -46,10 +46,10 @@ def requests(messages, fmt):
     return [n for n in request_points(message_stats(fmt, messages, Counter("cl100k_base"))) if n > 0]
 
 
-def assert_stable(messages, fmt, high, low=None):
+def assert_stable(messages, fmt, trigger, target=None):
     before, done = [], 0
     for n in requests(messages, fmt):
-        now, compactions, outcome = sent(messages[:n], fmt, high=high, low=low)
+        now, compactions, outcome = sent(messages[:n], fmt, trigger=trigger, target=target)
         assert outcome.fits or outcome.reason
         if compactions == done:
             assert now[: len(before)] == before
@@ -60,33 +60,33 @@ def assert_stable(messages, fmt, high, low=None):
 @every_format
 def test_between_two_compactions_every_byte_is_shared(wire_format):
     messages = messages_of(agent_session(wire_format, turns=60, thinking=wire_format == "anthropic"))
-    assert assert_stable(messages, wire_format, high=9_000) >= 2
+    assert assert_stable(messages, wire_format, trigger=9_000) >= 2
 
 
 @every_format
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data(), high=st.integers(200, 1_500))
-def test_growing_conversations_are_stable(wire_format, data, high):
+@given(data=st.data(), trigger=st.integers(200, 1_500))
+def test_growing_conversations_are_stable(wire_format, data, trigger):
     messages = data.draw(payloads(wire_format))
-    assert_stable(messages, wire_format, high)
+    assert_stable(messages, wire_format, trigger)
 
 
 @every_format
 def test_compactions_are_rare(wire_format):
     messages = messages_of(agent_session(wire_format, turns=120))
-    high, low = 12_000, 6_000
-    _, compactions, outcome = sent(messages, wire_format, high=high, low=low)
-    assert compactions <= math.ceil(outcome.tokens_before / (high - low)) + 1
+    trigger, target = 12_000, 6_000
+    _, compactions, outcome = sent(messages, wire_format, trigger=trigger, target=target)
+    assert compactions <= math.ceil(outcome.tokens_before / (trigger - target)) + 1
 
 
 @every_format
 def test_a_worker_that_has_seen_nothing_computes_the_same_bytes(wire_format):
     messages = messages_of(agent_session(wire_format, turns=60))
     for n in requests(messages, wire_format):
-        sent(messages[:n], wire_format, high=9_000)
-    known = sent(messages, wire_format, high=9_000)[0]
+        sent(messages[:n], wire_format, trigger=9_000)
+    known = sent(messages, wire_format, trigger=9_000)[0]
     content_cache.clear_all()
-    assert sent(messages, wire_format, high=9_000)[0] == known
+    assert sent(messages, wire_format, trigger=9_000)[0] == known
 
 
 @every_format
@@ -95,7 +95,7 @@ def test_every_request_obeys_the_rules_and_its_budget(wire_format):
     messages = messages_of(payload)
     field = "input" if wire_format == "openai-responses" else "messages"
     for n in requests(messages, wire_format):
-        now, _, outcome = sent(messages[:n], wire_format, high=9_000)
+        now, _, outcome = sent(messages[:n], wire_format, trigger=9_000)
         assert outcome.tokens_after <= 9_000
         assert violations(wire_format, {**payload, field: [json.loads(m) for m in now]}) == []
 
@@ -103,17 +103,17 @@ def test_every_request_obeys_the_rules_and_its_budget(wire_format):
 def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():
     messages = messages_of(agent_session("openai-chat", turns=60))
     *_, shorter, longer = (
-        n for n in requests(messages, "openai-chat") if sent(messages[:n], "openai-chat", high=9_000)[1] == 3
+        n for n in requests(messages, "openai-chat") if sent(messages[:n], "openai-chat", trigger=9_000)[1] == 3
     )
-    whole, _, _ = sent(messages[:longer], "openai-chat", high=9_000)
+    whole, _, _ = sent(messages[:longer], "openai-chat", trigger=9_000)
     fork = [*messages[:shorter], {"role": "assistant", "content": "No."}, {"role": "user", "content": "Quite different."}]
-    forked, _, outcome = sent(fork, "openai-chat", high=9_000)
+    forked, _, outcome = sent(fork, "openai-chat", trigger=9_000)
     assert "Quite different." in forked[-1]
-    shared = sent(messages[:shorter], "openai-chat", high=9_000)[0]
+    shared = sent(messages[:shorter], "openai-chat", trigger=9_000)[0]
     assert forked[: len(shared)] == shared == whole[: len(shared)]
     edited = [dict(m) for m in messages]
     edited[1]["content"] = "another request at the start"
-    assert sent(edited, "openai-chat", high=9_000)[2].fits
+    assert sent(edited, "openai-chat", trigger=9_000)[2].fits
     assert outcome.fits
 
 
@@ -123,7 +123,7 @@ def test_a_client_that_compacts_its_own_history_starts_anew():
         {"role": "user", "content": "This session is being continued from a previous conversation. " * 20},
         *messages[-1:],
     ]
-    result, compactions, _ = sent(own, "anthropic", high=9_000)
+    result, compactions, _ = sent(own, "anthropic", trigger=9_000)
     assert compactions == 0
     assert result == [json.dumps(m, sort_keys=True) for m in own]
 
@@ -141,8 +141,8 @@ def test_a_cache_marker_that_moves_changes_nothing_but_itself():
     def bare(message):
         return message.replace('{"cache_control": {"type": "ephemeral"}, ', "{")
 
-    one, _, _ = sent(marked(len(messages) - 3), "anthropic", high=9_000)
-    other, _, _ = sent(messages, "anthropic", high=9_000)
+    one, _, _ = sent(marked(len(messages) - 3), "anthropic", trigger=9_000)
+    other, _, _ = sent(messages, "anthropic", trigger=9_000)
     assert [bare(m) for m in one] == other
     assert sum("cache_control" in m for m in one) == 1
 
@@ -159,18 +159,18 @@ def test_what_a_user_turn_asks_for_is_put_back_and_stays():
     talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
     question = {"role": "user", "content": "Who tuned the piano?"}
     messages = [*talk, question]
-    asked, compactions, outcome = sent(messages, "openai-chat", high=3_000, low=400)
+    asked, compactions, outcome = sent(messages, "openai-chat", trigger=3_000, target=400)
     assert compactions
     assert "Who tuned the piano?" in asked[-1]
     assert "Mr Albrecht" in "".join(asked)
     assert outcome.fits
     later = [*messages, {"role": "assistant", "content": "Mr Albrecht."}, {"role": "user", "content": "Thanks."}]
-    assert sent(later, "openai-chat", high=3_000, low=400)[0][: len(asked)] == asked
+    assert sent(later, "openai-chat", trigger=3_000, target=400)[0][: len(asked)] == asked
 
 
 def test_recall_can_be_switched_off():
     messages = [*(chatter(n) for n in range(300)), {"role": "user", "content": "What happened on day 17?"}]
-    last = sent(messages, "openai-chat", high=3_000, low=1_000, policy=Policy(recall_fraction=0))[0][-1]
+    last = sent(messages, "openai-chat", trigger=3_000, target=1_000, policy=Policy(recall_fraction=0))[0][-1]
     assert json.loads(last) == messages[-1]
 
 
@@ -183,10 +183,10 @@ def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
         {"role": "tool", "tool_call_id": "big", "content": "line of a large file\n" * 1_500},
     ]
     policy = Policy(tool_result_max_chars=4_000, recall_fraction=0)
-    first = sent(messages, "openai-chat", high=16_000, policy=policy)[0]
+    first = sent(messages, "openai-chat", trigger=16_000, policy=policy)[0]
     later = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Good."}]
     assert len(first[-1]) < 6_000
-    assert sent(later, "openai-chat", high=16_000, policy=policy)[0][: len(first)] == first
+    assert sent(later, "openai-chat", trigger=16_000, policy=policy)[0][: len(first)] == first
 
 
 @pytest.mark.parametrize("lines", [300, 3_000, 30_000])
@@ -218,7 +218,7 @@ def test_real_sessions_are_stable(file):
     for line in file.read_text(encoding="utf-8").splitlines()[:2]:
         session = json.loads(line)
         messages = session["messages"]
-        high, low = 32_000, 20_000
-        done = assert_stable(messages, session["format"], high, low)
-        total = sent(messages, session["format"], high=high, low=low)[2].tokens_before
-        assert done <= math.ceil(total / (high - low)) + 1
+        trigger, target = 32_000, 20_000
+        done = assert_stable(messages, session["format"], trigger, target)
+        total = sent(messages, session["format"], trigger=trigger, target=target)[2].tokens_before
+        assert done <= math.ceil(total / (trigger - target)) + 1
