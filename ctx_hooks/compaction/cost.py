@@ -1,4 +1,4 @@
-"""Whether a compaction saves more than the prompt cache that it throws away is worth."""
+"""Whether a compaction saves more than the prompt cache that it invalidates costs."""
 
 from __future__ import annotations
 

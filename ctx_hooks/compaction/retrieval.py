@@ -15,7 +15,7 @@ import numpy as np
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.segments import spans
+from ctx_hooks.compaction.selection.segments import segment_spans
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LEAST_SCORE_FRACTION = 0.3
 """A piece that fits the turn less than this share of the best one stays out: small talk asks for nothing."""
 LONGEST_PIECE_CHARS = 600
-"""A longer turn or line is offered in pieces of this length: what answers a question is rarely longer."""
+"""A longer turn or line is ranked in pieces of this length: what answers a question is rarely longer."""
 INDEXED_TOGETHER = 20_000
 """So many pieces share their postings: while they are made, no more memory is needed than these take."""
 
@@ -179,7 +179,7 @@ def _pieces(message: Message) -> list[Piece]:
     for k, part in enumerate(message.parts):
         if isinstance(part, ToolResult):
             text = part.text
-            lines = (text[a:b].strip() for a, b in spans(text))
+            lines = (text[a:b].strip() for a, b in segment_spans(text))
             pieces += [Piece(line, line, line, k) for line in lines if line]
     return pieces
 

@@ -40,7 +40,7 @@ def oversized(kept_chars: int, total_chars: int, language: Language) -> str:
     )
 
 
-def thinned(language: Language) -> str:
+def lines_left_out(language: Language) -> str:
     """Notice above the lines that an older result kept."""
     if language == "zh":
         return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记,需要时请重新调用。"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ctx_hooks
-from ctx_hooks.compaction.selection.blocks import block_units, blocks, names_of
+from ctx_hooks.compaction.selection.blocks import block_segments, blocks, names_of
 from ctx_hooks.compaction.selection.segments import identifiers
 
 QUESTION = {"role": "user", "content": "Which of these files opens a socket?"}
@@ -104,7 +104,7 @@ def test_blocks_cover_a_text_side_by_side_and_lose_no_identifier(lines, most):
     assert "".join(text[a:b] for a, b in spans) == text
     assert all(a < b for a, b in spans)
     assert max((b - a for a, b in spans), default=0) <= max(500, most)
-    found = block_units(text, most)
+    found = block_segments(text, most)
     assert {name for _, new in found.cover for name in new} == {name for a, b in spans for name in identifiers(text[a:b])}
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from strategies import hostile_texts
 
 from ctx_hooks.compaction.selection.scoring import _places
-from ctx_hooks.compaction.selection.segments import LONGEST_UNIT_CHARS, MOST_UNITS, units
+from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments
 from ctx_hooks.testing.hostile import behind_header, kinds
 from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
 from ctx_hooks.texts.pieces import PIECE_CHARS, lines, lowered, pieces, spans, whole_lines
@@ -34,16 +34,16 @@ def test_lower_case_keeps_every_character_at_its_place(text):
 def test_a_word_behind_letters_that_grow_in_lower_case_is_found_where_it_stands():
     """ "İ" is two characters in lower case: offsets ran ahead of the text, and the search never ended."""
     text = "İ" * 100 + "\nthe wordword\n"
-    assert _places(["wordword"], {(0, 0): (text, units(text))}) == [[((0, 0), 1)]]
+    assert _places(["wordword"], {(0, 0): (text, segments(text))}) == [[((0, 0), 1)]]
 
 
 @every_kind
 def test_units_cover_a_text_side_by_side_and_are_of_bounded_size_and_number(kind):
     for text in (kind(60_000), behind_header(kind)(60_000)):
-        found = units(text).spans
+        found = segments(text).spans
         assert "".join(text[start:end] for start, end in found) == text
-        assert max(end - start for start, end in found) <= LONGEST_UNIT_CHARS
-        assert len(found) <= MOST_UNITS + 1
+        assert max(end - start for start, end in found) <= LONGEST_SEGMENT_CHARS
+        assert len(found) <= MOST_SEGMENTS + 1
 
 
 def test_error_lines_are_the_lines_that_a_search_over_the_whole_text_finds():

@@ -1,1 +1,1 @@
-"""Which older exchanges, and which of their segments, are worth their tokens."""
+"""Which older exchanges, and which of their segments, are kept: a knapsack by value per token."""

@@ -1,4 +1,4 @@
-"""Carrying out a selection: kept lines stay in their own part, with a notice and a mark at each gap."""
+"""Applying a selection: kept lines stay in their own part, with a notice and a mark at each gap."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
-from ctx_hooks.compaction.selection.scoring import argument_chars, thinnable, units_of
-from ctx_hooks.compaction.selection.segments import units
+from ctx_hooks.compaction.selection.scoring import argument_chars, may_be_shortened, segments_of
+from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.compaction.steps.results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -21,26 +21,27 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
-"""What stays of a text of which no unit was chosen: it says what the text was about."""
+"""What stays of a text of which no segment was kept: it says what the text was about."""
 
 
-def thinned(conversation: Conversation, selection: Selection, budget: Budget) -> dict[int, Message]:
-    """Return the thinned form of every message of the selection's thinned exchanges, by index."""
+def shortened_messages(conversation: Conversation, selection: Selection, budget: Budget) -> dict[int, Message]:
+    """Return the shortened form of every message of the selection's shortened exchanges, by index."""
     calls = call_names(conversation.messages)
     forms = {}
-    for exchange in selection.thinned:
+    for exchange in selection.shortened:
         for i in exchange:
             message = conversation.messages[i]
             parts = tuple(
                 form
                 for k, part in enumerate(message.parts)
-                if (form := _thin(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), budget)) is not None
+                if (form := _shortened_part(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), budget))
+                is not None
             )
             forms[i] = message.with_parts(parts or message.parts)
     return forms
 
 
-def _thin(
+def _shortened_part(
     conversation: Conversation,
     position: tuple[int, int],
     part: Part,
@@ -54,7 +55,7 @@ def _thin(
     if isinstance(part, ToolCall):
         short = tool_arguments.shortened(part.arguments, argument_chars(budget), language)
         return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
-    if not thinnable(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
+    if not may_be_shortened(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
         return part
     kept = selection.lines.get(position, frozenset())
     message = conversation.messages[position[0]]
@@ -67,23 +68,23 @@ def _thin(
 
 def _short_result(result: ToolResult, kept: frozenset[int], call: tuple[str, str], language: Language) -> str:
     if kept:
-        return kept_units(result.text, units(result.text).spans, kept, placeholders.thinned(language))
+        return kept_segments(result.text, segments(result.text).spans, kept, placeholders.lines_left_out(language))
     return placeholders.removed(call[0], tool_arguments.digest(call[1]), result.original_chars, language)
 
 
 def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budget) -> str:
     text, language = part.text, budget.policy.language
-    spans = units_of(message, part, budget).spans
+    spans = segments_of(message, part, budget).spans
     if message.role != "user":
         notice = placeholders.shortened(len(text), language)
     else:
         gone = [span for n, span in enumerate(spans) if n not in kept]
         notice = placeholders.blocks_left_out(names_of(text, gone), sum(b - a for a, b in gone), len(text), language)
-    return kept_units(text, spans, kept, notice) if kept else f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{notice}"
+    return kept_segments(text, spans, kept, notice) if kept else f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{notice}"
 
 
-def kept_units(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], notice: str) -> str:
-    """Return the notice, then the kept units of `text` in order with a mark wherever something is missing."""
+def kept_segments(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], notice: str) -> str:
+    """Return the notice, then the kept segments of `text` in order with a mark wherever something is missing."""
     pieces = [notice, "\n"]
     before = -1
     for n in sorted(kept):

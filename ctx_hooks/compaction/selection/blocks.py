@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctx_hooks.compaction.selection.segments import Units, identifiers
+from ctx_hooks.compaction.selection.segments import Segments, identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -60,8 +60,8 @@ def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
-def block_units(text: str, most_chars: int) -> Units:
-    """Return the blocks of `text` as units: each with the identifiers that it adds, the densest first."""
+def block_segments(text: str, most_chars: int) -> Segments:
+    """Return the blocks of `text` as segments: each with the identifiers that it adds, the densest first."""
     spans = blocks(text, most_chars)
     found = [set(identifiers(text[a:b])) for a, b in spans]
     order = sorted(range(len(spans)), key=lambda n: (-len(found[n]) / (spans[n][1] - spans[n][0] + 1), n))
@@ -72,7 +72,7 @@ def block_units(text: str, most_chars: int) -> Units:
         if new:
             seen |= new
             cover.append((n, tuple(sorted(new))))
-    return Units(spans, tuple(cover), tuple(sorted(seen)))
+    return Segments(spans, tuple(cover), tuple(sorted(seen)))
 
 
 def names_of(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, ...]:

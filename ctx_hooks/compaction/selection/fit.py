@@ -34,7 +34,7 @@ def fit(
     may_remove: bool,
 ) -> Conversation:
     """Return the fullest built conversation within the goal; the smallest one when none fits."""
-    older_tokens = sum(c.whole_tokens for c in selector.candidates)
+    older_tokens = sum(item.whole_tokens for item in selector.items)
     room = budget.goal_tokens * (1 - MARGIN_FRACTION) - (budget.counter.conversation(conversation) - older_tokens)
     if may_remove:
         room -= record_tokens(budget) * USUAL_RECORD_FRACTION

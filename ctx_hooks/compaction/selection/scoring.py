@@ -1,4 +1,4 @@
-"""What of the older exchanges could be kept, what each piece costs and what it is worth."""
+"""What of the older exchanges could be kept, what each piece costs and how relevant it is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.compaction import tool_arguments
-from ctx_hooks.compaction.selection.blocks import block_units
-from ctx_hooks.compaction.selection.segments import Units, identifiers, units
+from ctx_hooks.compaction.selection.blocks import block_segments
+from ctx_hooks.compaction.selection.segments import Segments, identifiers, segments
 from ctx_hooks.compaction.steps.results import may_be_cut
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
 
-NOTICE_TOKENS = 24
-"""What the notice above the kept lines of a part costs."""
+PLACEHOLDER_TOKENS = 24
+"""What the placeholder above the kept lines of a part costs."""
 LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 2_000
 GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
 """A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
 LARGEST_BLOCK_FRACTION = 0.25
-"""A pasted block that would take more of the goal is offered in pieces: whole, it would seldom find room."""
+"""A pasted block that would take more of the goal is divided into pieces: whole, it would seldom find room."""
 CHARS_PER_TOKEN = 4
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is kept or cut whole; a longer one by its lines."""
@@ -48,22 +48,22 @@ class Source:
 
     position: Position
     text: str
-    units: Units
+    segments: Segments
     tokens_per_char: float
     relevance: Mapping[int, float]
 
     @property
-    def entries(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """The units worth looking at, each with what identifiers it adds: the cover, and what is only relevant."""
+    def scored_segments(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """The segments to look at, each with what identifiers it adds: the cover, and what is only relevant."""
         if not self.relevance:
-            return self.units.cover
-        covering = {n for n, _ in self.units.cover}
-        return (*self.units.cover, *((n, ()) for n in self.relevance if n not in covering))
+            return self.segments.cover
+        covering = {n for n, _ in self.segments.cover}
+        return (*self.segments.cover, *((n, ()) for n in self.relevance if n not in covering))
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """An older exchange: its frame (what stays of it without any line) and what its lines come from."""
+class Item:
+    """An older exchange as an item: its frame (what stays of it without any line) and what its lines come from."""
 
     messages: range
     frame_tokens: float
@@ -81,38 +81,38 @@ def argument_chars(budget: Budget) -> int:
     return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
 
 
-def thinnable(part: Part, policy: Policy) -> bool:
-    """Whether an older part may be reduced to some of its units."""
+def may_be_shortened(part: Part, policy: Policy) -> bool:
+    """Whether an older part may be reduced to some of its segments."""
     if isinstance(part, ToolResult):
         return bool(part.text) and may_be_cut(part, policy)
     return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not part.is_cut
 
 
-def units_of(message: Message, part: Text | ToolResult, budget: Budget) -> Units:
+def segments_of(message: Message, part: Text | ToolResult, budget: Budget) -> Segments:
     """Return what is kept or cut whole of a part: blocks of what a user has pasted, lines of everything else."""
     if isinstance(part, Text) and message.role == "user":
-        return block_units(part.text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
-    return units(part.text)
+        return block_segments(part.text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
+    return segments(part.text)
 
 
-def candidates(conversation: Conversation, budget: Budget) -> tuple[Candidate, ...]:
-    """Return the older exchanges as candidates, oldest first."""
+def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
+    """Return the older exchanges as items, oldest first."""
     older = older_exchanges(conversation)
     texts = {
-        (i, k): (part.text, units(part.text))
+        (i, k): (part.text, segments(part.text))
         for exchange in older
         for i in exchange
         for k, part in enumerate(conversation.messages[i].parts)
-        if isinstance(part, (Text, ToolResult)) and thinnable(part, budget.policy)
+        if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy)
     }
     relevance = _relevance(conversation, texts)
-    found: list[Candidate] = []
+    items: list[Item] = []
     since = 0.0
     for exchange in reversed(older):
         recency = 0.5 ** (since / max(1, budget.goal_tokens))
-        found.append(_candidate(conversation, exchange, budget, texts, relevance, recency))
-        since += found[-1].whole_tokens
-    return tuple(reversed(found))
+        items.append(_item(conversation, exchange, budget, texts, relevance, recency))
+        since += items[-1].whole_tokens
+    return tuple(reversed(items))
 
 
 def frame_tokens(conversation: Conversation, budget: Budget) -> float:
@@ -123,8 +123,8 @@ def frame_tokens(conversation: Conversation, budget: Budget) -> float:
         for i in exchange:
             frames += counter.message(conversation.messages[i], conversation.format)
             for part in conversation.messages[i].parts:
-                if isinstance(part, (Text, ToolResult)) and thinnable(part, budget.policy):
-                    frames += NOTICE_TOKENS - counter.text(part.text)
+                if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy):
+                    frames += PLACEHOLDER_TOKENS - counter.text(part.text)
     return frames
 
 
@@ -136,20 +136,20 @@ def identifiers_of(messages: Iterable[Message]) -> set[str]:
             if isinstance(part, ToolCall):
                 found.update(identifiers(part.arguments))
             elif isinstance(part, ToolResult):
-                found.update(units(part.text).identifiers)
+                found.update(segments(part.text).identifiers)
             elif isinstance(part, Text):
                 found.update(identifiers(part.text))
     return found
 
 
-def _candidate(
+def _item(
     conversation: Conversation,
     exchange: range,
     budget: Budget,
-    texts: Mapping[Position, tuple[str, Units]],
+    texts: Mapping[Position, tuple[str, Segments]],
     relevance: Mapping[Position, Mapping[int, float]],
     recency: float,
-) -> Candidate:
+) -> Item:
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
@@ -157,13 +157,13 @@ def _candidate(
     sources = []
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
-            found = texts.get((i, k))
-            if found is not None and isinstance(part, (Text, ToolResult)):
-                text, _ = found
+            text_and_lines = texts.get((i, k))
+            if text_and_lines is not None and isinstance(part, (Text, ToolResult)):
+                text, _ = text_and_lines
                 tokens = counter.text(text)
-                frame += NOTICE_TOKENS - tokens
-                kept_whole = units_of(message, part, budget)
-                scores = _by_unit(relevance.get((i, k), {}), found, kept_whole)
+                frame += PLACEHOLDER_TOKENS - tokens
+                kept_whole = segments_of(message, part, budget)
+                scores = _by_segment(relevance.get((i, k), {}), text_and_lines, kept_whole)
                 sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
             elif isinstance(part, ToolCall):
                 short = tool_arguments.shortened(part.arguments, argument_chars(budget), budget.policy.language)
@@ -175,12 +175,14 @@ def _candidate(
             elif isinstance(part, (Text, ToolResult)):
                 named.update(identifiers(part.text))
     spoken = not any(m.calls or m.results for m in messages)
-    return Candidate(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
+    return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
 
 
-def _by_unit(scores: Mapping[int, float], found: tuple[str, Units], kept_whole: Units) -> Mapping[int, float]:
-    """Return the scores of lines as those of the units that hold them: a unit's best line says what it is worth."""
-    text, lines = found
+def _by_segment(
+    scores: Mapping[int, float], text_and_lines: tuple[str, Segments], kept_whole: Segments
+) -> Mapping[int, float]:
+    """Return the scores of lines as those of the segments that hold them: a segment has that of its best line."""
+    text, lines = text_and_lines
     if kept_whole.spans == lines.spans:
         return scores
     best: dict[int, float] = {}
@@ -190,7 +192,9 @@ def _by_unit(scores: Mapping[int, float], found: tuple[str, Units], kept_whole: 
     return best
 
 
-def _relevance(conversation: Conversation, texts: Mapping[Position, tuple[str, Units]]) -> dict[Position, dict[int, float]]:
+def _relevance(
+    conversation: Conversation, texts: Mapping[Position, tuple[str, Segments]]
+) -> dict[Position, dict[int, float]]:
     """Return for each part the lines that hold words of the newest request, weighed by how rare each word is.
 
     The weight of a word is its inverse document frequency over lines, as in BM25; lines are alike enough in length to do
@@ -217,8 +221,8 @@ def _words(text: str) -> set[str]:
     return {word[:LONGEST_WORD_CHARS] for piece in pieces(text) for word in _WORD.findall(lowered(piece))}
 
 
-def _places(words: Sequence[str], texts: Mapping[Position, tuple[str, Units]]) -> list[list[tuple[Position, int]]]:
-    """Return for each word the units that hold it."""
+def _places(words: Sequence[str], texts: Mapping[Position, tuple[str, Segments]]) -> list[list[tuple[Position, int]]]:
+    """Return for each word the segments that hold it."""
     places: list[list[tuple[Position, int]]] = [[] for _ in words]
     for position, (text, lines) in texts.items():
         lower = lowered(text)

@@ -1,4 +1,4 @@
-"""What a text is made of, for deciding which of its lines to keep: its lines and the identifiers each holds."""
+"""A text in segments, for deciding which of them to keep: its lines and the identifiers each holds."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ctx_hooks.texts.pieces import lines
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LONGEST_UNIT_CHARS = 1_000
-"""A longer line (minified code, one-line JSON) is looked at in pieces of at most half this length."""
-MOST_UNITS = 20_000
-"""Of a text with more lines, short neighbours are one unit: a unit takes 5 µs, so that a text of 1 MB takes 0.1 s."""
+LONGEST_SEGMENT_CHARS = 1_000
+"""A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
+MOST_SEGMENTS = 20_000
+"""Of a text with more lines, short neighbours are one segment: a segment takes 5 µs, so that a text of 1 MB takes 0.1 s."""
 BREAKS = " \t,;}]"
 """Behind these a long line is best cut."""
-UNIT_BYTES = 130
-"""What the span of a unit takes in memory, or its entry in the cover beside the names (measured)."""
+SEGMENT_BYTES = 130
+"""What the span of a segment takes in memory, or its entry in the cover beside the names (measured)."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class Segments:
     """A text in the pieces that are kept or cut whole: lines, pieces of very long lines, groups of many short ones.
 
-    `spans` are offsets into the text, side by side and covering it. `cover` lists the units that bring identifiers the
+    `spans` are offsets into the text, side by side and covering it. `cover` lists the segments that bring identifiers the
     text has not shown before, densest first, each with those: together they hold every identifier of the text.
     """
 
@@ -52,9 +52,9 @@ def identifiers(text: str) -> tuple[str, ...]:
     return _names.get(digest(text), lambda: tuple(_names_in(text)), _names_bytes)
 
 
-def units(text: str) -> Units:
-    """Return the units of `text`; remembered by content."""
-    return Units(*_analyses.get(digest(text), lambda: _analyse(text), _analysis_bytes))
+def segments(text: str) -> Segments:
+    """Return the segments of `text`; remembered by content."""
+    return Segments(*_analyses.get(digest(text), lambda: _analyse(text), _analysis_bytes))
 
 
 def _names_bytes(names: tuple[str, ...]) -> int:
@@ -62,9 +62,9 @@ def _names_bytes(names: tuple[str, ...]) -> int:
 
 
 def _analysis_bytes(analysis: _Analysis) -> int:
-    found, cover, names = analysis
+    spans, cover, names = analysis
     # Each name of the cover is one of `names`, and stands there once.
-    return UNIT_BYTES * (len(found) + len(cover)) + _names_bytes(names) + getsizeof(names)
+    return SEGMENT_BYTES * (len(spans) + len(cover)) + _names_bytes(names) + getsizeof(names)
 
 
 def _names_in(text: str) -> set[str]:
@@ -78,12 +78,12 @@ def _telling(words: Iterable[str]) -> set[str]:
 
 
 def _analyse(text: str) -> _Analysis:
-    found_spans = spans(text)
+    spans = segment_spans(text)
     find = _IDENTIFIER.findall
-    found_words = [find(text, start, end) for start, end in found_spans]
-    everything = _telling(chain.from_iterable(found_words))
+    words_of_spans = [find(text, start, end) for start, end in spans]
+    everything = _telling(chain.from_iterable(words_of_spans))
     dense = []
-    for n, (words, (start, end)) in enumerate(zip(found_words, found_spans, strict=True)):
+    for n, (words, (start, end)) in enumerate(zip(words_of_spans, spans, strict=True)):
         found = everything.intersection(words)
         if found:
             dense.append((-len(found) / (end - start + 1), n, found))
@@ -95,20 +95,20 @@ def _analyse(text: str) -> _Analysis:
         if new:
             seen |= new
             cover.append((n, tuple(new)))
-    return tuple(found_spans), tuple(cover), tuple(everything)
+    return tuple(spans), tuple(cover), tuple(everything)
 
 
-def spans(text: str) -> list[tuple[int, int]]:
-    """Return where the units of `text` stand, without looking at what they hold."""
-    least_chars = len(text) // MOST_UNITS
+def segment_spans(text: str) -> list[tuple[int, int]]:
+    """Return where the segments of `text` stand, without looking at what they hold."""
+    least_chars = len(text) // MOST_SEGMENTS
     found = []
     start = end = 0
     for line in lines(text):
         end += len(line)
         if end - start < least_chars:
             continue
-        while end - start > LONGEST_UNIT_CHARS:
-            stop = _last_break(text, start, start + LONGEST_UNIT_CHARS // 2)
+        while end - start > LONGEST_SEGMENT_CHARS:
+            stop = _last_break(text, start, start + LONGEST_SEGMENT_CHARS // 2)
             found.append((start, stop))
             start = stop
         found.append((start, end))

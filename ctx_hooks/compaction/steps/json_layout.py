@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def compact(text: str) -> str:
-    """Return JSON `text` without layout, one top-level member or item a line so that lines stay units; else `text`.
+    """Return JSON `text` without layout, one top-level member or item a line so that lines stay segments; else `text`.
 
     Only blanks between values go: figures, escapes and doubled keys stay to the letter.
     """

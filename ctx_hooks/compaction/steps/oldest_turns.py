@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.selection.apply import thinned
+from ctx_hooks.compaction.selection.apply import shortened_messages
 from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.knapsack import Selection
 from ctx_hooks.compaction.selection.select import Selector
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     selector = Selector(conversation, budget)
-    older = {i: c.messages for c in selector.candidates for i in c.messages}
+    older = {i: c.messages for c in selector.items for i in c.messages}
 
     def build(selection: Selection) -> Conversation:
-        stay = selection.whole | selection.thinned
-        forms = thinned(conversation, selection, budget)
+        stay = selection.whole | selection.shortened
+        forms = shortened_messages(conversation, selection, budget)
         gone = [m for i, m in enumerate(conversation.messages) if i in older and older[i] not in stay]
         kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
         gone = [m for m in gone if m.text != placeholders.REMOVED_MESSAGE]

@@ -6,7 +6,7 @@ import json
 
 import ctx_hooks
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.segments import identifiers, units
+from ctx_hooks.compaction.selection.segments import identifiers, segments
 
 
 def session(results, question):
@@ -74,7 +74,7 @@ def test_identifiers_are_what_names_something():
 
 def test_units_cover_a_text_side_by_side_and_hold_every_identifier():
     text = "".join(f"path/to/file_{n}.py and more\n" for n in range(50)) + "x" * 5_000
-    found = units(text)
+    found = segments(text)
     assert "".join(text[a:b] for a, b in found.spans) == text
     assert sorted(name for _, names in found.cover for name in names) == sorted(found.identifiers)
     assert max(b - a for a, b in found.spans) <= 1_000

@@ -30,10 +30,10 @@ READERS = {
     "JSON layout": json_layout.compact,
     "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"),
     "identifiers": segments.identifiers,
-    "units": segments.units,
+    "segments": segments.segments,
     "stems": bm25.stems,
     "words of a request": scoring._words,  # noqa: SLF001 - what a request is read by
-    "places of words": lambda text: scoring._places(WORDS, {(0, 0): (text, segments.units(text))}),  # noqa: SLF001
+    "places of words": lambda text: scoring._places(WORDS, {(0, 0): (text, segments.segments(text))}),  # noqa: SLF001
     "error lines": lambda text: list(error_lines(text)),
     "a call's digest": tool_arguments.digest,
     "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en"),
