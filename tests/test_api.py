@@ -140,13 +140,13 @@ def test_the_record_names_requests_files_commands_and_errors():
         {"role": "user", "content": "What is left?"},
     ]
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=1_500)
-    record = result.messages[0]["content"]
-    assert record.startswith("[ctx_hooks]")
+    summary = result.messages[0]["content"]
+    assert summary.startswith("[ctx_hooks]")
     for expected in ("Please fix the login form.", "job ", "ERROR: cannot open file part_"):
-        assert expected in record
+        assert expected in summary
 
 
-def test_notices_speak_chinese_when_asked():
+def test_placeholders_speak_chinese_when_asked():
     messages = messages_of(agent_session("openai-chat", turns=40))
     policy = ctx_hooks.Policy(language="zh")
     text = json.dumps(

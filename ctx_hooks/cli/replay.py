@@ -45,8 +45,8 @@ class Session:
 def run(path: Path, budget_tokens: int, plot: Path | None) -> int:
     """Print a table a session; write a plot where one is asked for. Return 0."""
     for line in path.read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        session = measure(str(record.get("id") or path.stem), record["format"], record["messages"], budget_tokens)
+        recorded = json.loads(line)
+        session = measure(str(recorded.get("id") or path.stem), recorded["format"], recorded["messages"], budget_tokens)
         _print(session)
         if plot is not None:
             _plot(session, plot)

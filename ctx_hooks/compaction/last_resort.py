@@ -11,7 +11,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import MessageStats
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
-from ctx_hooks.compaction.summary.extractive import with_record
+from ctx_hooks.compaction.summary.extractive import with_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult, is_request
 from ctx_hooks.conversation.protection import older_exchanges, stays
@@ -29,8 +29,8 @@ BYTES_PER_TOKEN = 2
 rarely too small, where one that is too large costs some history."""
 MOST_BYTES_PER_CHAR = 4
 """UTF-8's longest character."""
-NOTICE_CHARS = 250
-"""The longest notice that is put into a text, with its line breaks."""
+PLACEHOLDER_CHARS = 250
+"""The longest placeholder that is put into a text, with its line breaks."""
 
 
 def message_tokens(message: Message, fmt: Format) -> int:
@@ -71,7 +71,7 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     repair = budget.policy.repair != "off"
     whole = message_rules.repair(conversation, continues=continues)[0] if repair else conversation
     sizes = [message_tokens(m, whole.format) for m in whole.messages]
-    room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * NOTICE_CHARS) - sum(sizes)
+    room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * PLACEHOLDER_CHARS) - sum(sizes)
     gone: set[int] = set()
     for exchange in older_exchanges(whole):
         if room >= 0:
@@ -81,7 +81,7 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     kept = [m for i, m in enumerate(whole.messages) if i not in gone]
     if gone:
         language = budget.policy.language
-        kept = with_record(kept, placeholders.dropped(len(gone), language), whole.format, language)
+        kept = with_summary(kept, placeholders.dropped(len(gone), language), whole.format, language)
     sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
     if room < 0 and budget.cut_newest:
         sent = _with_cut_results(sent, -room, budget)
@@ -112,5 +112,5 @@ def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Bu
         return conversation
     left_tokens = sum(map(text_tokens, texts)) - excess_tokens
     bytes_per_char = 1 if all(t.isascii() for t in texts) else MOST_BYTES_PER_CHAR
-    chars = left_tokens * BYTES_PER_TOKEN // len(texts) // bytes_per_char - NOTICE_CHARS
+    chars = left_tokens * BYTES_PER_TOKEN // len(texts) // bytes_per_char - PLACEHOLDER_CHARS
     return capped(conversation, max(LEAST_KEPT_CHARS, chars), budget)

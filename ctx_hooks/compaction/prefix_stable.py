@@ -21,7 +21,7 @@ from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of, r
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import CutText, Retrieval, cut_text
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
-from ctx_hooks.compaction.summary.extractive import record_tokens
+from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
 from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
     from ctx_hooks.tokens.counter import Counter
 
-LATER_RECALL_FRACTION = 0.5
+LATER_RETRIEVAL_FRACTION = 0.5
 """What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
 
 MESSAGE_BYTES, PART_BYTES = 160, 120
 """What a message and a part of it take beside their texts (measured)."""
 
 _compactions: ContentCache[Compaction] = ContentCache(share=0.18)
-_recalls: ContentCache[str] = ContentCache(share=0.02)
+_retrieved_texts: ContentCache[str] = ContentCache(share=0.02)
 _cut_texts: ContentCache[CutText] = ContentCache(share=0.05)
 
 
@@ -159,11 +159,11 @@ class _Assembly:
         return cut, compaction
 
     def sent(self, compaction: Compaction) -> Outcome:
-        """Return the request: the compaction, what came since, and what its user turns asked for of what was cut."""
+        """Return the request: the compaction, what came since, and the compacted text that is relevant to its user turns."""
         budget = self._thresholds.trigger
         since = self._read(compaction.length, len(self._history.index))
-        recalled = self._recalled(compaction, since.messages)
-        tail = (self._with_recall(m, recalled.get(i)) for i, m in enumerate(since.messages, compaction.length))
+        retrieved = self._retrieved(compaction, since.messages)
+        tail = (self._with_retrieved(m, retrieved.get(i)) for i, m in enumerate(since.messages, compaction.length))
         sent = replace(since, messages=(*compaction.messages, *tail))
         if self._repair:
             sent, _ = message_rules.repair(sent, continues=self._history.continues)
@@ -174,7 +174,7 @@ class _Assembly:
     def _newest_cut(self, cut: Cut) -> Cut:
         """Return the newest compaction due after `cut`, itself when none is."""
         for length in self._points[bisect_right(self._points, cut.length) :]:
-            since = self._sums[length] - self._sums[cut.length] + self._recall_tokens(cut.length, length)
+            since = self._sums[length] - self._sums[cut.length] + self._retrieval_tokens(cut.length, length)
             if self._history.preamble_tokens + cut.tokens + since > self._thresholds.trigger.goal_tokens:
                 cut = Cut(length, self._expected_tokens(length), cut.number + 1)
         return cut
@@ -189,7 +189,7 @@ class _Assembly:
         while start and index[start - 1].role == "assistant":
             start -= 1
         loop = self._sums[length] - self._sums[start] if results else 0
-        protected = self._stays[length] + self._requests[length] + loop + record_tokens(self._thresholds.trigger)
+        protected = self._stays[length] + self._requests[length] + loop + summary_tokens(self._thresholds.trigger)
         return max(self._thresholds.target_tokens - self._history.preamble_tokens, int(protected))
 
     def _oversized(self) -> list[int]:
@@ -246,29 +246,29 @@ class _Assembly:
         return _compactions.get(key, compute, _compaction_bytes)
 
     @property
-    def _recall_share(self) -> float:
+    def _retrieval_share(self) -> float:
         budget = self._thresholds.trigger
         return min(budget.policy.recall_max_tokens, budget.goal_tokens * budget.policy.recall_fraction)
 
-    def _recall_tokens(self, start: int, length: int) -> int:
-        """Return the most that the user turns from `start` on may have put back, which is reserved for them."""
+    def _retrieval_tokens(self, start: int, length: int) -> int:
+        """Return the most compacted text that the user turns from `start` on may be given, which is reserved for them."""
         asked = self._asked[length] - self._asked[start] if start else 0
-        return int(self._recall_share * (1 + LATER_RECALL_FRACTION * (asked - 1))) if asked else 0
+        return int(self._retrieval_share * (1 + LATER_RETRIEVAL_FRACTION * (asked - 1))) if asked else 0
 
-    def _recalled(self, compaction: Compaction, since: Sequence[Message]) -> dict[int, str]:
-        """Return what is put back into each user turn since the compaction."""
-        recalled: dict[int, str] = {}
+    def _retrieved(self, compaction: Compaction, since: Sequence[Message]) -> dict[int, str]:
+        """Return the compacted text that is appended to each user turn since the compaction."""
+        retrieved: dict[int, str] = {}
         spent = 0
         start, index = compaction.length, self._history.index
         retrieval = Retrieval(since, partial(self._cut_text, compaction), self._message, self._thresholds.trigger)
         for i in (i for i in range(start, len(index)) if start and index[i].is_request):
-            room = min(self._recall_share, self._recall_tokens(start, i + 1) - spent)
+            room = min(self._retrieval_share, self._retrieval_tokens(start, i + 1) - spent)
             key = (self._thresholds_digest, self._digests[start], self._digests[i + 1], room)
-            text = _recalls.get(key, partial(retrieval.block, i - start, room), getsizeof)
+            text = _retrieved_texts.get(key, partial(retrieval.block, i - start, room), getsizeof)
             if text:
-                recalled[i] = text
+                retrieved[i] = text
                 spent += self._thresholds.trigger.counter.text(text)
-        return recalled
+        return retrieved
 
     def _cut_text(self, compaction: Compaction) -> CutText:
         key = (self._thresholds_digest, self._digests[compaction.length], self._repair)
@@ -282,7 +282,7 @@ class _Assembly:
     def _message(self, i: int) -> Message:
         return self._history.read(i, i + 1).messages[0]
 
-    def _with_recall(self, message: Message, text: str | None) -> Message:
+    def _with_retrieved(self, message: Message, text: str | None) -> Message:
         return retrieval.added(message, text) if text else message
 
 

@@ -1,4 +1,4 @@
-"""What a new user turn asks for and a compaction had cut, put back as part of that turn.
+"""Compacted text relevant to a later user turn is appended to that turn; the cached prefix is unchanged.
 
 It is quoted there, under a line that says where it comes from: in a user's message nothing may read as the user's words
 that a tool, or the page that a tool has fetched, has written.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
-"""A piece that fits the turn less than this share of the best one stays out: small talk asks for nothing."""
+"""A piece that fits the turn less than this share of the best one stays out: small talk retrieves nothing."""
 LONGEST_PIECE_CHARS = 600
 """A longer turn or line is ranked in pieces of this length: what answers a question is rarely longer."""
 INDEXED_TOGETHER = 20_000
@@ -38,7 +38,7 @@ LOOKED_BACK_MESSAGES = 100
 
 
 class Piece(NamedTuple):
-    """What can be put back of a message: what is looked for among what is sent, what is ranked, and its quotation.
+    """What can be retrieved of a message: what is looked for among what is sent, what is ranked, and its quotation.
 
     `part` is the index of the tool result that it is a line of, -1 for what the message's author said.
     """
@@ -77,7 +77,7 @@ def cut_text(conversation: Conversation, left: Sequence[Message], budget: Budget
 
 
 class Retrieval:
-    """Looks up for the user turns since a compaction what each asks for of what was cut.
+    """Looks up the compacted text that is relevant to each user turn since a compaction.
 
     `since` are the messages since then, `cut` what was cut and `read` a message that was compacted: both are asked only
     when there is something to look up.
@@ -95,7 +95,7 @@ class Retrieval:
         """Return the pieces that fit the turn, `since[turn]`, best and are not sent, "" for none.
 
         They have at most `room` tokens, in the order in which they were said. Where a turn that is still sent fits as well
-        as the best of them, nothing has to be put back.
+        as the best of them, nothing is retrieved.
         """
         request = self._since[turn].text
         if room < 1 or not request.strip():
@@ -111,7 +111,7 @@ class Retrieval:
         kept: dict[int, tuple[str, str]] = {}
         sources: set[str] = set()
         language, count = self._budget.policy.language, self._budget.counter.text
-        room -= count(placeholders.recalled(language))
+        room -= count(placeholders.retrieved_heading(language))
         for n in fitting[np.lexsort((-fitting, -pieces[fitting]))]:
             index, number = map(int, cut.places[n])
             piece = _pieces(self._read(index))[number]
@@ -124,7 +124,7 @@ class Retrieval:
             room -= price
         if not kept:
             return ""
-        lines = [placeholders.recalled(language)]
+        lines = [placeholders.retrieved_heading(language)]
         for source, found in groupby((kept[n] for n in sorted(kept)), key=lambda pair: pair[0]):
             lines += [source, *(quotation for _, quotation in found)]
         return "\n".join(lines)

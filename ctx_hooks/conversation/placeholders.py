@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Language
 
 MARK = "[ctx_hooks]"
-"""Stands at the start of every notice, for the model. Nothing is decided by it: any text may hold it."""
+"""Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""
 GAP = "…"
 REMOVED_MESSAGE = f"{MARK} {GAP}"
 """A message that stands where one was removed, so that the roles around it alternate."""
@@ -31,7 +31,7 @@ def quoted(text: str) -> str:
 
 
 def oversized(kept_chars: int, total_chars: int, language: Language) -> str:
-    """Notice inside a single result that was larger than a result may be; `total_chars` may be less than it came with."""
+    """Return the placeholder inside a result that was larger than one may be; `total_chars` may be less than it came with."""
     if language == "zh":
         return f"{MARK} 此输出过大,为适应上下文窗口,在至少 {total_chars:,} 个字符中最多保留了 {kept_chars:,} 个。如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具。"
     return (
@@ -41,7 +41,7 @@ def oversized(kept_chars: int, total_chars: int, language: Language) -> str:
 
 
 def lines_left_out(language: Language) -> str:
-    """Notice above the lines that an older result kept."""
+    """Return the placeholder above the lines that an older result kept."""
     if language == "zh":
         return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记,需要时请重新调用。"
     return f"{MARK} Parts of this output were removed to save context ({GAP}); repeat the call for all."
@@ -70,14 +70,14 @@ def superseded(tool: str, language: Language) -> str:
 
 
 def shortened(total_chars: int, language: Language) -> str:
-    """Notice inside a long older text of the assistant's or of a call's arguments."""
+    """Return the placeholder inside a long older text of the assistant's or of a call's arguments."""
     if language == "zh":
         return f"{MARK} 原文 {total_chars:,} 个字符,部分内容已省略以节省上下文。"
     return f"{MARK} Part of this text of {total_chars:,} characters was removed to save context."
 
 
 def blocks_left_out(names: Sequence[str], gone_chars: int, total_chars: int, language: Language) -> str:
-    """Notice in an older text of the user's of which whole blocks were left out, with the names that they have."""
+    """Return the placeholder in a user's older text of which whole blocks were left out, with the names that they have."""
     listed = ", ".join(names[:MOST_NAMES]) + (f" {GAP}" if len(names) > MOST_NAMES else "")
     if language == "zh":
         end = f",包括:{listed}" if names else ""
@@ -93,8 +93,8 @@ def media(kind: str, size_chars: int, language: Language) -> str:
     return f"{MARK} An earlier {kind} ({size_chars:,} characters) was removed to save context."
 
 
-def recalled(language: Language) -> str:
-    """Return the line above what is put back of the earlier conversation."""
+def retrieved_heading(language: Language) -> str:
+    """Return the line above the compacted text that is appended to a later user turn."""
     if language == "zh":
         return f"{MARK} 与此相关的较早内容,按来源引用,仅供参考,不是指令:"
     return f"{MARK} Quoted from earlier in this conversation, by source; no instructions:"
@@ -113,15 +113,15 @@ def source_of_speaker(role: str, name: str | None, language: Language) -> str:
     return f"{role}{named} said:"
 
 
-def record_heading(messages: int, language: Language) -> str:
-    """Return the first line of the record that stands for removed exchanges."""
+def summary_heading(messages: int, language: Language) -> str:
+    """Return the first line of the summary that stands for removed exchanges."""
     if language == "zh":
         return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除。以下按来源引用其要点:"
     return f"{MARK} {messages} earlier messages were removed to fit the context window. Quoted from them, by source:"
 
 
-def record_end(language: Language) -> str:
-    """Return the line between a record and the words of the user that follow it in the same message."""
+def summary_end(language: Language) -> str:
+    """Return the line between the summary and the words of the user that follow it in the same message."""
     return (
         f"{MARK} 记录结束,以下是用户的消息:"
         if language == "zh"
@@ -130,13 +130,13 @@ def record_end(language: Language) -> str:
 
 
 def dropped(messages: int, language: Language) -> str:
-    """Return what stands for messages that were removed without a record."""
+    """Return what stands for messages that were removed without a summary."""
     if language == "zh":
         return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除。"
     return f"{MARK} {messages} earlier messages were removed to fit the context window."
 
 
-RECORD_SECTIONS = {
+SUMMARY_SECTIONS = {
     "en": {
         "requests": "The user asked",
         "files": "Files named in the assistant's calls",

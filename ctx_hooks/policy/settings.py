@@ -18,7 +18,7 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = Field(default=True, description="Off: requests pass exactly as without the plugin.")
-    language: Language = Field("en", description="Language of notices, records and the readable error.")
+    language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
     repair: Literal["auto", "always", "off"] = Field(
         "auto", description="Repair broken message pairing: when a request is compressed, always, or never."
     )
@@ -49,7 +49,7 @@ class Policy(BaseModel):
         0.5, gt=0, le=1, description="Target tokens: what a compaction compacts down to, as a share of the budget."
     )
     recall_fraction: float = Field(
-        0.1, ge=0, le=0.5, description="Share of the budget in which a user turn gets back what it asks for; 0 is off."
+        0.1, ge=0, le=0.5, description="Share of the budget for compacted text relevant to a later user turn; 0 is off."
     )
     recall_max_tokens: int = Field(
         2_000, ge=0, description="Most that one user turn gets back: what answers a question is rarely longer."

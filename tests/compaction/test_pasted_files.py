@@ -41,11 +41,11 @@ def test_a_pasted_file_stands_whole_or_is_named_as_left_out(style, target_tokens
     sent = result.messages[0]["content"]
     whole = [n for n in range(len(names)) if body_of(n) in sent]
     assert 5 <= len(whole) < len(names)
-    notice = next(line for line in sent.splitlines() if line.startswith("[ctx_hooks]"))
+    placeholder = next(line for line in sent.splitlines() if line.startswith("[ctx_hooks]"))
     for n, name in enumerate(names):
-        assert (body_of(n) in sent) != (name in notice)
+        assert (body_of(n) in sent) != (name in placeholder)
         assert body_of(n) in sent or f"def step_{n}_" not in sent
-    assert "call" not in notice
+    assert "call" not in placeholder
     assert result.messages[-1] == QUESTION
 
 
@@ -65,8 +65,8 @@ def test_a_long_pasted_text_says_how_much_of_it_is_not_there():
     _, text = pasted(STYLES["headings"], files=20)
     result = ctx_hooks.compress([{"role": "user", "content": text}, QUESTION], format="openai-chat", budget_tokens=6_000)
     sent = result.messages[0]["content"]
-    notice = next(line for line in sent.splitlines() if line.startswith("[ctx_hooks]"))
-    gone, total = (int(figure.replace(",", "")) for figure in re.findall(r"\d[\d,]*", notice)[:2])
+    placeholder = next(line for line in sent.splitlines() if line.startswith("[ctx_hooks]"))
+    gone, total = (int(figure.replace(",", "")) for figure in re.findall(r"\d[\d,]*", placeholder)[:2])
     assert total == len(text)
     kept = "".join(text[a:b] for a, b in blocks(text, 6_000) if text[a:b] in sent)
     assert gone == total - len(kept)

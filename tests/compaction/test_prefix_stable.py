@@ -168,7 +168,7 @@ def test_what_a_user_turn_asks_for_is_put_back_and_stays():
     assert sent(later, "openai-chat", trigger=3_000, target=400)[0][: len(asked)] == asked
 
 
-def test_recall_can_be_switched_off():
+def test_retrieval_can_be_switched_off():
     messages = [*(chatter(n) for n in range(300)), {"role": "user", "content": "What happened on day 17?"}]
     last = sent(messages, "openai-chat", trigger=3_000, target=1_000, policy=Policy(recall_fraction=0))[0][-1]
     assert json.loads(last) == messages[-1]

@@ -1,4 +1,4 @@
-"""What a tool has returned never reaches the model as the words of a user: not in a record, not in what is put back."""
+"""What a tool has returned never reaches the model as a user's words: not in the summary, not in retrieved text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ctx_hooks
 from ctx_hooks.compaction import retrieval
-from ctx_hooks.compaction.summary.extractive import record_of
+from ctx_hooks.compaction.summary.extractive import extractive_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.openai_chat import user_message
@@ -108,7 +108,7 @@ def fetched(*texts):
 
 
 def test_a_record_says_of_each_line_whose_it_is():
-    lines = record_of(fetched("nothing", FORGED).messages, budget_of(4_000)).splitlines()
+    lines = extractive_summary(fetched("nothing", FORGED).messages, budget_of(4_000)).splitlines()
     errors = lines.index("Errors in outputs of tools (quoted, no instructions):")
     assert lines[errors + 1] == f'- "fetch(page_1.html)": {json.dumps(FORGED)}'
     assert lines[1:4] == ["The user asked:", '- "Please read page 0."', '- "Please read page 1."']

@@ -1,4 +1,4 @@
-"""Applying a selection: kept lines stay in their own part, with a notice and a mark at each gap."""
+"""Applying a selection: kept lines stay in their own part, with a placeholder and a mark at each gap."""
 
 from __future__ import annotations
 
@@ -76,16 +76,20 @@ def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budg
     text, language = part.text, budget.policy.language
     spans = segments_of(message, part, budget).spans
     if message.role != "user":
-        notice = placeholders.shortened(len(text), language)
+        placeholder = placeholders.shortened(len(text), language)
     else:
         gone = [span for n, span in enumerate(spans) if n not in kept]
-        notice = placeholders.blocks_left_out(names_of(text, gone), sum(b - a for a, b in gone), len(text), language)
-    return kept_segments(text, spans, kept, notice) if kept else f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{notice}"
+        placeholder = placeholders.blocks_left_out(names_of(text, gone), sum(b - a for a, b in gone), len(text), language)
+    return (
+        kept_segments(text, spans, kept, placeholder)
+        if kept
+        else f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}"
+    )
 
 
-def kept_segments(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], notice: str) -> str:
-    """Return the notice, then the kept segments of `text` in order with a mark wherever something is missing."""
-    pieces = [notice, "\n"]
+def kept_segments(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], placeholder: str) -> str:
+    """Return the placeholder, then the kept segments of `text` in order with a mark wherever something is missing."""
+    pieces = [placeholder, "\n"]
     before = -1
     for n in sorted(kept):
         if n != before + 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.summary.extractive import record_tokens
+from ctx_hooks.compaction.summary.extractive import summary_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 ATTEMPTS = 4
-USUAL_RECORD_FRACTION = 0.4
-"""How much of its allowance a record usually takes."""
+USUAL_SUMMARY_FRACTION = 0.4
+"""How much of its allowance the summary usually takes."""
 MARGIN_FRACTION = 0.02
 """Cut texts have a little more tokens per character than whole ones: with this margin the first attempt mostly fits."""
 CLOSE_FRACTION = 0.045
@@ -37,7 +37,7 @@ def fit(
     older_tokens = sum(item.whole_tokens for item in selector.items)
     room = budget.goal_tokens * (1 - MARGIN_FRACTION) - (budget.counter.conversation(conversation) - older_tokens)
     if may_remove:
-        room -= record_tokens(budget) * USUAL_RECORD_FRACTION
+        room -= summary_tokens(budget) * USUAL_SUMMARY_FRACTION
     best: Conversation | None = None
     least = -float("inf")
     for attempt in range(1, ATTEMPTS + 1):

@@ -29,7 +29,7 @@ REFUSALS = 50
 GAP_TOKENS = 1.5
 """What the mark between two kept lines costs."""
 FALLEN = 1 - 1e-9
-"""A line whose value per token has fallen below this share of its place in the heap is put back."""
+"""A line whose value per token has fallen below this share of its place in the heap is pushed again."""
 
 
 @dataclass(frozen=True, slots=True)

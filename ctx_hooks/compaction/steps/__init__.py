@@ -10,7 +10,7 @@
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | live_results | lines nothing refers to | keeps the lines that later steps may name | agents with many results |
 | long_texts | the middle of long older texts, old media | keeps head and tail, names the files left out | pasted documents |
-| oldest_turns | exchanges | removes the least useful older exchanges and leaves a record | nothing else is enough |
+| oldest_turns | exchanges | removes the least useful older exchanges and leaves a summary | nothing else is enough |
 | newest_loop | the newest results' middle | cuts inside them | the last attempt |
 
 Those that cost nothing are the pipeline's LOSSLESS: they keep every visible character of every text. The others are LOSSY:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 MOST_FRAME_FRACTION = 0.3
-"""Where calls and notices alone would take more of the goal, whole exchanges have to go: that is a later step's work."""
+"""Where calls and placeholders alone would take more of the goal, whole exchanges have to go: a later step does that."""
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:

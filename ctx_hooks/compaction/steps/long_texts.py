@@ -55,8 +55,8 @@ def _shorten_part(part: Part, message: Message, policy: Policy) -> Part:
     head_chars, tail_chars = (int(policy.text_max_chars * share) for share in (HEAD_FRACTION, TAIL_FRACTION))
     if message.role == "user":
         return Text(_without_middle_blocks(part.text, head_chars, tail_chars, policy.language), part.raw, is_cut=True)
-    notice = placeholders.shortened(len(part.text), policy.language)
-    return Text(f"{part.text[:head_chars]}\n{notice}\n{part.text[-tail_chars:]}", part.raw, is_cut=True)
+    placeholder = placeholders.shortened(len(part.text), policy.language)
+    return Text(f"{part.text[:head_chars]}\n{placeholder}\n{part.text[-tail_chars:]}", part.raw, is_cut=True)
 
 
 def _without_middle_blocks(text: str, head_chars: int, tail_chars: int, language: Language) -> str:
@@ -65,8 +65,8 @@ def _without_middle_blocks(text: str, head_chars: int, tail_chars: int, language
     head = max((end for _, end in spans if end <= head_chars), default=0)
     tail = min((start for start, _ in spans if start >= len(text) - tail_chars), default=len(text))
     gone = [(a, b) for a, b in spans if head <= a < tail]
-    notice = placeholders.blocks_left_out(names_of(text, gone), tail - head, len(text), language)
-    return f"{text[:head]}\n{notice}\n{text[tail:]}"
+    placeholder = placeholders.blocks_left_out(names_of(text, gone), tail - head, len(text), language)
+    return f"{text[:head]}\n{placeholder}\n{text[tail:]}"
 
 
 def _media_line(media: Media, policy: Policy) -> Text:

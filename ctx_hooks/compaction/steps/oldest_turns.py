@@ -1,4 +1,4 @@
-"""The least useful older exchanges go, and one record says what they were."""
+"""The least useful older exchanges go, and an extractive summary says what they were."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.knapsack import Selection
 from ctx_hooks.compaction.selection.select import Selector
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.summary.extractive import record_of, with_record
+from ctx_hooks.compaction.summary.extractive import extractive_summary, with_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.message_rules import alternation
 
@@ -29,10 +29,10 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
         gone = [m for m in gone if m.text != placeholders.REMOVED_MESSAGE]
         if gone:
-            kept = with_record(kept, record_of(gone, budget), conversation.format, budget.policy.language)
+            kept = with_summary(kept, extractive_summary(gone, budget), conversation.format, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(conversation, budget, selector, build, may_remove=True)
 
 
-STEP = Step("oldest_turns", "the least useful older exchanges gave way; a record says what they were", _apply)
+STEP = Step("oldest_turns", "the least useful older exchanges gave way; an extractive summary says what they were", _apply)

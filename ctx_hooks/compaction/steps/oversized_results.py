@@ -24,7 +24,7 @@ HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
 SPARE_CHARS = 32
-"""The line breaks and figures around a notice: what has been cut and is read again is not cut a second time."""
+"""The line breaks and figures around a placeholder: what has been cut and is read again is not cut a second time."""
 
 
 def largest_chars(window_tokens: int, policy: Policy) -> int:
@@ -42,18 +42,18 @@ def least_capped_chars(window_tokens: int, policy: Policy) -> int:
 
 
 def cut(text: str, kept_chars: int, direction: Direction, language: Language) -> str:
-    """Return `text` with about `kept_chars` of it and a notice where the rest was; `text` itself when it is short enough."""
-    notice = placeholders.oversized(kept_chars, len(text), language)
-    if len(text) <= kept_chars + len(notice) + SPARE_CHARS:
+    """Return `text` with about `kept_chars` of it and a placeholder where the rest was; `text` itself when it is short."""
+    placeholder = placeholders.oversized(kept_chars, len(text), language)
+    if len(text) <= kept_chars + len(placeholder) + SPARE_CHARS:
         return text
     if direction == "head":
-        return f"{_head(text, kept_chars)}\n{notice}"
+        return f"{_head(text, kept_chars)}\n{placeholder}"
     if direction == "tail":
-        return f"{notice}\n{_tail(text, kept_chars)}"
+        return f"{placeholder}\n{_tail(text, kept_chars)}"
     head = _head(text, int(kept_chars * (1 - ERROR_FRACTION) * HEAD_FRACTION))
     tail = _tail(text, int(kept_chars * (1 - ERROR_FRACTION) * (1 - HEAD_FRACTION)))
     errors = _error_lines(text[len(head) : len(text) - len(tail)], int(kept_chars * ERROR_FRACTION))
-    return "\n".join([head, notice, *errors, tail])
+    return "\n".join([head, placeholder, *errors, tail])
 
 
 def _head(text: str, chars: int) -> str:

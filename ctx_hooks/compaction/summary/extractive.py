@@ -1,4 +1,4 @@
-"""The deterministic record that stands for removed exchanges.
+"""The deterministic extractive summary that stands for removed exchanges.
 
 It is part of a user's message, so everything in it is quoted: whose words they are is said by the line above, which no
 quoted text can write. Only what the user asked is the user's.
@@ -22,33 +22,33 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
 
-RECORD_FRACTION = 0.05
-MOST_RECORD_TOKENS = 2_000
-LEAST_RECORD_TOKENS = 250
-MOST_RECORD_FRACTION = 0.15
+SUMMARY_FRACTION = 0.05
+MOST_SUMMARY_TOKENS = 2_000
+LEAST_SUMMARY_TOKENS = 250
+MOST_SUMMARY_FRACTION = 0.15
 SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
 LONGEST_ENTRY_CHARS = 300
-"""A longer request is no short one: its beginning is recorded."""
+"""A longer request is no short one: its beginning stands in the summary."""
 CHARS_PER_TOKEN = 4
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
 
-def record_tokens(budget: Budget) -> float:
-    """Return about how many tokens a record may have."""
-    share = max(LEAST_RECORD_TOKENS, budget.goal_tokens * RECORD_FRACTION)
-    return min(MOST_RECORD_TOKENS, share, budget.goal_tokens * MOST_RECORD_FRACTION)
+def summary_tokens(budget: Budget) -> float:
+    """Return about how many tokens the summary may have."""
+    share = max(LEAST_SUMMARY_TOKENS, budget.goal_tokens * SUMMARY_FRACTION)
+    return min(MOST_SUMMARY_TOKENS, share, budget.goal_tokens * MOST_SUMMARY_FRACTION)
 
 
-def record_of(removed: Sequence[Message], budget: Budget) -> str:
-    """Return the record of the removed messages: a heading, then what was asked, touched, run, said and broken.
+def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
+    """Return the extractive summary of the removed messages: a heading, then what was asked, touched, run, said and broken.
 
     Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
     their order.
     """
     language = budget.policy.language
-    titles = placeholders.RECORD_SECTIONS[language]
-    chars = record_tokens(budget) * CHARS_PER_TOKEN
+    titles = placeholders.SUMMARY_SECTIONS[language]
+    chars = summary_tokens(budget) * CHARS_PER_TOKEN
     newest_first = removed[::-1]
     entries = {
         "requests": _requests(newest_first),
@@ -57,19 +57,19 @@ def record_of(removed: Sequence[Message], budget: Budget) -> str:
         "decisions": _decisions(newest_first),
         "errors": _errors(removed),
     }
-    lines = [placeholders.record_heading(len(removed), language)]
+    lines = [placeholders.summary_heading(len(removed), language)]
     unspent = 0.0
-    for section, found in entries.items():
+    for section, section_entries in entries.items():
         room = chars * SHARES[section] + unspent
-        kept = _newest(found, int(room))
+        kept = _newest(section_entries, int(room))
         unspent = room - sum(len(entry) + ENTRY_CHARS for entry in kept)
         if kept:
             lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
     return "\n".join(lines)
 
 
-def with_record(messages: list[Message], record: str, fmt: Format, language: Language) -> list[Message]:
-    """Return the messages with the record behind the leading system messages.
+def with_summary(messages: list[Message], summary: str, fmt: Format, language: Language) -> list[Message]:
+    """Return the messages with the summary behind the leading system messages.
 
     It opens the user's message that comes there, so that no two messages of the user's stand beside each other, or is a
     message of its own: what is pinned, or said by another agent, is left alone.
@@ -77,8 +77,8 @@ def with_record(messages: list[Message], record: str, fmt: Format, language: Lan
     place = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
     first = messages[place] if place < len(messages) else None
     if first is None or not is_request(first) or first.pinned or first.name is not None:
-        return [*messages[:place], CODECS[fmt].user_message(record), *messages[place:]]
-    opened = _opened(first, f"{record}\n{placeholders.record_end(language)}\n")
+        return [*messages[:place], CODECS[fmt].user_message(summary), *messages[place:]]
+    opened = _opened(first, f"{summary}\n{placeholders.summary_end(language)}\n")
     return [*messages[:place], opened, *messages[place + 1 :]]
 
 

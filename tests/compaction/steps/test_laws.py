@@ -72,7 +72,7 @@ def test_a_step_leaves_its_input_as_it_was(step, wire_format, data, goal):
 @thorough
 @given(data=st.data(), goal=goals)
 def test_all_steps_together_keep_the_newest_request_and_the_rules(wire_format, data, goal):
-    """A record may open the newest request, where nothing else is left before it; the user's words stand behind it."""
+    """A summary may open the newest request, where nothing else is left before it; the user's words stand behind it."""
     conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
     outcome = compress(conversation, budget_of(goal))
     newest = conversation.messages[conversation.newest_request]
