@@ -1,4 +1,4 @@
-"""How far the token figure is from the bill: our count calibrated, our count alone, and litellm.token_counter.
+"""How far token figures are from provider tokens: local tokens calibrated, local tokens, and litellm.token_counter.
 
     uv run --group bench python benchmarks/calibration.py [SESSIONS.jsonl...]
 
@@ -31,7 +31,7 @@ FACTORS = (0.9, 1.17, 1.31)
 LEARNED_FROM = 10
 JUDGED_ON = 40
 COMPACTED_FRACTION = 0.9
-"""A bill that falls below this share of the one before follows a compaction of the client's own."""
+"""Provider tokens that fall below this share of those before follow a compaction of the client's own."""
 
 
 def synthetic(factor: float) -> list[float]:

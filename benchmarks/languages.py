@@ -1,10 +1,10 @@
-"""How far the count of a model whose vocabulary is not here is from what its provider bills, in twenty languages.
+"""How far local tokens are from provider tokens for a model whose vocabulary is not here, in twenty languages.
 
     uv run --group bench python benchmarks/languages.py [tokenizer.json...]
 
 `languages.json` holds a short paragraph in each language, the same story, and its tokens in six vocabularies in use today,
-measured with each model's published tokenizer files. Printed are our count as a share of each of them and of their median,
-beside that of cl100k_base. Further tokenizer files are measured on the spot.
+measured with each model's published tokenizer files. Printed are local tokens as a share of each of them and of
+their median, beside that of cl100k_base. Further tokenizer files are measured on the spot.
 """
 
 from __future__ import annotations

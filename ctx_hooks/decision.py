@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures behind a decision, in tokens of the provider as far as they are known here."""
+    """The figures behind a decision, in provider tokens as far as they are known here."""
 
     tokens_before: int
     tokens_after: int

@@ -40,8 +40,8 @@ ESTIMATE_ERROR_FRACTION = 0.05
 class Known:
     """What is known of a deployment when an attempt at it begins.
 
-    `window` is in the provider's tokens, with what was learned of it; `factor` is what the provider bills per token
-    counted here; `output_limit_tokens` the largest answer it gives, None where nothing was shown; `counts` asks for a
+    `window` is in provider tokens, with what was learned of it; `factor` is provider tokens per local
+    token; `output_limit_tokens` the largest answer it gives, None where nothing was shown; `counts` asks for a
     count however small the request looks; `previous` is the attempt that was refused before this one.
     """
 
@@ -141,7 +141,7 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
 
 
 def _budget_tokens(request: Request, to: Target, known: Known, recent_tokens: float = 0.0, fixed_tokens: int = 0) -> int:
-    """Return what the request may have, as counted here."""
+    """Return what the request may have, in local tokens."""
     output, recent, fixed = request.max_output_tokens, recent_tokens * known.factor, fixed_tokens * known.factor
     return int(budget_tokens_of(known.window, to.policy, output, recent, fixed) / known.factor)
 

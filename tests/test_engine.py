@@ -112,7 +112,7 @@ class TestBeforeACall:
         assert json.dumps(request.fields) == before, "the caller's request stays as it is"
 
     def test_a_budget_is_in_the_providers_tokens(self):
-        """A provider that bills twice as much per token counted here gets half as many of them."""
+        """A provider with twice as many tokens per local token gets half as many local tokens."""
         request = session(turns=40)
         whole, _ = decided(request, to(40_000))
         halved, attempt = decided(request, to(40_000), Known(Window(40_000, "model_info"), factor=2.0))

@@ -29,10 +29,10 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class MessageStats:
-    """One message: the digest of its JSON, its tokens in our count, its role, and whether a user speaks in it.
+    """One message: the digest of its JSON, its local tokens, its role, and whether a user speaks in it.
 
     `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message;
-    `guessed_tokens` are those of its media, reasoning and unknown parts, of which a provider may bill far less.
+    `guessed_tokens` are those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
     """
 
     digest: bytes

@@ -16,10 +16,10 @@ RUNNING_REQUESTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: what was received and sent, in tokens counted here, what was assumed, and how it ended.
+    """One attempt: what was received and sent, in local tokens, what was assumed, and how it ended.
 
     `sent_tokens` is None when a look at its size was enough and nothing was counted; `most_tokens` is that size. `factor`
-    is what the provider was thought to bill per token counted here, `guessed_tokens` how much of the count is a guess.
+    is the assumed provider tokens per local token, `guessed_tokens` how much of the count is a guess.
     `counts_all` is False for a request with content that cannot be counted here, such as a history that the provider
     keeps. `window` is the one that was fitted to, `window_tokens` the one that configuration or LiteLLM state.
     `first_tokens` is what the first attempt of the request sent, `output_tokens` the output that it asked for. `number`
@@ -50,7 +50,7 @@ class Attempt:
 
     @property
     def sent_provider_tokens(self) -> int:
-        """What was sent, in the provider's tokens as they are estimated here; 0 where it was not counted."""
+        """The estimate of what was sent, in provider tokens; 0 where it was not counted."""
         return int((self.sent_tokens or 0) * self.factor)
 
 

@@ -1,4 +1,4 @@
-"""What a provider bills per token of our count: known for families, learned per deployment from real usage."""
+"""Provider tokens per local token: known for families, learned per deployment from real usage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FAMILY_FACTORS = {"claude": 1.3}
-"""Claude bills about 1.32 tokens per o200k_base token: the median of eighteen real sessions, 1.17 to 1.50."""
+"""Claude has about 1.32 provider tokens per o200k_base token: the median of eighteen real sessions, 1.17 to 1.50."""
 LEAST_RATIO, LARGEST_RATIO = 0.5, 2.5
 """A ratio outside is a different conversation, not a tokenizer."""
 REMEMBERED = 15
@@ -34,7 +34,7 @@ def family_factor(model: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The latest ratios of billed to counted tokens of one deployment, and the one in use; None before the first."""
+    """The latest ratios of provider tokens to local tokens of one deployment, and the one in use; None before the first."""
 
     ratios: tuple[float, ...] = ()
     published: float | None = None
@@ -52,7 +52,7 @@ class Calibration:
         return Calibration(ratios, _quantised(median) if moved else self.published)
 
     def factor(self, model: str) -> float:
-        """Return what the provider bills per token of our count: learned, else that of the model's family."""
+        """Return the provider tokens per local token: learned, else that of the model's family."""
         return self.published if self.published is not None else family_factor(model)
 
 
@@ -62,7 +62,7 @@ def _quantised(ratio: float) -> float:
 
 
 def billed_input_tokens(usage: Any) -> int | None:
-    """Return the whole input that a usage record bills, None when it has none.
+    """Return the provider tokens of the whole input that a usage record states, None when it has none.
 
     Anthropic reports what came from and went into the prompt cache beside `input_tokens`; OpenAI's figures and LiteLLM's
     own include it.

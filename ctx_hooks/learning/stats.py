@@ -64,12 +64,12 @@ MOST_TENANTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The figures that were seen, and when (epoch seconds). Tokens are the provider's.
+    """The figures that were seen, and when (epoch seconds). In provider tokens.
 
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
     which says nothing to other tenants. `refused`: the size of a request that was refused without a
-    figure. `holds_output`: 1. `ratios`: the ratio in use, then the latest ones. `low_bill`: what was sent in the
-    provider's tokens, 0 for a request that was not counted, and what was billed for it. `accepted_*`: what was billed,
+    figure. `holds_output`: 1. `ratios`: the ratio in use, then the latest ones. `low_bill`: what was sent, in
+    provider tokens, 0 for a request that was not counted, and what was billed for it. `accepted_*`: what was billed,
     the output that was asked for, and both together, of an answered request.
     """
 
@@ -155,7 +155,7 @@ class DeploymentStats:
         return Calibration(found.values[1:], found.values[0]) if found else Calibration()
 
     def factor(self, tenant: str, model: str, now: float) -> float:
-        """Return what the provider bills a tenant per token counted here.
+        """Return a tenant's provider tokens per local token.
 
         Where its own answers have shown nothing yet it is the median over the others, within a quarter of the model
         family's factor as long as these are fewer than three.
@@ -173,7 +173,7 @@ class DeploymentStats:
         return min(max(median, family / FOREIGN_RATIO_FACTOR), family * FOREIGN_RATIO_FACTOR)
 
     def counts_next(self, tenant: str, now: float) -> bool:
-        """Return whether the tenant's next request is counted, however small it looks: its last bill was oddly low."""
+        """Whether the tenant's next request is counted, however small it looks: the last had oddly few provider tokens."""
         return self.of("low_bill", tenant, now) is not None
 
     def _own_limit(self, tenant: str, accepted: float, now: float) -> float | None:
@@ -195,7 +195,7 @@ class DeploymentStats:
 
 
 def _between(accepted: float, refused: float) -> float:
-    """Return the limit to keep to where a size was accepted and a larger one refused, each in the provider's tokens."""
+    """Return the limit to keep to where a size was accepted and a larger one refused, each in provider tokens."""
     if not 0 < accepted < refused:
         return max(accepted, refused)
     return float(accepted * (refused / accepted) ** PROBE_FRACTION)

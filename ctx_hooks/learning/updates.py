@@ -27,11 +27,11 @@ LEAST_LOW_BILL_TOKENS = 1_024
 USUAL_TOKEN_BYTES = 8
 """Few texts have more bytes a token; an image as base64 has, and then a request is counted for nothing."""
 LOW_BILL_FRACTION = 0.6
-"""A bill below this share of the estimate is odd: the count of a known vocabulary is right within a fifth."""
+"""Provider tokens below this share of the estimate are odd: the count of a known vocabulary is right within a fifth."""
 GROWTH_FRACTION = 0.15
-"""Requests that grew by at least this while the bill stood still were cut by the provider."""
+"""Requests that grew by at least this while their provider tokens stood still were cut by the provider."""
 STILL_FRACTION = 0.02
-"""A bill that moves less than this has stood still."""
+"""Provider tokens that move less than this have stood still."""
 MOST_GUESSED_FRACTION = 0.2
 """A request of which more is images, files or sealed reasoning says nothing of how its text is billed."""
 REFUSED_STEPS = 4
@@ -40,7 +40,7 @@ two that windows mostly are among them, and two workers that saw different reque
 
 
 def of_answer(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> Shown:
-    """Return what an answer that billed so many input tokens shows."""
+    """Return what an answer shows whose input had so many provider tokens."""
     tenant = attempt.tenant
     output = attempt.output_tokens or 0
     accepted: dict[Key, int] = {
@@ -110,8 +110,8 @@ def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
 def truncates(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> bool:
     """Return whether the deployment reads a part of what it is sent, as Ollama does in silence.
 
-    One low bill shows a vocabulary that is better than the one that counts here; a bill that stands still while requests
-    grow shows a request that was cut.
+    Fewer provider tokens than expected show a vocabulary that is better than the local one; provider tokens that stand
+    still while requests grow show a request that was cut.
     """
     before = stats.of("low_bill", attempt.tenant, now)
     if before is None or not _is_low(attempt, billed_tokens) or not _grew(stats, attempt, now):
@@ -157,7 +157,7 @@ def _is_low(attempt: Attempt, billed_tokens: int) -> bool:
 
 
 def _grew(stats: DeploymentStats, attempt: Attempt, now: float) -> bool:
-    """Whether more was sent than when a bill was low before."""
+    """Whether more was sent than when provider tokens were low before."""
     before = stats.of("low_bill", attempt.tenant, now)
     return before is not None and 0 < before.values[0] * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
 

@@ -36,7 +36,7 @@ _LABEL_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a text names, in the provider's tokens."""
+    """What a text names, in provider tokens."""
 
     limit_tokens: int | None = None
     input_tokens: int | None = None

@@ -24,7 +24,7 @@ _QUOTES = str.maketrans("", "", '`"*')
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What an overflow error says. Figures are in the provider's tokens, None where the text has none.
+    """What an overflow error says. Figures are in provider tokens, None where the text has none.
 
     `kind` is "input" when the input alone is too long, "input_plus_output" when input and requested output together are,
     "output_limit" when the requested output is above the model's own cap and a lower `max_tokens` is the only remedy.

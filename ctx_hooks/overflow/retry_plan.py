@@ -21,7 +21,7 @@ OUTPUT_MARGIN_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """One retry: the most it may have, as counted here, whether the newest tool results may be cut, and a lower output."""
+    """One retry: the most local tokens it may have, whether the newest tool results may be cut, and a lower output."""
 
     most_tokens: int
     cut_newest: bool
@@ -45,9 +45,9 @@ def lower_output(overflow: Overflow, asked_tokens: int | None) -> int | None:
 def limit_for_retry(overflow: Overflow, refused_tokens: int, refused_first_tokens: int, number: int) -> int:
     """Return the limit that the retry `number` (from 1) keeps to, for this request alone.
 
-    It is what the error says, in the provider's tokens, else a guess that falls with each retry. `refused_tokens` and
-    `refused_first_tokens` are the sizes of what was refused last and first, as estimated here. Where the provider counts
-    far more than was counted here, the rest is content that only it sees, and is set aside.
+    It is what the error says, in provider tokens, else a guess that falls with each retry. `refused_tokens` and
+    `refused_first_tokens` are the sizes of what was refused last and first, as estimated here. Where the provider tokens
+    are far above the estimate, the rest is content that only it sees, and is set aside.
     """
     if not overflow.limit_tokens:
         return max(1, int(refused_first_tokens * BLIND_FRACTIONS[min(number, len(BLIND_FRACTIONS)) - 1]))

@@ -60,7 +60,7 @@ class Policy(BaseModel):
         le=1,
         description="Least limit, as a share of the window, that a tenant takes from what one other tenant was refused.",
     )
-    calibrate: bool = Field(default=True, description="Learn from real usage what the provider bills per counted token.")
+    calibrate: bool = Field(default=True, description="Learn the provider tokens per local token from real usage.")
     cost_aware: bool = Field(
         default=False,
         description="Compact only where that costs less than the prompt cache it loses, while the window holds.",

@@ -65,7 +65,7 @@ class AttemptRunner:
             await self._learn_refusal(attempt)
 
     async def answered(self, request_id: str, billed_tokens: int | None) -> None:
-        """Learn from an answer what the provider bills for what was sent."""
+        """Learn from the provider tokens that an answer states for what was sent."""
         attempt = self.attempts.done(request_id)
         if attempt is None or billed_tokens is None:
             return

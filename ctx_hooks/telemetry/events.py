@@ -53,7 +53,7 @@ class LimitEvent:
     """A limit that a deployment has shown to one tenant, beside the window that configuration or LiteLLM state.
 
     `kind` is "limit" for one that the provider named, "refused" for the size of what was refused without a figure,
-    "output_limit" for the largest output. In the provider's tokens.
+    "output_limit" for the largest output. In provider tokens.
     """
 
     name: Literal["limit_learned"]

@@ -30,7 +30,7 @@ Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "def
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A model's window in the provider's tokens, who says so, and whether the answer has to fit into it as well."""
+    """A model's window in provider tokens, who says so, and whether the answer has to fit into it as well."""
 
     tokens: int
     source: Source

@@ -1,4 +1,4 @@
-"""The factor between our count and the bill: right after a few answers, robust, and steady."""
+"""The provider tokens per local token: right after a few answers, robust, and steady."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The count of a model whose vocabulary is not here is near what today's vocabularies bill, whatever the language."""
+"""Local tokens of a model whose vocabulary is not here are near those of today's vocabularies, whatever the language."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTER = Counter(vocabulary_of("some/model-of-tomorrow"))
 
 
 def shares(language):
-    """Return our count as a share of what each measured vocabulary counts."""
+    """Return local tokens as a share of what each measured vocabulary counts."""
     counted = COUNTER.text(MEASURED[language]["text"])
     return [counted / tokens for tokens in MEASURED[language]["tokens"].values()]
 
