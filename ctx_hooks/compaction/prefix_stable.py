@@ -272,10 +272,9 @@ class _Assembly:
 
     def _cut_text(self, compaction: Compaction) -> CutText:
         key = (self._thresholds_digest, self._digests[compaction.length], self._repair)
-        history = self._history
 
         def compute() -> CutText:
-            return cut_text(history.read(0, compaction.length), compaction.messages, self._thresholds.trigger)
+            return cut_text(self._history.read(0, compaction.length), compaction.messages, self._thresholds.trigger)
 
         return _cut_texts.get(key, compute, lambda c: c.size_bytes)
 
