@@ -87,9 +87,10 @@ def test_what_is_mostly_guessed_shows_neither_a_limit_nor_a_ratio():
     [
         ((50_000, 20_000), {"sent_tokens": 50_000}),
         ((50_000, 20_000), {"sent_tokens": 60_000, "guessed_tokens": 30_000}),
+        ((50_000, 20_000), {"sent_tokens": 55_000}),
         ((0, 20_000), {"sent_tokens": 60_000}),
     ],
-    ids=["the request has not grown", "what grew is a guess", "the first was not counted"],
+    ids=["the request has not grown", "it has hardly grown", "what grew is a guess", "the first was not counted"],
 )
 def test_a_bill_that_stands_still_for_another_reason_shows_no_limit(before, now):
     stats = NOTHING.merged({("low_bill", "ann"): Observation(tuple(map(float, before)), NOW)}, NOW)
@@ -99,6 +100,11 @@ def test_a_bill_that_stands_still_for_another_reason_shows_no_limit(before, now)
 @pytest.mark.parametrize("billed", [1_000, 20_000])
 def test_a_usual_bill_or_one_too_small_to_judge_has_nothing_counted(billed):
     assert "low_bill" not in values(updates.of_answer(NOTHING, UNCOUNTED, billed, NOW))
+
+
+@pytest.mark.parametrize("hidden", [{"counts_all": False}, {"guessed_tokens": 20_000}], ids=str)
+def test_a_bill_for_what_was_not_counted_shows_no_ratio(hidden):
+    assert "ratios" not in values(updates.of_answer(NOTHING, replace(COUNTED, **hidden), 60_000, NOW))
 
 
 def test_a_bill_is_low_beside_what_the_provider_bills_per_token():
