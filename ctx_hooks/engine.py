@@ -93,6 +93,9 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline | None
     Without a `deadline` it is the last resort: nothing is counted, sizes are estimated, and the oldest turns are dropped.
     Raises MalformedConversationError when the request holds no conversation, CompressionTimeoutError at the deadline.
     """
+    if known.previous is not None and not known.window.tokens:
+        spent = replace(known.previous, spent=True)
+        return Decided(NotRetried("what only the provider sees of it exceeds the limit"), spent)
     counter = Counter(vocabulary_of(to.model), deadline)
     history = history_in(request, counter) if deadline else _estimated(request)
     received = history.tokens
@@ -104,10 +107,10 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline | None
     if newest is request and received <= plan.most_tokens and plan.max_output_tokens is None:
         return _fitting(request, to, known, attempt)
     compressed = _compressed if deadline else _last_resort
-    outcome = compressed(newest, history, _budget(to, known, plan, counter), to)
+    budget = Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
+    outcome = compressed(newest, history, budget, to)
     if not outcome.fits and to.attempt and not plan.cut_newest:
-        plan = replace(plan, cut_newest=True)
-        outcome = compressed(newest, history, _budget(to, known, plan, counter), to)
+        outcome = compressed(newest, history, replace(budget, cut_newest=True), to)
     lowered = plan.max_output_tokens
     attempt = replace(attempt, sent_tokens=outcome.tokens_after, lowered=lowered is not None)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
@@ -126,8 +129,9 @@ def history_in(request: Request, counter: Counter) -> History:
 def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
     """Return the window that a retry keeps to: for this request alone, what the refusal says or lets guess.
 
-    Where the provider names its count, what that has more or less than the count here is taken as fixed: it is content
-    that only the provider sees, or media whose size is a guess.
+    Where the provider names its count, what that has more or less than the estimate here, beyond the estimate's error, is
+    taken as fixed: it is content that only the provider sees, or media whose size is a guess. No tokens at all are left
+    where that alone exceeds the limit.
     """
     overflow = previous.overflow
     if overflow is None or overflow.kind == "output_limit" or previous.sent_tokens is None:
@@ -136,18 +140,16 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
     first = int((previous.first_tokens or previous.sent_tokens) * factor)
     limit = limit_for_retry(overflow, estimated, first, number)
     if overflow.limit_tokens and overflow.input_tokens and not overflow.at_least:
-        limit -= overflow.input_tokens - estimated
-    return replace(window, tokens=max(1, limit), source="refusal") if limit < window.tokens else window
+        unseen = overflow.input_tokens - estimated
+        if abs(unseen) > overflow.input_tokens * ESTIMATE_ERROR_FRACTION:
+            limit = max(0, limit - unseen)
+    return replace(window, tokens=limit, source="refusal") if limit < window.tokens else window
 
 
 def _budget_tokens(request: Request, to: Target, known: Known, recent_tokens: float = 0.0, fixed_tokens: int = 0) -> int:
     """Return what the request may have, in local tokens."""
     output, recent, fixed = request.max_output_tokens, recent_tokens * known.factor, fixed_tokens * known.factor
     return int(budget_tokens_of(known.window, to.policy, output, recent, fixed) / known.factor)
-
-
-def _budget(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
-    return Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan:

@@ -346,6 +346,17 @@ class TestRetries:
         assert known.window.tokens == limit - 9_000
         assert attempt.sent_tokens + 9_000 <= limit
 
+    def test_where_that_alone_exceeds_the_limit_nothing_is_sent_again(self):
+        """The provider counts four times what is counted here: cutting the rest to nothing would not help."""
+        _, decision, attempt = self.retry(Overflow("input", "x", self.size * 2, self.size * 4))
+        assert isinstance(decision, NotRetried)
+        assert attempt.spent
+
+    def test_a_difference_within_the_estimates_error_is_nothing_unseen(self):
+        known, decision, _ = self.retry(Overflow("input", "x", 100, self.size + 90))
+        assert known.window.tokens == 100
+        assert not isinstance(decision, NotRetried)
+
     def test_a_count_that_is_only_a_lower_bound_sets_nothing_aside(self):
         limit = int(self.size * 0.7)
         known, _, _ = self.retry(Overflow("input", "x", limit, self.size + 9_000, at_least=True))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ctx_hooks.conversation import placeholders
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -192,8 +194,11 @@ class Conversation:
 
 
 def is_request(message: Message) -> bool:
-    """Whether a user speaks here: user messages that only carry tool results back are the client's, not the user's."""
-    return message.role == "user" and not message.results
+    """Whether a user speaks here: user messages that only carry tool results back are the client's, not the user's.
+
+    Nor does one speak that stands for a removed message, so that turns alternate.
+    """
+    return message.role == "user" and not message.results and message.text != placeholders.REMOVED_MESSAGE
 
 
 def _exchanges(messages: tuple[Message, ...], *, join_assistant_items: bool) -> Iterator[range]:

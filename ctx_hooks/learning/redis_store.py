@@ -16,7 +16,7 @@ from ctx_hooks.learning.stats import DeploymentStats, Key, Kind, Observation, va
 KEY_PREFIX = "ctx_hooks:stats:"
 KEPT_SECONDS = 7 * 24 * 3600
 MOST_FIELDS = 600
-"""Nine kinds of 64 tenants; a hash with more was not written here, and is started anew."""
+"""Seven kinds of 64 tenants, and three of the deployment's own, with room to spare; a hash with more is started anew."""
 LARGEST_FIELD_BYTES = 512
 """Sixteen ratios are about 150 bytes, a field's name is below 64."""
 

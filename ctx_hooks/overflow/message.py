@@ -69,7 +69,7 @@ def _opening(fmt: Format, facts: Facts) -> str:
     overflow = facts.overflow
     limit = overflow.limit_tokens if overflow else None
     if _is_output(facts):
-        return f"max_tokens is too large: this model supports at most {limit or 'fewer'} output tokens."
+        return f"max_tokens is too large: this model supports {f'at most {limit}' if limit else 'fewer'} output tokens."
     counted = overflow.input_tokens if overflow and not overflow.at_least and not facts.compressed else None
     size = counted or facts.received_tokens
     if not limit and size and facts.window_tokens and size > facts.window_tokens:

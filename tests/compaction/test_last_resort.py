@@ -103,3 +103,18 @@ def test_repair_can_be_switched_off():
     conversation = CODECS["openai-chat"].read(items)
     outcome = last_resort.compress(conversation, budget_of(3_000, policy=Policy(repair="off")))
     assert outcome.conversation.messages[-1] is conversation.messages[-1]
+
+
+def test_what_stands_for_a_removed_message_is_not_taken_for_the_users_request():
+    """A stray result between two answers becomes a user message of one mark, and the question before it stays."""
+    question = {"role": "user", "content": "What is in the log? " * 3}
+    items = [
+        {"role": "system", "content": "You are careful."},
+        question,
+        {"role": "assistant", "content": "I will look. " * 200},
+        {"role": "tool", "tool_call_id": "nobody", "content": "stray"},
+        {"role": "assistant", "content": "I have looked. " * 200},
+    ]
+    sent = last_resort.compress(CODECS["openai-chat"].read(items), budget_of(300)).conversation
+    assert any(m.text.endswith(question["content"]) for m in sent.messages)
+    assert sent.messages[sent.newest_request].text.endswith(question["content"])

@@ -8,7 +8,7 @@ import pytest
 
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.learning.stats import ANYONE, DeploymentStats
+from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.tokens.window import Window
 
@@ -82,6 +82,40 @@ def test_what_is_mostly_guessed_shows_neither_a_limit_nor_a_ratio():
     assert updates.of_refusal(NOTHING, document, Overflow("input", "x"), NOW) == {}
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ((50_000, 20_000), {"sent_tokens": 50_000}),
+        ((50_000, 20_000), {"sent_tokens": 60_000, "guessed_tokens": 30_000}),
+        ((50_000, 20_000), {"sent_tokens": 55_000}),
+        ((0, 20_000), {"sent_tokens": 60_000}),
+    ],
+    ids=["the request has not grown", "it has hardly grown", "what grew is a guess", "the first was not counted"],
+)
+def test_a_bill_that_stands_still_for_another_reason_shows_no_limit(before, now):
+    stats = NOTHING.merged({("low_bill", "ann"): Observation(tuple(map(float, before)), NOW)}, NOW)
+    assert updates.truncation(stats, replace(COUNTED, **now), 20_000, NOW) is None
+
+
+@pytest.mark.parametrize("billed", [1_000, 20_000])
+def test_a_usual_bill_or_one_too_small_to_judge_has_nothing_counted(billed):
+    assert "low_bill" not in values(updates.of_answer(NOTHING, UNCOUNTED, billed, NOW))
+
+
+@pytest.mark.parametrize("hidden", [{"counts_all": False}, {"guessed_tokens": 20_000}], ids=str)
+def test_a_bill_for_what_was_not_counted_shows_no_ratio(hidden):
+    assert "ratios" not in values(updates.of_answer(NOTHING, replace(COUNTED, **hidden), 60_000, NOW))
+
+
+def test_a_bill_is_low_beside_what_the_provider_bills_per_token():
+    shown = values(updates.of_answer(NOTHING, replace(COUNTED, factor=2.0), 50_000, NOW))
+    assert shown["low_bill"] == (100_000, 50_000)
+
+
+def test_a_bill_of_another_conversation_leaves_the_ratio_and_its_age():
+    assert "ratios" not in values(updates.of_answer(after((50_000, 60_000)), COUNTED, 250_000, NOW + 9))
+
+
 def test_more_input_than_the_window_is_told_of():
     assert updates.truncation(NOTHING, COUNTED, 210_000, NOW) is not None
     assert updates.truncation(NOTHING, COUNTED, 49_000, NOW) is None
@@ -113,6 +147,8 @@ def test_what_is_refused_without_a_figure_is_the_sum_where_the_output_counts_too
         for kind in ("input", "input_plus_output")
     )
     assert (alone, both) == (55_108, 65_536), "rounded down"
+    unnamed = replace(counted, output_tokens=None)
+    assert values(updates.of_refusal(NOTHING, unnamed, Overflow("input_plus_output", "x"), NOW))["refused"] == (alone,)
 
 
 def test_a_refused_output_shows_the_cap_and_no_window():
@@ -167,3 +203,7 @@ def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
     stats = NOTHING.merged(shown, NOW)
     assert stats.limit_tokens("ann", 200_000, 0.5, NOW) == 40_000
     assert stats.limit_tokens("bob", 200_000, 0.5, NOW) is None
+    for limit, given in ((70_000, 40_000), (999, 70_000)):
+        assert not updates.of_refusal(NOTHING, hidden, Overflow("input", "x", limit, given), NOW), (
+            "no limit is above its input"
+        )

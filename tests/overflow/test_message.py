@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -116,6 +117,22 @@ def test_a_window_that_did_not_refuse_the_request_is_not_named():
     assert "200000" not in readable_error("openai-chat", facts, ENGLISH)
 
 
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_a_window_that_the_request_exceeds_is_named_where_the_provider_names_none(fmt):
+    facts = Facts(1, 250_000, 250_000, 200_000, overflow=recognise_overflow("Prompt exceeds max length"))
+    text = readable_error(fmt, facts, ENGLISH)
+    assert "200000" in text
+    assert "250000" in text
+
+
+@pytest.mark.parametrize(("limit", "said"), [(4_096, "supports at most 4096 output"), (None, "supports fewer output")])
+def test_who_asked_for_too_long_an_answer_is_told_to_ask_for_a_shorter_one(limit, said):
+    text = readable_error("openai-chat", Facts(1, overflow=Overflow("output_limit", "x", limit)), ENGLISH)
+    assert said in text
+    assert text.endswith("Ask for a shorter answer.")
+    assert not readable_error("openai-chat", Facts(1, overflow=OVERFLOW), ENGLISH).endswith("Ask for a shorter answer.")
+
+
 def test_a_rate_limit_is_not_called_a_context_length():
     facts = Facts(1, 250_000, 250_000, 400_000, overflow=Overflow("input", "rate_too_large", 200_000))
     text = readable_error("openai-chat", facts, ENGLISH)
@@ -142,6 +159,9 @@ def test_the_last_attempt_gives_the_facts_in_the_providers_tokens():
     assert (facts.attempts, facts.received_tokens, facts.sent_tokens, facts.compressed) == (4, 75_000, 45_000, True)
     assert facts.overflow is OVERFLOW
     assert facts.not_retried is None
+    assert facts.window_tokens == 60_000
+    uncounted = facts_of(replace(ATTEMPT, received_tokens=None, sent_tokens=None, overflow=None), OVERFLOW, ENGLISH)
+    assert (uncounted.received_tokens, uncounted.sent_tokens, uncounted.overflow) == (None, None, OVERFLOW)
     assert facts_of(ATTEMPT, None, Policy(rescue_attempts=0)).not_retried == "switched_off"
 
 
