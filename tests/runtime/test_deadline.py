@@ -128,14 +128,14 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
 
 
 async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch, told):
-    monkeypatch.setattr(last_resort, "MOST_REQUEST_BYTES", 50_000)
+    monkeypatch.setattr("ctx_hooks.request.request.MOST_REQUEST_BYTES", 50_000)
     decision = await AttemptRunner().decide(request("openai-chat"), target(compression_timeout_seconds=600))
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     assert [event.timeout_seconds for event in told] == [None]
 
 
 async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch, told):
-    monkeypatch.setattr(last_resort, "MOST_MESSAGES", 3)
+    monkeypatch.setattr("ctx_hooks.request.request.MOST_MESSAGES", 3)
     small = Request("openai-chat", agent_session("openai-chat", turns=3, result_chars=6_000))
     assert isinstance(await AttemptRunner().decide(small, target()), Untouched)
     assert not told
