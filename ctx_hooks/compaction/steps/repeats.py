@@ -75,11 +75,13 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
 
 
 def _comparable(result: ToolResult) -> bool:
-    """Whether the result is text throughout, long enough, and no error: nothing else of it could differ."""
-    all_text = all(isinstance(p, Text) for p in result.parts)
-    return (
-        all_text and not result.is_error and sum(len(p.text) for p in result.parts if isinstance(p, Text)) >= SHORTEST_CHARS
-    )
+    """Whether the result is text throughout, long enough, and no error: nothing else of it could differ.
+
+    A result that was cut as it arrived is compared with nothing: what it said in full is no longer known here.
+    """
+    texts = [p.text for p in result.parts if isinstance(p, Text)]
+    is_whole_text = len(texts) == len(result.parts) and not result.is_cut
+    return is_whole_text and not result.is_error and sum(map(len, texts)) >= SHORTEST_CHARS
 
 
 def _reads(name: str, given: str, policy: Policy) -> bool:
