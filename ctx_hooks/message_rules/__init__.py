@@ -1,4 +1,4 @@
-"""The message rules that providers enforce: where a conversation may be cut, what is broken, how it is repaired."""
+"""The message rules that providers enforce with status 400: what breaks them, and how a conversation is repaired."""
 
 from __future__ import annotations
 
@@ -53,10 +53,4 @@ def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conv
     return alternating, tuple(done)
 
 
-def safe_cuts(conversation: Conversation) -> frozenset[int]:
-    """Return the indices at which everything before may go without breaking a rule for what stays."""
-    rules = RULES[conversation.format]
-    return frozenset(i for i in range(len(conversation.messages)) if all(rule.may_cut(conversation, i) for rule in rules))
-
-
-__all__ = ["RULES", "Repair", "Rule", "Violation", "alternation", "repair", "safe_cuts", "violations"]
+__all__ = ["RULES", "Repair", "Rule", "Violation", "alternation", "repair", "violations"]

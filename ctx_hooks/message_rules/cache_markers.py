@@ -42,11 +42,6 @@ class CacheMarkers:
             Repair(self.name, i, "edited", "cache marker taken off") for i, _ in surplus
         )
 
-    def may_cut(self, conversation: Conversation, index: int) -> bool:
-        """Return True: fewer markers are never too many."""
-        del conversation, index
-        return True
-
 
 def _surplus(conversation: Conversation) -> list[tuple[int, int]]:
     marked = [

@@ -37,11 +37,6 @@ class ChatContent:
             messages[i] = repaired
         return conversation.with_messages(tuple(messages)), tuple(Repair(self.name, i, "edited", w) for i, w, _ in found)
 
-    def may_cut(self, conversation: Conversation, index: int) -> bool:
-        """Return True: each message keeps the rule alone."""
-        del conversation, index
-        return True
-
     def _found(self, conversation: Conversation) -> Iterator[tuple[int, str, Message]]:
         for i, message in enumerate(conversation.messages):
             if message.edited:
@@ -103,11 +98,6 @@ class AnthropicContent:
                 repairs.append(Repair(self.name, i, "edited", "blank text"))
             messages.append(kept)
         return conversation.with_messages(tuple(messages)), tuple(repairs)
-
-    def may_cut(self, conversation: Conversation, index: int) -> bool:
-        """Return True: each message keeps the rule alone."""
-        del conversation, index
-        return True
 
 
 def _blank(part: Part) -> bool:

@@ -31,7 +31,3 @@ class FirstMessageIsUsers:
         place = next(i for i, m in enumerate(conversation.messages) if m.role != "system")
         messages = (*conversation.messages[:place], opening, *conversation.messages[place:])
         return conversation.with_messages(messages), (Repair(self.name, place, "added", "no user message came first"),)
-
-    def may_cut(self, conversation: Conversation, index: int) -> bool:
-        """Return whether the message at `index` is not the assistant's."""
-        return conversation.messages[index].role != "assistant"

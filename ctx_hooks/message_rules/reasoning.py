@@ -32,10 +32,6 @@ class ReasoningHasItem:
             Repair(self.name, i, "dropped", "reasoning without its following item") for i in sorted(alone)
         )
 
-    def may_cut(self, conversation: Conversation, index: int) -> bool:
-        """Return whether no reasoning stands directly before `index`."""
-        return index == 0 or not _is_reasoning(conversation, index - 1)
-
 
 class CurrentLoopThinks:
     """Anthropic, with thinking enabled, wants the current tool loop's assistant messages to start with their thinking.
@@ -62,11 +58,6 @@ class CurrentLoopThinks:
         """Return the conversation as it is."""
         del continues
         return conversation, ()
-
-    def may_cut(self, conversation: Conversation, index: int) -> bool:
-        """Return True: whole messages may go."""
-        del conversation, index
-        return True
 
 
 def _alone(conversation: Conversation) -> Iterator[int]:

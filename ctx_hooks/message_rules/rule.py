@@ -40,6 +40,3 @@ class Rule(Protocol):
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Return a conversation that keeps the rule, the same object when it does already."""
-
-    def may_cut(self, conversation: Conversation, index: int) -> bool:
-        """Whether the messages before `index` may go without breaking the rule for the ones behind."""

@@ -101,7 +101,6 @@ def test_rules_and_repair(wire_format, shape):
     def work(conversation):
         message_rules.violations(conversation)
         message_rules.repair(conversation)
-        message_rules.safe_cuts(conversation)
 
     assert_linear(lambda n: CODECS[wire_format].read(SHAPES[shape](wire_format, n)), work, 1_000)
 

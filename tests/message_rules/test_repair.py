@@ -55,19 +55,6 @@ def test_the_independent_judge_accepts_what_was_repaired(wire_format, data):
     assert repaired == [] or refused(wire_format, request(wire_format, repaired)) == []
 
 
-@every_format
-@thorough
-@given(data=st.data())
-def test_every_boundary_of_an_exchange_is_a_safe_cut(wire_format, data):
-    codec = CODECS[wire_format]
-    conversation = codec.read(data.draw(payloads(wire_format)))
-    cuts = message_rules.safe_cuts(conversation)
-    assert cuts <= {e.start for e in conversation.exchanges}
-    for cut in cuts:
-        rest = codec.read(codec.write(conversation.with_messages(conversation.messages[cut:])))
-        assert message_rules.violations(rest) == ()
-
-
 def test_a_misplaced_result_moves_behind_its_call():
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages = [

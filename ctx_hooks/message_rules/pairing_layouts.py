@@ -1,0 +1,141 @@
+"""Where results have to stand, one layout a format: whether one stands there, and how a conversation is put in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation.model import Conversation, Message, Part, ToolCall, ToolResult
+from ctx_hooks.formats import CODECS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.message_rules.call_pairs import Pairs
+
+MISSING_RESULT = "[No result was recorded for this call.]"
+"""The text of the result that is added for a call that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a format wants the results of calls.
+
+    `in_place(conversation)` returns a function of the places of a call and its result, each (message index, part index),
+    that says whether the result stands where the format wants it. `arranged(conversation, pairs, continues)` yields the
+    messages with every result in its place, a result for each call, and no other results; where the conversation
+    `continues` one that the provider stores, results without a call stay.
+    """
+
+    in_place: Callable[[Conversation], Callable[[tuple[int, int], tuple[int, int]], bool]]
+    arranged: Callable[[Conversation, Pairs, bool], Iterator[Message]]
+
+
+def _missing_result(conversation: Conversation, call: Part) -> Message:
+    call_id = call.id if isinstance(call, ToolCall) else ""
+    return CODECS[conversation.format].tool_result(call_id, MISSING_RESULT, is_error=True)
+
+
+# OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
+# 'tool_call_id'." and "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+
+
+def _chat_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
+    """Say that a result is in place when only results stand between it and its call."""
+    others = (0, *accumulate(not m.results for m in conversation.messages))
+    return lambda call, result: result[0] > call[0] and others[call[0] + 1] == others[result[0]]
+
+
+def _chat(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    del continues  # chat requests hold their whole history
+    for i, message in enumerate(conversation.messages):
+        if message.results:
+            continue
+        yield message
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                answer = pairs.answer.get((i, k))
+                yield conversation.messages[answer[0]] if answer else _missing_result(conversation, part)
+
+
+# Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
+# `tool_result` blocks", "tool_result blocks must come before any other content". The server merges neighbours of one role,
+# and Claude Code puts system messages in between.
+
+
+def _anthropic_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
+    """Say that a result is in place in the next user message, in front of its other content."""
+    messages = conversation.messages
+    users = (0, *accumulate(m.role not in {"assistant", "system"} for m in messages))
+    leading = [sum(1 for _ in takewhile(lambda p: isinstance(p, ToolResult), m.parts)) for m in messages]
+
+    def stands(call: tuple[int, int], result: tuple[int, int]) -> bool:
+        i, k = result
+        return i > call[0] and users[call[0] + 1] == users[i] and k < leading[i]
+
+    return stands
+
+
+def _anthropic(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    del continues  # messages requests hold their whole history
+    waiting: list[ToolResult] = []
+    for i, message in enumerate(conversation.messages):
+        rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
+        if waiting and message.role == "user":
+            yield message.with_parts((*waiting, *rest))
+            waiting = []
+        elif waiting and message.role not in {"assistant", "system"}:
+            yield _results_message(waiting)
+            waiting = []
+            yield message
+        elif rest or not message.parts:
+            yield message.with_parts(rest)
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                answer = pairs.answer.get((i, k))
+                found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
+                waiting.append(found if isinstance(found, ToolResult) else _missing_result(conversation, part).results[0])
+    if waiting:
+        yield _results_message(waiting)
+
+
+def _results_message(results: list[ToolResult]) -> Message:
+    return Message("user", tuple(results), raw={"role": "user", "content": []}, edited=True)
+
+
+# Responses: "No tool output found for function call", "No tool call found for function call output with call_id". Items of
+# other kinds may stand in between.
+
+
+def _responses_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
+    """Say that a result is in place anywhere behind its call."""
+    del conversation
+    return lambda call, result: result[0] > call[0]
+
+
+def _responses(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    gone = {i for i, _ in (*pairs.doubles, *(() if continues else pairs.orphans))}
+    early = {result[0] for call, result in pairs.answer.items() if result[0] < call[0]}
+    missing = {i for i, _ in pairs.unanswered}
+    waiting: list[Message] = []
+    for i, message in enumerate(conversation.messages):
+        if not message.calls:
+            # A run of parallel calls stays together; the results that it lacks come behind it.
+            yield from waiting
+            waiting = []
+        if i not in gone and i not in early:
+            yield message
+        if i in missing:
+            waiting.append(_missing_result(conversation, message.parts[0]))
+        elif (i, 0) in pairs.answer and pairs.answer[i, 0][0] in early:
+            waiting.append(conversation.messages[pairs.answer[i, 0][0]])
+    yield from waiting
+
+
+LAYOUTS: Mapping[Format, Layout] = {
+    "openai-chat": Layout(_chat_in_place, _chat),
+    "anthropic": Layout(_anthropic_in_place, _anthropic),
+    "openai-responses": Layout(_responses_in_place, _responses),
+}

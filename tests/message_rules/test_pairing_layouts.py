@@ -1,0 +1,104 @@
+"""Where each format wants results: one that stands there stays, one that does not is moved there."""
+
+from __future__ import annotations
+
+import pytest
+
+import ctx_hooks
+from ctx_hooks.formats import CODECS
+from ctx_hooks.message_rules.pairing_layouts import LAYOUTS, MISSING_RESULT
+
+ASKED = {"role": "user", "content": "go"}
+
+
+def chat_call(*ids):
+    calls = [{"id": i, "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def chat_result(call_id, text="found"):
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def uses(*ids):
+    return {"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in ids]}
+
+
+def use_results(*ids, behind=()):
+    results = [{"type": "tool_result", "tool_use_id": i, "content": "found"} for i in ids]
+    return {"role": "user", "content": [*results, *({"type": "text", "text": t} for t in behind)]}
+
+
+def item(call_id):
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}"}
+
+
+def output(call_id):
+    return {"type": "function_call_output", "call_id": call_id, "output": "found"}
+
+
+CHAT, ANTHROPIC, RESPONSES = "openai-chat", "anthropic", "openai-responses"
+SYSTEM = {"role": "system", "content": "A reminder."}
+IN_PLACE = {
+    "chat: directly behind": (CHAT, [ASKED, chat_call("a"), chat_result("a")]),
+    "chat: in another order": (CHAT, [ASKED, chat_call("a", "b"), chat_result("b"), chat_result("a")]),
+    "anthropic: first in the next user message": (ANTHROPIC, [ASKED, uses("a"), use_results("a", behind=["and?"])]),
+    "anthropic: behind a system message": (ANTHROPIC, [ASKED, uses("a"), SYSTEM, use_results("a")]),
+    "responses: directly behind": (RESPONSES, [ASKED, item("a"), output("a")]),
+    "responses: behind other items": (RESPONSES, [ASKED, item("a"), ASKED, output("a")]),
+}
+MOVED = {
+    "chat: behind a user message": (
+        [ASKED, chat_call("a"), ASKED, chat_result("a")],
+        CHAT,
+        [ASKED, chat_call("a"), chat_result("a"), ASKED],
+    ),
+    "chat: before its call": (
+        [chat_result("a"), ASKED, chat_call("a")],
+        CHAT,
+        [ASKED, chat_call("a"), chat_result("a")],
+    ),
+    "anthropic: behind text": (
+        [ASKED, uses("a"), {"role": "user", "content": [{"type": "text", "text": "and?"}, *use_results("a")["content"]]}],
+        ANTHROPIC,
+        [ASKED, uses("a"), use_results("a", behind=["and?"])],
+    ),
+    "responses: before its call": (
+        [ASKED, output("a"), item("a")],
+        RESPONSES,
+        [ASKED, item("a"), output("a")],
+    ),
+}
+
+
+def test_every_format_has_a_layout():
+    assert set(LAYOUTS) == set(CODECS)
+
+
+@pytest.mark.parametrize("case", IN_PLACE)
+def test_a_result_that_stands_where_the_format_wants_it_stays(case):
+    fmt, messages = IN_PLACE[case]
+    done = ctx_hooks.repair(messages, format=fmt)
+    assert not done.changed
+    assert done.messages == messages
+
+
+@pytest.mark.parametrize("case", MOVED)
+def test_a_misplaced_result_moves_where_the_format_wants_it(case):
+    messages, fmt, expected = MOVED[case]
+    done = ctx_hooks.repair(messages, format=fmt)
+    assert done.messages == expected
+    assert [r.action for r in done.repairs] == ["moved"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "fmt", "missing"),
+    [
+        ([ASKED, chat_call("a")], CHAT, lambda m: m[2]["content"]),
+        ([ASKED, uses("a")], ANTHROPIC, lambda m: m[2]["content"][0]["content"]),
+        ([ASKED, item("a")], RESPONSES, lambda m: m[2]["output"]),
+    ],
+    ids=[CHAT, ANTHROPIC, RESPONSES],
+)
+def test_a_call_without_a_result_gets_one_that_says_so(messages, fmt, missing):
+    assert missing(ctx_hooks.repair(messages, format=fmt).messages) == MISSING_RESULT
