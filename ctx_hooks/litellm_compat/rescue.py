@@ -1,8 +1,14 @@
-"""The Router's context-window fallbacks, through which a request comes back to the same model."""
+"""The Router's context-window fallbacks, through which a request comes back to the same model.
+
+After a ContextWindowExceededError `Router.async_function_with_fallbacks_common_utils` asks the model groups that the
+request's `context_window_fallbacks` list for its group. An entry that is a mapping is merged into the arguments of the next
+attempt, so an entry that names the same group is a retry. What the operator and the caller configured stays in force behind
+the retries; three functions say how, one for each regime that the Router knows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctx_hooks.litellm_compat.deployments import group_of, proxy_router
@@ -10,7 +16,7 @@ from ctx_hooks.litellm_compat.deployments import group_of, proxy_router
 RETRY_MARK_KEY = "ctx_hooks_rung"
 """Marks a retry of ours. The Router merges it into the attempt's arguments; the deployment hook takes it out again."""
 MOST_FALLBACKS = 5
-"""The Router stops after this many fallbacks (its `max_fallbacks`)."""
+"""The Router stops after this many fallbacks (its `max_fallbacks`, by default `litellm.ROUTER_MAX_FALLBACKS`)."""
 
 
 class Mark(dict[str, Any]):
@@ -18,37 +24,66 @@ class Mark(dict[str, Any]):
 
 
 def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
-    """Return the request's data with so many `retries` on its own model group before its context-window fallbacks.
+    """Return the request's data with `retries` on its own model group before its context-window fallbacks.
 
-    What the operator and the caller configured stays in force behind them: the operator's context-window fallbacks (or,
-    as LiteLLM does where there are none, the general ones), a caller's list of fallbacks, and `disable_fallbacks`, which
-    then allows our retries on the same model and nothing else.
+    Args:
+        data: The request as the proxy's pre-call hook gets it; it is not changed.
+        retries: How many retries are wanted. They give way to configured fallbacks that the Router would not reach.
+
+    Returns:
+        A new mapping; an equal one where nothing is retried or the model is not the name of one group.
+
     """
     group = data.get("model")
     if not isinstance(group, str) or retries <= 0:
         return dict(data)
-    router = proxy_router()
-    own = _list(data.get("context_window_fallbacks"), getattr(router, "context_window_fallbacks", None))
-    general = _list(data.get("fallbacks"), getattr(router, "fallbacks", None))
-    ours = [{"model": group, RETRY_MARK_KEY: Mark(group=group, number=n)} for n in range(1, retries + 1)]
-    arranged = dict(data)
     if data.get("disable_fallbacks") is True:
-        arranged.update(disable_fallbacks=False, fallbacks=[], content_policy_fallbacks=[])
-        after: list[Any] = []
-        own = []
+        changes = without_other_models(group, retries)
     elif _is_plain_list(data.get("fallbacks")):
-        # A caller's plain list would be used for every error before ours: in standard form it holds for all others.
-        after = list(data["fallbacks"])
-        arranged["fallbacks"] = [{group: after}]
+        changes = before_callers_list(data, group, retries)
     else:
-        after = _chain(own, group) if own else _chain(general, group)
-    most = int(getattr(router, "max_fallbacks", None) or MOST_FALLBACKS)
-    chain = [*ours[: max(0, most - min(len(after), most - 1))], *after]
-    arranged["context_window_fallbacks"] = [
-        {group: chain},
-        *(e for e in own if not (isinstance(e, Mapping) and group in e)),
-    ]
-    return arranged
+        changes = before_configured_fallbacks(data, group, retries)
+    return {**data, **changes}
+
+
+def before_configured_fallbacks(data: Mapping[str, Any], group: str, retries: int) -> dict[str, Any]:
+    """Return the fields by which the retries come before the fallbacks that are configured for the group.
+
+    The Router reads `kwargs.get("context_window_fallbacks", self.context_window_fallbacks)`: the caller's replace the
+    operator's. Where neither has any, it goes on to `fallbacks`, which are general: "No context_window_fallback set.
+    Defaulting to fallbacks, if available."
+    """
+    own = _context_window_fallbacks(data)
+    general = _first_filled(data.get("fallbacks"), getattr(proxy_router(), "fallbacks", None))
+    return {"context_window_fallbacks": _chain(group, retries, _fallbacks_of(group, own or general), own)}
+
+
+def before_callers_list(data: Mapping[str, Any], group: str, retries: int) -> dict[str, Any]:
+    """Return the fields by which the retries come before a caller's plain list of fallbacks.
+
+    The Router takes a list in this form (`check_non_standard_fallback_format`) for every error, before it looks at
+    context-window fallbacks: these would never be read. In the standard form, under the group's name, the list holds for
+    all other errors; for this one it stands behind the retries.
+    """
+    listed = list(data["fallbacks"])
+    return {
+        "fallbacks": [{group: listed}],
+        "context_window_fallbacks": _chain(group, retries, listed, _context_window_fallbacks(data)),
+    }
+
+
+def without_other_models(group: str, retries: int) -> dict[str, Any]:
+    """Return the fields by which a caller's `disable_fallbacks` allows retries on the same model and nothing else.
+
+    The Router raises the error at once "if disable_fallbacks is True", before any list is read. So the switch is off, and
+    every list is there and empty: a list that a request lacks is the operator's.
+    """
+    return {
+        "disable_fallbacks": False,
+        "fallbacks": [],
+        "content_policy_fallbacks": [],
+        "context_window_fallbacks": _chain(group, retries, [], []),
+    }
 
 
 def take_retry_mark(kwargs: dict[str, Any]) -> int:
@@ -64,8 +99,24 @@ def take_retry_mark(kwargs: dict[str, Any]) -> int:
     return int(mark["number"]) if mark["group"] == group_of(kwargs) else 0
 
 
-def _list(*candidates: Any) -> list[Any]:
-    return next((list(c) for c in candidates if isinstance(c, (list, tuple)) and c), [])
+def _chain(group: str, retries: int, after: Sequence[Any], own: Sequence[Any]) -> list[Any]:
+    """Return context-window fallbacks: the group's retries with `after` behind them, and the entries of other groups.
+
+    Retries give way to what is behind them, all but one, as far as the Router's limit would hide it.
+    """
+    most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
+    allowed = min(retries, most - min(len(after), most - 1))
+    ours = [{"model": group, RETRY_MARK_KEY: Mark(group=group, number=n)} for n in range(1, allowed + 1)]
+    return [{group: [*ours, *after]}, *(e for e in own if not (isinstance(e, Mapping) and group in e))]
+
+
+def _context_window_fallbacks(data: Mapping[str, Any]) -> list[Any]:
+    """Return the caller's context-window fallbacks, else the operator's."""
+    return _first_filled(data.get("context_window_fallbacks"), getattr(proxy_router(), "context_window_fallbacks", None))
+
+
+def _first_filled(*lists: Any) -> list[Any]:
+    return next((list(found) for found in lists if isinstance(found, (list, tuple)) and found), [])
 
 
 def _is_plain_list(fallbacks: Any) -> bool:
@@ -75,8 +126,8 @@ def _is_plain_list(fallbacks: Any) -> bool:
     return all(isinstance(e, str) or (isinstance(e, Mapping) and isinstance(e.get("model"), str)) for e in fallbacks)
 
 
-def _chain(fallbacks: list[Any], group: str) -> list[Any]:
-    """Return the fallbacks of a group: its own entry, else the one for every group."""
+def _fallbacks_of(group: str, fallbacks: Sequence[Any]) -> list[Any]:
+    """Return the fallbacks of a group, in the Router's order: its name, the name without its provider, every group's."""
     for key in (group, group.split("/", 1)[-1], "*"):
         for entry in fallbacks:
             if isinstance(entry, Mapping) and isinstance(entry.get(key), (list, tuple)):
