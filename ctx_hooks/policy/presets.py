@@ -1,4 +1,8 @@
-"""Named policies that come with the package: the systems it learns from, with their figures, and three of its own."""
+"""Named policies that come with the package: the systems it learns from, with their figures, and three of its own.
+
+A preset states the fields in which it differs from the defaults, and no other. So it puts nothing back that a wider scope
+has set. Most of the systems' figures are the defaults themselves: the descriptions in `settings.py` name whose they are.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,21 @@ from collections.abc import Mapping
 from typing import Any
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "balanced": {},
+    "balanced": {},  # the defaults
     "gentle": {"compaction": "gentle"},
     "off": {"enabled": False},
-    "openclaw": {
-        "tool_result_max_fraction": 0.30,
-        "tool_result_max_chars": 400_000,
-        "tool_result_direction": "head",
-        "warn_below_tokens": 32_000,
-        "block_below_tokens": 16_000,
-        "rescue_attempts": 3,
-    },
-    "pi": {"reserve": "fixed", "reserve_tokens": 16_384, "keep_recent_tokens": 20_000, "reserve_fraction": 0.08},
+    # The defaults are pi's: `reserveTokens` 16,384 and `keepRecentTokens` 20,000 of its compaction settings.
+    "pi": {},
+    # OpenClaw refuses to run in a window below CONTEXT_WINDOW_HARD_MIN_TOKENS (16,000), and cuts a result that is larger than
+    # MAX_TOOL_RESULT_CONTEXT_SHARE at its end.
+    "openclaw": {"block_below_tokens": 16_000, "tool_result_direction": "head"},
+    # MyCodeAgent: TOOL_OUTPUT_MAX_LINES 2,000, TOOL_OUTPUT_MAX_BYTES 51,200 and TOOL_OUTPUT_TRUNCATE_DIRECTION head.
     "mycodeagent": {
         "tool_result_max_lines": 2_000,
         "tool_result_max_bytes": 51_200,
         "tool_result_direction": "head",
     },
-    "nanobot": {
-        "reserve_tokens": 4_096,
-        "tool_result_max_fraction": 0.30,
-        "tool_result_direction": "head_tail",
-        "text_max_chars": 30_000,
-        "reasoning": "newest_turn",
-    },
+    # nanobot's history may have the window less the output less 4,096 tokens.
+    "nanobot": {"reserve_tokens": 4_096},
 }
-"""Each as the fields in which it differs from the defaults; figures are those of the systems' own documentation."""
+"""Each as the fields in which it differs from the defaults."""

@@ -42,7 +42,7 @@ class Attempts(CustomLogger):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Return what a Router asks, with the operator's `settings` and the caller's `data`, until an answer or its last fallback."""
+    """Return what a Router asks until an answer or its last fallback: `settings` are the operator's, `data` the caller's."""
 
     async def ask(settings, data, *, answers=(OVERFLOW, OVERFLOW), retries=2):
         own, others = answers

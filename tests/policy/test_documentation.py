@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from ctx_hooks.policy.presets import PRESETS
@@ -16,8 +17,15 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_every_field_is_documented_and_no_other():
     text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
-    assert documented == {*Policy.model_fields, *Settings.model_fields}
-    assert all(f"`{name}`" in text for name in PRESETS)
+    assert documented == {*Policy.model_fields, *Settings.model_fields, *PRESETS}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_documentation_has_what_a_preset_sets_and_nothing_else(name):
+    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", text, re.MULTILINE)
+    fields = [yaml.safe_load(field) for field in re.findall(r"`(\w+: \w+)`", row)]
+    assert {k: v for field in fields for k, v in field.items()} == PRESETS[name]
 
 
 def test_every_line_of_the_example_configuration_has_its_comment():

@@ -92,6 +92,24 @@ def test_every_preset_is_valid(name):
 
 
 @pytest.mark.parametrize(
+    ("name", "field"), [(name, field) for name, fields in PRESETS.items() for field in fields], ids="-".join
+)
+def test_a_preset_states_no_field_that_has_the_default_anyway(name, field):
+    assert PRESETS[name][field] != getattr(Policy(), field)
+
+
+@pytest.mark.parametrize("name", ["balanced", "pi"])
+def test_the_defaults_are_those_of_balanced_and_of_pi(name):
+    assert resolve({"defaults": name}).policy == Policy()
+
+
+def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
+    settings = {"defaults": {"reserve_tokens": 9_000}, "teams": {"alpha": "pi", "beta": "nanobot"}}
+    assert resolve(settings, team_names=("alpha",)).policy.reserve_tokens == 9_000
+    assert resolve(settings, team_names=("beta",)).policy.reserve_tokens == 4_096
+
+
+@pytest.mark.parametrize(
     ("name", "fields"),
     [
         ("openclaw", {"tool_result_max_fraction": 0.3, "tool_result_max_chars": 400_000, "rescue_attempts": 3}),
