@@ -9,12 +9,14 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text, mistakes
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.renamed import old_names
+from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
 from ctx_hooks.policy.settings import Policy, Settings
 
 
 def run(path: Path) -> int:
-    """Print every mistake, or the resolved policy of each model and team; return 1 or 0."""
+    """Print deprecated names and every mistake, or else the resolved policy of each model and team; return 1 or 0."""
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, yaml.YAMLError) as error:
@@ -23,6 +25,8 @@ def run(path: Path) -> int:
     settings, wrong = settings_of(config)
     wrong += _mistakes_of_models(config, Policies(settings))
     for line in wrong:
+        print(line)
+    for line in _old_names(config, settings):
         print(line)
     if wrong:
         print(f"{len(wrong)} mistakes")
@@ -65,6 +69,16 @@ def _row(name: str, resolved: Resolved) -> str:
 def _models(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = config.get("model_list") if isinstance(config, Mapping) else None
     return [m for m in listed if isinstance(m, Mapping)] if isinstance(listed, list) else []
+
+
+def _old_names(config: Mapping[str, Any], settings: Settings) -> list[str]:
+    """Return what is said of deprecated names in the settings and in the deployments' `model_info`."""
+    lines = [f"callback_settings.ctx_hooks.{line}" for line in Policies(settings).old_names()]
+    for i, model in enumerate(_models(config)):
+        info = model.get("model_info")
+        scope = info.get("ctx_hooks") if isinstance(info, Mapping) else None
+        lines += old_names(f"model_list.{i}.model_info.ctx_hooks", scope)
+    return lines
 
 
 def _mistakes_of_models(config: Mapping[str, Any], policies: Policies) -> list[str]:

@@ -15,7 +15,8 @@ from ctx_hooks.cli.check import settings_of
 from ctx_hooks.decision import NotRetried, Untouched
 from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.litellm_compat import Deployment
-from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import of_deployment
 from ctx_hooks.serving.attempt_runner import AttemptRunner

@@ -248,7 +248,7 @@ class _Assembly:
     @property
     def _retrieval_share(self) -> float:
         budget = self._thresholds.trigger
-        return min(budget.policy.recall_max_tokens, budget.goal_tokens * budget.policy.recall_fraction)
+        return min(budget.policy.retrieval_max_tokens, budget.goal_tokens * budget.policy.retrieval_fraction)
 
     def _retrieval_tokens(self, start: int, length: int) -> int:
         """Return the most compacted text that the user turns from `start` on may be given, which is reserved for them."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.litellm_compat.deployments import Deployment, auth_of, metadata_of
-from ctx_hooks.policy.resolve import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
+from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
 
 REQUEST_KEY = "ctx_hooks"
 """Our key in metadata of keys, teams, projects, organizations and requests."""

@@ -15,8 +15,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "off": {"enabled": False},
     # The defaults are pi's: `reserveTokens` 16,384 and `keepRecentTokens` 20,000 of its compaction settings.
     "pi": {},
-    # OpenClaw refuses to run in a window below CONTEXT_WINDOW_HARD_MIN_TOKENS (16,000), and cuts a result that is larger than
-    # MAX_TOOL_RESULT_CONTEXT_SHARE at its end.
+    # OpenClaw refuses to run in a window below CONTEXT_WINDOW_HARD_MIN_TOKENS (16,000), and cuts the end of a result that is
+    # larger than MAX_TOOL_RESULT_CONTEXT_SHARE of it.
     "openclaw": {"block_below_tokens": 16_000, "tool_result_direction": "head"},
     # MyCodeAgent: TOOL_OUTPUT_MAX_LINES 2,000, TOOL_OUTPUT_MAX_BYTES 51,200 and TOOL_OUTPUT_TRUNCATE_DIRECTION head.
     "mycodeagent": {

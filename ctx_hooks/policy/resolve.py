@@ -15,7 +15,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.errors import ConfigurationError
+from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.renamed import current_name, old_names, with_current_names
 from ctx_hooks.policy.settings import Policy, Scope, Settings
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
@@ -28,12 +30,6 @@ ENVIRONMENT = {
     "TOOL_OUTPUT_TRUNCATE_DIRECTION": "tool_result_direction",
 }
 """MyCodeAgent's variables and the fields that they override everywhere."""
-LONGEST_OVERRIDES_CHARS = 4_096
-"""Of the overrides of one scope as JSON: a policy with every field set has about 1,300, the longest `error_text` 2,000."""
-LONGEST_NAME_CHARS = 200
-"""Of a session, a tag or a policy: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
-MOST_TAGS = 20
-"""More tags than anybody writes policies for."""
 RESOLVED_AT_ONCE = 512
 """A caller holds at most six overrides and 22 names, 60 KB in ASCII: 30 MB in all where every request brings new ones."""
 MOST_LINES = 20
@@ -42,28 +38,6 @@ LINE_CHARS = 200
 _OWN_KEYS = ("policy", "extends", "locked")
 _CHOSEN = ("sessions.", "tags.")
 """Scopes that the caller names himself: what a scope of the operator locks holds against them, wherever it stands."""
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks for what, as LiteLLM knows it. Overrides are JSON texts, so that a caller can be looked up by value.
-
-    `too_long` names what the request gave as a name and is none: it was left out.
-    """
-
-    group: str = ""
-    deployment: str = ""
-    session: str = ""
-    tags: tuple[str, ...] = ()
-    organization: str = ""
-    project: str = ""
-    team_names: tuple[str, ...] = ()
-    team: str = ""
-    key_names: tuple[str, ...] = ()
-    key: str = ""
-    request_policy: str = ""
-    request: str = ""
-    too_long: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +122,7 @@ class Policies:
         if found is None:
             return dict(PRESETS[name]) if name in PRESETS else None
         base = self._named(str(found["extends"]), (*seen, name)) if found.get("extends") else {}
-        return None if base is None else base | {k: v for k, v in found.items() if k not in _OWN_KEYS}
+        return None if base is None else base | _fields(found)
 
     def _valid(self, origin: str, scope: Any) -> tuple[dict[str, Any], list[str]]:
         """Return the fields of a scope; a scope with any mistake has none, and its mistakes are returned."""
@@ -158,7 +132,7 @@ class Policies:
             scope = {"policy": scope}
         if not isinstance(scope, Mapping):
             return {}, [f"{origin}: a policy's name or fields are expected, not {scope!r:.60}"]
-        fields = {k: v for k, v in scope.items() if k not in _OWN_KEYS}
+        fields = _fields(scope)
         if len(fields) > len(Policy.model_fields):
             return {}, [f"{origin}: has {len(fields):,} fields, and there are {len(Policy.model_fields)}"]
         name = scope.get("policy") or scope.get("extends")
@@ -179,12 +153,16 @@ class Policies:
 
     def mistakes(self) -> list[str]:
         """Return every mistake of the settings, each with its path."""
-        settings = self.settings
-        named = {f"policies.{n}": s for n, s in settings.policies.items()}
-        scopes: dict[str, Any] = {"defaults": settings.defaults, **named}
-        for section in ("models", "teams", "keys", "sessions", "tags"):
-            scopes |= {f"{section}.{name}": scope for name, scope in getattr(settings, section).items()}
-        return [line for origin, scope in scopes.items() for line in self._valid(origin, scope)[1]]
+        return [line for origin, scope in self._scopes() for line in self._valid(origin, scope)[1]]
+
+    def old_names(self) -> list[str]:
+        """Return what is said of every old name in the settings, each with its path."""
+        return [line for origin, scope in self._scopes() for line in old_names(origin, scope)]
+
+    def _scopes(self) -> Iterator[tuple[str, Any]]:
+        yield "defaults", self.settings.defaults
+        for section in ("policies", "models", "teams", "keys", "sessions", "tags"):
+            yield from ((f"{section}.{name}", scope) for name, scope in getattr(self.settings, section).items())
 
 
 def _put(
@@ -211,16 +189,16 @@ def load_settings(raw: Any) -> Settings:
     resolved, and settings that cannot be read at all are the defaults.
     """
     try:
-        settings = Settings.model_validate(raw or {})
-        wrong = Policies(settings).mistakes()
+        policies = Policies(Settings.model_validate(raw or {}))
+        wrong = policies.mistakes()
     except ValidationError as error:
-        settings = Settings()
+        policies = Policies(Settings())
         wrong = mistakes(error, "callback_settings.ctx_hooks", Settings)
-    for line in wrong:
+    for line in (*wrong, *policies.old_names()):
         logger.warning("ctx_hooks: %s", line)
     if wrong and isinstance(raw, Mapping) and raw.get("strict") is True:
         raise ConfigurationError("\n".join(wrong))
-    return settings
+    return policies.settings
 
 
 def switched_off() -> bool:
@@ -238,40 +216,18 @@ def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[
     return lines
 
 
-def as_text(overrides: Any) -> str:
-    """Return overrides as the JSON text of a Caller, empty for none; for what cannot be overrides, a text that says why.
-
-    It stops at the first piece of JSON that is too much.
-    """
-    if overrides is None or overrides == {}:
-        return ""
-    pieces: list[str] = []
-    chars = 0
-    try:
-        for piece in _ENCODER.iterencode(overrides):
-            chars += len(piece)
-            if chars > LONGEST_OVERRIDES_CHARS:
-                return _TOO_LONG
-            pieces.append(piece)
-    except (TypeError, ValueError, RecursionError):  # keys of several types, a circle, a nesting without end
-        return _UNREADABLE
-    return "".join(pieces)
-
-
-_ENCODER = json.JSONEncoder(sort_keys=True, default=repr, ensure_ascii=False, check_circular=False)
-"""Its check for circles would hold what it was stopped in until the next garbage collection; a circle is too long here."""
-_TOO_LONG = json.dumps([f"over {LONGEST_OVERRIDES_CHARS:,} characters"])
-_UNREADABLE = json.dumps(["unreadable"])
-"""Lists, which no overrides are: resolving them gives a line that quotes the reason."""
-
-
 def _loaded(text: str) -> Any:
     return json.loads(text) if text else None
 
 
+def _fields(scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the policy's fields of a scope, under their current names."""
+    return with_current_names({k: v for k, v in scope.items() if k not in _OWN_KEYS})
+
+
 def _locked(scope: Any) -> list[Any]:
     found = scope.get("locked") if isinstance(scope, Mapping) else None
-    return list(found) if isinstance(found, (list, tuple)) else []
+    return [current_name(n) for n in found] if isinstance(found, (list, tuple)) else []
 
 
 def _matching(section: str, scopes: Mapping[str, Scope], names: Iterable[str]) -> Iterator[tuple[str, Scope]]:

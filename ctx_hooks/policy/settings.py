@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ctx_hooks.policy.renamed import current_name, doubled, with_current_names
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
@@ -48,10 +50,10 @@ class Policy(BaseModel):
     target_fraction: float = Field(
         0.5, gt=0, le=1, description="Target tokens: what a compaction compacts down to, as a share of the budget."
     )
-    recall_fraction: float = Field(
+    retrieval_fraction: float = Field(
         0.1, ge=0, le=0.5, description="Share of the budget for compacted text relevant to a later user turn; 0 is off."
     )
-    recall_max_tokens: int = Field(
+    retrieval_max_tokens: int = Field(
         2_000, ge=0, description="Most that one user turn gets back: what answers a question is rarely longer."
     )
     learned_limit_floor_fraction: float = Field(
@@ -112,6 +114,20 @@ class Policy(BaseModel):
 
     request_may_set: tuple[str, ...] = Field((), description="Fields that a caller may set in `metadata.ctx_hooks`.")
     request_policies: tuple[str, ...] = Field((), description="Policies that a caller may name in `x-ctx-hooks`; `off` too.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_current_names(cls, fields: Any) -> Any:
+        if not isinstance(fields, Mapping):
+            return fields
+        if both := doubled(fields):
+            raise ValueError("; ".join(both))
+        return with_current_names(fields)
+
+    @field_validator("request_may_set")
+    @classmethod
+    def _named_currently(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(current_name(name) for name in names)
 
     @property
     def looks_at_every_request(self) -> bool:

@@ -170,7 +170,7 @@ def test_what_a_user_turn_asks_for_is_put_back_and_stays():
 
 def test_retrieval_can_be_switched_off():
     messages = [*(chatter(n) for n in range(300)), {"role": "user", "content": "What happened on day 17?"}]
-    last = sent(messages, "openai-chat", trigger=3_000, target=1_000, policy=Policy(recall_fraction=0))[0][-1]
+    last = sent(messages, "openai-chat", trigger=3_000, target=1_000, policy=Policy(retrieval_fraction=0))[0][-1]
     assert json.loads(last) == messages[-1]
 
 
@@ -182,7 +182,7 @@ def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "big", "content": "line of a large file\n" * 1_500},
     ]
-    policy = Policy(tool_result_max_chars=4_000, recall_fraction=0)
+    policy = Policy(tool_result_max_chars=4_000, retrieval_fraction=0)
     first = sent(messages, "openai-chat", trigger=16_000, policy=policy)[0]
     later = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Good."}]
     assert len(first[-1]) < 6_000

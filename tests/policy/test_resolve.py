@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ctx_hooks.errors import ConfigurationError
+from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.presets import PRESETS
-from ctx_hooks.policy.resolve import Caller, Policies, as_text, load_settings
+from ctx_hooks.policy.resolve import Policies, load_settings
 from ctx_hooks.policy.settings import Policy, Settings
 
 
@@ -74,11 +75,11 @@ def test_a_faulty_scope_falls_back_to_its_parent_and_harms_no_other():
 def test_named_policies_extend_each_other_and_the_presets():
     settings = {
         "policies": {"careful": {"extends": "pi", "language": "zh"}, "more": {"extends": "careful", "reserve_tokens": 5}},
-        "teams": {"alpha": "more", "beta": {"policy": "careful", "recall_fraction": 0}},
+        "teams": {"alpha": "more", "beta": {"policy": "careful", "retrieval_fraction": 0}},
     }
     alpha = resolve(settings, team_names=("alpha",)).policy
     assert (alpha.reserve_tokens, alpha.language, alpha.keep_recent_tokens) == (5, "zh", 20_000)
-    assert resolve(settings, team_names=("beta",)).policy.recall_fraction == 0
+    assert resolve(settings, team_names=("beta",)).policy.retrieval_fraction == 0
 
 
 def test_policies_that_extend_each_other_in_a_circle_are_a_mistake():

@@ -62,7 +62,7 @@ def team_proxy(provider, folder):
             "request_may_set": ["language"],
         },
         "models": {"gentle": "gentle", "blocked": {"block_below_tokens": 16_000}, "openai/*": {"language": "zh"}},
-        "teams": {"PLAIN": {"recall_fraction": 0}},
+        "teams": {"PLAIN": {"retrieval_fraction": 0}},
     }
     config = configuration(provider.url, *models, callback_settings={"ctx_hooks": settings})
     aliases = {"nickname": "fitted", "unknown-nickname": "unknown"}

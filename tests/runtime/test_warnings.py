@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctx_hooks.policy.resolve import Caller, Policies, as_text
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import forget_warnings
