@@ -1,0 +1,79 @@
+"""What the package imports is declared: LiteLLM with its `proxy` extra, and what that requires."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PROXY = "litellm[proxy]"
+
+REQUIRED = {
+    "fastapi": (PROXY, "the proxy's answers; the fake provider"),
+    "httpx": ("litellm", "the demo and the fake provider ask over HTTP"),
+    "litellm": ("ctx-hooks", "what this is a plugin for"),
+    "numpy": ("soundfile", "arrays of term weights; `litellm[proxy]` requires soundfile, which requires numpy"),
+    "orjson": (PROXY, "JSON of whole requests"),
+    "pydantic": ("litellm", "settings"),
+    "tiktoken": ("litellm", "local tokens"),
+    "typing_extensions": ("litellm", "Self, for the type checker alone"),
+    "uvicorn": (PROXY, "serves the fake provider"),
+    "yaml": ("litellm", "proxy configurations"),
+}
+"""Each imported module: what requires its distribution, and what it is for."""
+OPTIONAL = {"matplotlib": "`ctx-hooks replay --plot`; in the dependency group `bench`"}
+
+
+def imported():
+    """Return the top-level names that any module of the package imports, wherever in it."""
+    names = set()
+    for path in (ROOT / "ctx_hooks").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add(str(node.module).split(".")[0])
+    return names - set(sys.stdlib_module_names) - {"ctx_hooks"}
+
+
+def requirements(distribution):
+    """Return the names of what a distribution requires here; `name[extra]` adds those of the extra."""
+    required = Requirement(distribution)
+    found = (Requirement(r) for r in requires(required.name) or ())
+    extras = ("", *required.extras)
+    return {
+        canonicalize_name(r.name) for r in found if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in extras)
+    }
+
+
+def test_what_is_imported_is_listed_here_with_its_reason_and_nothing_else_is():
+    assert imported() == {*REQUIRED, *OPTIONAL}
+
+
+def test_the_package_declares_litellm_with_its_proxy_extra_and_nothing_else():
+    (declared,) = map(Requirement, requires("ctx-hooks") or ())
+    assert (declared.name, declared.extras) == ("litellm", {"proxy"})
+    assert not declared.specifier.contains("1.107.0")
+
+
+@pytest.mark.parametrize("module", sorted(set(REQUIRED) - {"litellm"}))
+def test_what_is_imported_is_required_by_what_is_said_to_bring_it(module):
+    brought_by = REQUIRED[module][0]
+    distributions = {canonicalize_name(name) for name in packages_distributions()[module]}
+    assert distributions & requirements(brought_by)
+    assert brought_by in ("litellm", PROXY) or brought_by in requirements(PROXY)
+
+
+@pytest.mark.parametrize("module", OPTIONAL)
+def test_what_is_optional_is_imported_inside_a_function_and_stands_in_a_dependency_group(module):
+    assert f'"{module}>=' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for path in (ROOT / "ctx_hooks").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                assert module not in ast.unparse(node), path
