@@ -21,6 +21,7 @@ REQUIRED = {
     "numpy": ("soundfile", "arrays of term weights; `litellm[proxy]` requires soundfile, which requires numpy"),
     "orjson": (PROXY, "JSON of whole requests"),
     "pydantic": ("litellm", "settings"),
+    "redis": ("rq", "errors of its client; `litellm[proxy]` requires rq, which requires redis"),
     "tiktoken": ("litellm", "local tokens"),
     "typing_extensions": ("litellm", "Self, for the type checker alone"),
     "uvicorn": (PROXY, "serves the fake provider"),

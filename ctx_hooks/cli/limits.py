@@ -18,6 +18,7 @@ WITHOUT_REDIS = (
 def run(action: str, deployment: str | None) -> int:
     """Print or clear the figures of every deployment, or of one; return 1 when no Redis can be reached, else 0."""
     from litellm._redis import get_redis_async_client  # noqa: PLC0415 - slow to load, and for this command alone
+    from redis.exceptions import RedisError  # noqa: PLC0415
 
     try:
         client = get_redis_async_client()
@@ -26,7 +27,7 @@ def run(action: str, deployment: str | None) -> int:
         return 1
     try:
         return asyncio.run(_run(client, action, deployment))
-    except OSError as error:
+    except (OSError, RedisError) as error:
         print(f"Redis cannot be reached: {error}")
         return 1
 

@@ -1,0 +1,56 @@
+"""`ctx-hooks explain` says what would be done with a request, and why; nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ctx_hooks.cli import main
+from ctx_hooks.testing import agent_session
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_explain_shows_policy_window_steps_and_request(tmp_path, capsys):
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(agent_session("openai-chat", turns=60, result_chars=4_000)))
+    arguments = ["explain", str(request), "--model", "local", "--config", str(ROOT / "litellm_config.yaml")]
+    assert main([*arguments, "--diff"]) == 0
+    printed = capsys.readouterr().out
+    for expected in (
+        "window: 12000 tokens (model_info)",
+        "(model_info.ctx_hooks)",
+        "compressed: ",
+        "oldest_turns",
+        "--- received",
+    ):
+        assert expected in printed
+    assert main(arguments) == 0
+    assert '"role": "user"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wire_format", ["openai-chat", "anthropic", "openai-responses"])
+def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(wire_format, tmp_path, capsys):
+    request = tmp_path / "request.json"
+    payload = agent_session(wire_format, turns=1, result_chars=100)
+    request.write_text(json.dumps(payload))
+    assert main(["explain", str(request), "--model", "gpt-4o", "--diff"]) == 0
+    printed = capsys.readouterr().out
+    assert "untouched: " in printed
+    assert "--- received" not in printed
+
+
+def test_the_policy_of_a_team_and_a_key_is_printed_with_its_scopes(tmp_path, capsys):
+    request, config = tmp_path / "request.json", tmp_path / "config.yaml"
+    request.write_text(json.dumps({"messages": [{"role": "user", "content": "hello"}]}))
+    settings = {"teams": {"red": {"language": "zh"}}, "keys": {"ci": {"max_turns": 7}}}
+    config.write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": settings}}))
+    arguments = ["explain", str(request), "--model", "gpt-4o", "--config", str(config), "--team", "red", "--key", "ci"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "language: 'zh' (teams.red)" in printed
+    assert "max_turns: 7 (keys.ci)" in printed
+    assert "repair: 'auto' (default)" in printed

@@ -1,0 +1,23 @@
+"""`ctx-hooks schema` prints the JSON Schema of the settings and of a policy."""
+
+from __future__ import annotations
+
+import json
+
+from ctx_hooks.cli import main
+from ctx_hooks.policy.settings import Policy, Settings
+
+
+def test_the_schema_names_every_section(capsys):
+    assert main(["schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert {"defaults", "teams", "policies"} <= set(schema["settings"]["properties"])
+    assert "description" in schema["policy"]["properties"]["reserve_tokens"]
+
+
+def test_every_field_stands_in_the_schema_with_its_description(capsys):
+    assert main(["schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    for part, model in (("settings", Settings), ("policy", Policy)):
+        assert set(schema[part]["properties"]) == set(model.model_fields)
+        assert all(field["description"] for field in schema[part]["properties"].values())
