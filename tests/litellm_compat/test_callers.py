@@ -1,0 +1,73 @@
+"""Who asks, read from LiteLLM's own objects on every route; our key never goes to a provider."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from litellm.proxy._types import UserAPIKeyAuth
+from litellm.types.utils import ModelResponse, Usage
+
+from ctx_hooks.litellm_compat import Deployment, caller_of, headers_of, usage_of, without_request_key
+
+AUTH = UserAPIKeyAuth(
+    team_id="t-1",
+    team_alias="red",
+    key_alias="ci",
+    team_metadata={"ctx_hooks": {"language": "zh"}},
+    metadata={"ctx_hooks": {"max_turns": 7}},
+)
+DEPLOYMENT = Deployment("openai/x", {"ctx_hooks": "gentle"})
+
+
+@pytest.mark.parametrize("own", ["metadata", "litellm_metadata"])
+def test_key_team_and_deployment_are_litellms_word(own):
+    caller = caller_of({own: {"user_api_key_auth": AUTH, "tags": ["a"]}}, DEPLOYMENT, "x-session-id", "group")
+    assert (caller.group, caller.team_names, caller.key_names) == ("group", ("t-1", "red"), ("ci",))
+    assert json.loads(caller.team) == {"language": "zh"}
+    assert json.loads(caller.key) == {"max_turns": 7}
+    assert json.loads(caller.deployment) == "gentle"
+    assert caller.tags == ("a",)
+
+
+SESSIONS = {
+    "litellm_session_id": {"litellm_session_id": "s", "user": "u", "metadata": {"session_id": "m"}},
+    "LiteLLM's metadata": {"user": "u", "metadata": {"session_id": "s"}},
+    "the provider's metadata": {"user": "u", "litellm_metadata": {"a": 1}, "metadata": {"session_id": "s"}},
+    "user": {"user": "s", "proxy_server_request": {"headers": {"X-Session": "h"}}},
+    "header": {"proxy_server_request": {"headers": {"X-Session": "s"}}},
+    "header kept in metadata": {"metadata": {"headers": {"x-session": "s"}}},
+}
+
+
+@pytest.mark.parametrize("place", SESSIONS)
+def test_the_first_name_of_a_session_counts(place):
+    assert caller_of(SESSIONS[place], DEPLOYMENT, "X-Session", "group").session == "s"
+
+
+def test_headers_are_known_by_their_lower_case_names():
+    assert headers_of({"proxy_server_request": {"headers": {"X-Ctx-Hooks": "gentle"}}}) == {"x-ctx-hooks": "gentle"}
+    assert headers_of({}) == {}
+
+
+def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept_in_litellms():
+    data = {"metadata": {"ctx_hooks": {"language": "zh"}, "a": 1}, "litellm_metadata": {"b": 2}}
+    before = copy.deepcopy(data)
+    assert without_request_key(data) == {
+        "metadata": {"a": 1},
+        "litellm_metadata": {"b": 2, "ctx_hooks": {"language": "zh"}},
+    }
+    assert data == before
+
+
+def test_where_metadata_is_litellms_own_our_key_stays():
+    data = {"metadata": {"ctx_hooks": {"language": "zh"}}}
+    assert without_request_key(data) == data
+
+
+def test_the_usage_of_an_answer_is_found_in_mappings_and_objects():
+    usage = Usage(prompt_tokens=3, completion_tokens=1, total_tokens=4)
+    assert usage_of(ModelResponse(usage=usage)).prompt_tokens == 3
+    assert usage_of({"usage": {"input_tokens": 3}}) == {"input_tokens": 3}
+    assert usage_of(None) is None

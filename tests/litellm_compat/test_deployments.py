@@ -1,0 +1,104 @@
+"""What the Router and LiteLLM's model map say of a deployment, and what nobody else can say in their place."""
+
+from __future__ import annotations
+
+import litellm
+import pytest
+from litellm.proxy import proxy_server
+from litellm.proxy._types import UserAPIKeyAuth
+
+from ctx_hooks.compaction.cost import Prices
+from ctx_hooks.litellm_compat import (
+    Deployment,
+    checks_before_deployment,
+    deployment_key_of,
+    deployment_of,
+    deployments,
+    group_of,
+    known_window_tokens,
+    prices_of,
+    shared_cache,
+)
+from ctx_hooks.litellm_compat.deployments import LONGEST_KEY_CHARS, metadata_of
+
+MODEL = {"model_name": "group", "litellm_params": {"model": "openai/x", "api_key": "k"}, "model_info": {"id": "one"}}
+OTHER = {
+    **MODEL,
+    "litellm_params": {"model": "openai/y", "api_key": "k"},
+    "model_info": {"id": "two", "max_input_tokens": 9},
+}
+
+
+def test_the_deployments_of_a_group_are_the_routers(proxy_router):
+    proxy_router(MODEL, OTHER)
+    found = deployments("group")
+    assert [d.model for d in found] == ["openai/x", "openai/y"]
+    assert [d.model_info["id"] for d in found] == ["one", "two"]
+    assert found[1].model_info["max_input_tokens"] == 9
+    assert deployments("unknown") == ()
+
+
+def test_outside_a_proxy_there_is_nothing_to_know(monkeypatch):
+    monkeypatch.setattr(proxy_server, "llm_router", None)
+    assert deployments("group") == ()
+    assert shared_cache() is None
+    assert checks_before_deployment() is False
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_whether_the_router_refuses_by_itself_is_its_own_setting(checks, proxy_router):
+    proxy_router(MODEL, enable_pre_call_checks=checks)
+    assert checks_before_deployment() is checks
+
+
+AUTH = UserAPIKeyAuth(team_id="red")
+METADATA = {
+    "the only one": ({"metadata": {"a": 1}}, {"a": 1}),
+    "LiteLLM's beside the provider's": ({"metadata": {"a": 1}, "litellm_metadata": {"b": 2}}, {"b": 2}),
+    "the one that says who asks": (
+        {"litellm_metadata": {"b": 2}, "metadata": {"user_api_key_auth": AUTH}},
+        {"user_api_key_auth": AUTH},
+    ),
+    "not one that only claims to": (
+        {"litellm_metadata": {"b": 2}, "metadata": {"user_api_key_auth": {"team_id": "red"}}},
+        {"b": 2},
+    ),
+    "an empty one is none": ({"litellm_metadata": {}, "metadata": {"a": 1}}, {"a": 1}),
+    "none": ({}, {}),
+    "no mapping": ({"metadata": "text", "litellm_metadata": ["list"]}, {}),
+}
+
+
+@pytest.mark.parametrize("case", METADATA)
+def test_litellms_own_metadata_is_found_on_every_route(case):
+    fields, expected = METADATA[case]
+    assert metadata_of(fields) == expected
+
+
+def test_the_deployment_and_the_group_of_an_attempt_are_what_the_router_noted():
+    attempt = {
+        "model": "openai/x",
+        "metadata": {"model_group": "group", "model_info": {"id": "one"}},
+        "model_info": {"id": "z"},
+    }
+    assert deployment_of(attempt) == Deployment("openai/x", {"id": "one"})
+    assert group_of(attempt) == "group"
+    assert group_of({"model": "openai/x"}) == "openai/x"
+    assert deployment_of({}) == Deployment("", {})
+
+
+def test_models_behind_one_wildcard_have_keys_of_their_own_of_bounded_length():
+    keys = {deployment_key_of(Deployment(model, {"id": "one"})) for model in ("a", "b", "c" * 10_000, "d" * 10_000)}
+    assert len(keys) == 4
+    assert all(len(key) <= LONGEST_KEY_CHARS for key in keys)
+
+
+def test_window_and_prices_are_those_of_litellms_model_map():
+    known = litellm.model_cost["gpt-4o"]
+    for deployment in (Deployment("openai/gpt-4o", {}), Deployment("azure/mine", {"base_model": "gpt-4o"})):
+        assert known_window_tokens(deployment) == known["max_input_tokens"]
+        found = prices_of(deployment)
+        assert isinstance(found, Prices)
+        assert (found.plain, found.cache_read) == (known["input_cost_per_token"], known["cache_read_input_token_cost"])
+    assert known_window_tokens(Deployment("openai/nobody-knows", {})) is None
+    assert prices_of(Deployment("openai/nobody-knows", {})) is None
