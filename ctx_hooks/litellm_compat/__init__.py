@@ -1,7 +1,7 @@
-"""The only folder that knows LiteLLM's private names and versions.
+"""The only room that uses LiteLLM's private names or depends on its version.
 
-Everything here degrades: what a LiteLLM version does not have is answered with None, an empty list or LiteLLM's own
-behaviour, never with an exception.
+Where a LiteLLM version lacks a name, these functions return None, an empty list or LiteLLM's own behaviour. They do not
+raise.
 """
 
 from ctx_hooks.litellm_compat.callers import HEADER, caller_of, headers_of, usage_of, without_request_key

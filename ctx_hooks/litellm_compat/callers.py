@@ -1,4 +1,4 @@
-"""Who asks for what: LiteLLM's metadata of requests, keys and teams, and the caller's headers."""
+"""The caller of a request: LiteLLM's metadata of request, key and team, and the caller's headers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from ctx_hooks.litellm_compat.deployments import Deployment, auth_of, metadata_o
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
 
 REQUEST_KEY = "ctx_hooks"
-"""Our key in metadata of keys, teams, projects, organizations and requests."""
+"""The plugin's key in the metadata of keys, teams, projects, organizations and requests."""
 HEADER = "x-ctx-hooks"
 
 
 def caller_of(fields: Mapping[str, Any], deployment: Deployment, session_header: str, group: str) -> Caller:
-    """Return who asks `group`, from LiteLLM's own metadata of a request or an attempt.
+    """Return the caller of a request or an attempt.
 
-    Key and team are LiteLLM's word. Session, tags, `ctx_hooks` and the headers are the caller's, whatever their size.
+    LiteLLM sets key and team. Session, tags, `ctx_hooks` and headers come from the caller and may have any size.
+
+    Args:
+        fields: The arguments of a hook.
+        deployment: The deployment whose `model_info` may override the policy.
+        session_header: Name of the header that names the session where the body does not.
+        group: The model group that is asked.
+
     """
     metadata = metadata_of(fields)
     auth = auth_of(metadata)
@@ -60,9 +67,9 @@ def headers_of(fields: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's data with our key taken out of the `metadata` that goes to the provider.
+    """Return a request's data without REQUEST_KEY in the `metadata` that goes to the provider.
 
-    LiteLLM keeps metadata of its own beside it on the routes where `metadata` is the provider's: there it is kept.
+    On routes where `metadata` is the provider's, LiteLLM has its own `litellm_metadata`: the key moves there.
     """
     changed = dict(data)
     metadata, own = data.get("metadata"), data.get("litellm_metadata")
@@ -73,12 +80,12 @@ def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def usage_of(answer: Any) -> Any:
-    """Return the usage record of an answer, a mapping or an object, None without one."""
+    """Return the usage of an answer, a mapping or an object; None where it has none."""
     return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
 
 
 def _name(text: str) -> str:
-    """Return what may be the name of a session, tag, policy or group; empty for what is too long to be one."""
+    """Return the name of a session, tag, policy or group; "" for one that is too long."""
     return text if len(text) <= LONGEST_NAME_CHARS else ""
 
 

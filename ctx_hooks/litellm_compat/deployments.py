@@ -1,4 +1,4 @@
-"""What the Router and LiteLLM's model map know of deployments."""
+"""Deployments as the Router and LiteLLM's model map describe them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from pydantic import BaseModel
 from ctx_hooks.compaction.cost import Prices
 
 LONGEST_KEY_CHARS = 200
-"""The Router's ids are digests of 64 characters, model names are shorter still."""
+"""The Router's ids are digests of 64 characters, and model names are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What the Router knows of one deployment: its provider's model, and the operator's `model_info`."""
+    """A deployment of the Router.
+
+    Attributes:
+        model: The provider's model, such as `openai/gpt-4o`.
+        model_info: The operator's `model_info`.
+
+    """
 
     model: str
     model_info: Mapping[str, Any]
@@ -47,35 +53,35 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider.
 
-    A caller's fallback can bring metadata of its own for its attempt: LiteLLM's is known by the object that says who asks.
+    A caller's fallback entry may replace the metadata of its attempt. LiteLLM's own has the object of key and team.
     """
     found = [m for m in map(fields.get, ("litellm_metadata", "metadata")) if isinstance(m, Mapping) and m]
     return next((m for m in found if auth_of(m) is not None), found[0] if found else {})
 
 
 def auth_of(metadata: Mapping[str, Any]) -> Any:
-    """Return LiteLLM's object of key and team, None outside a proxy. JSON is no object: nobody can send one."""
+    """Return LiteLLM's object of key and team, None outside a proxy. A caller sends JSON and so cannot forge it."""
     auth = metadata.get("user_api_key_auth")
     return auth if isinstance(auth, BaseModel) else None
 
 
 def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
-    """Return the deployment that the Router chose for an attempt, as the Router noted it: a body can name another."""
+    """Return the deployment that the Router chose, from the Router's own metadata: a request body could name another."""
     return Deployment(str(kwargs.get("model") or ""), _mapping(metadata_of(kwargs).get("model_info")))
 
 
 def group_of(kwargs: Mapping[str, Any]) -> str:
     """Return the model group of an attempt, the model's name where there is no Router.
 
-    Only of an attempt: before the Router writes it, whatever stands there is the caller's.
+    For attempts only: before the Router sets `model_group`, a caller can.
     """
     return str(metadata_of(kwargs).get("model_group") or kwargs.get("model") or "")
 
 
 def deployment_key_of(deployment: Deployment) -> str:
-    """Return the name under which figures of a deployment are kept: the Router's id, which outlives restarts, and the model.
+    """Return the key of a deployment's statistics: the Router's id, which is the same after a restart, and the model.
 
-    All models behind a wildcard share one id. Callers choose the model's name there, so a long one is digested.
+    All models of a wildcard deployment share one id. There the caller chooses the model's name, so a long key is digested.
     """
     key = f"{deployment.model_info.get('id') or ''}:{deployment.model}"
     if len(key) <= LONGEST_KEY_CHARS:
@@ -89,7 +95,7 @@ def shared_cache() -> Any:
 
 
 def prices_of(deployment: Deployment) -> Prices | None:
-    """Return what LiteLLM knows of the deployment's input prices, None when it knows none."""
+    """Return the deployment's input prices from LiteLLM's model map, None where it has none."""
     known = _known(deployment)
     plain = known.get("input_cost_per_token")
     if not isinstance(plain, (int, float)) or plain <= 0:
@@ -99,7 +105,7 @@ def prices_of(deployment: Deployment) -> Prices | None:
 
 
 def known_window_tokens(deployment: Deployment) -> int | None:
-    """Return the input window that LiteLLM's model map has for the deployment's base model or model."""
+    """Return the input window in tokens that LiteLLM's model map has for the deployment's base model or model."""
     known = _known(deployment)
     window = known.get("max_input_tokens") or known.get("max_tokens")
     return window if isinstance(window, int) and window > 0 else None

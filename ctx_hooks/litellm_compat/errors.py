@@ -1,4 +1,4 @@
-"""The exceptions by which LiteLLM tells a provider's error, and those by which it is answered."""
+"""LiteLLM's exceptions for provider errors, and the exceptions that this plugin raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 
 LONGEST_TEXT_CHARS = 2_000
-"""An error's own words stand at its start; what follows may be the request echoed back."""
+"""The error message comes first; an echo of the request may follow."""
 
 
 def provider_of(error: Exception) -> str | None:
@@ -18,9 +18,10 @@ def provider_of(error: Exception) -> str | None:
 
 
 def overflow_of(error: Exception) -> Overflow | None:
-    """Return the overflow that an exception tells, a request larger than a whole minute's allowance included.
+    """Return the overflow that an exception reports; None for other errors.
 
-    What LiteLLM itself has recognised is one whatever its words: the Router falls back on it, to our retries first.
+    A request larger than the rate limit of a whole minute is one. So is every ContextWindowExceededError, whatever its text:
+    the Router answers it with context-window fallbacks, the plugin's retries first.
     """
     import litellm  # noqa: PLC0415
 
@@ -31,7 +32,7 @@ def overflow_of(error: Exception) -> Overflow | None:
 
 
 def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
-    """Return the ContextWindowExceededError that says what `error` says."""
+    """Return a ContextWindowExceededError with the message, model and provider of `error`."""
     import litellm  # noqa: PLC0415
 
     return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
@@ -43,7 +44,7 @@ def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
 
 
 def text_of(error: Exception) -> str:
-    """Return an error's text without the names of LiteLLM's exceptions in front, at most LONGEST_TEXT_CHARS of it."""
+    """Return at most LONGEST_TEXT_CHARS of an error's text, without the leading names of LiteLLM's exceptions."""
     text = str(getattr(error, "message", None) or error)[:LONGEST_TEXT_CHARS]
     while text.startswith("litellm.") and ": " in text:
         text = text.split(": ", 1)[1]
@@ -51,7 +52,7 @@ def text_of(error: Exception) -> str:
 
 
 def not_retried(refusal: str, fields: Mapping[str, Any]) -> Exception:
-    """Return the provider's refusal again, for the Router to go on with its next fallback."""
+    """Return the provider's refusal as an exception, on which the Router goes on to its next fallback."""
     import litellm  # noqa: PLC0415
 
     return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
@@ -62,23 +63,29 @@ def not_retried(refusal: str, fields: Mapping[str, Any]) -> Exception:
 
 
 def refusal(message: str) -> Exception:
-    """Return the exception by which a pre-call hook answers a request with status 400."""
+    """Return the exception with which a pre-call hook answers status 400."""
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
 
     return HTTPException(400, {"error": message})
 
 
 def worded_error(error: Exception, message: str, code: str) -> Exception:
-    """Give the error that the proxy is about to answer another text, and return the one for the OpenAI-shaped routes.
+    """Set the text of the error that the proxy will answer, and return the exception for the OpenAI-shaped routes.
 
-    /v1/messages reads the text off the exception itself and ignores what a failure hook returns. The other routes take
-    the returned exception; of their own they would answer the status in the place of the code.
+    `/v1/messages` reads the text from the exception itself and ignores what a failure hook returns. The other routes answer
+    the returned exception; without it they would send the status in the place of the code.
+
+    Args:
+        error: The exception that the proxy will answer; its `message` and `status_code` are set.
+        message: The text for the client.
+        code: The `code` of the answer's body.
+
     """
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
     from litellm.proxy._types import ProxyException  # noqa: PLC0415
 
     class ReadableError(ProxyException, HTTPException):  # type: ignore[misc]  # untyped here
-        """Both: a failure hook may return the one, and the proxy answers the other in OpenAI's shape."""
+        """A failure hook may return an HTTPException; the proxy answers a ProxyException in OpenAI's shape."""
 
         def to_dict(self) -> dict[str, Any]:
             return {"message": message, "type": "invalid_request_error", "param": None, "code": code}

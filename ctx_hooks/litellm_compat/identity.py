@@ -1,7 +1,7 @@
-"""An id for each request that this process gives, and a name for the tenant: neither is a caller's to choose.
+"""The id of a request and the name of its tenant; a caller can choose neither.
 
-LiteLLM's call id is the caller's: several requests at once may carry the same. So the id stands in LiteLLM's own metadata
-of the request, which reaches every hook and the logged record, and begins with a secret of this process.
+A caller may set LiteLLM's call id, and several concurrent requests may have the same. So this process gives an id of its
+own, in LiteLLM's metadata of the request, which reaches every hook and logger; it begins with a secret of the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TENANT_DIGEST_BYTES = 8
 
 
 def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's fields with a new id in LiteLLM's metadata, whatever a caller has put there."""
+    """Return a request's fields with a new id in LiteLLM's metadata; an id that a caller has sent is replaced."""
     name = "litellm_metadata" if _filled(fields, "litellm_metadata") else "metadata"
     metadata = fields.get(name)
     own = metadata if isinstance(metadata, Mapping) else {}
@@ -28,9 +28,11 @@ def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_id_of(fields: Mapping[str, Any]) -> str:
-    """Return the id that this process has given to a request, "" where it has none.
+    """Return the id that this process has given a request, "" where it has none.
 
-    `fields` are those of a hook, or of a logged call, which holds them under `litellm_params`.
+    Args:
+        fields: The arguments of a hook, or of a logged call, which has them under `litellm_params`.
+
     """
     logged = fields.get("litellm_params")
     for holder in (fields, logged if isinstance(logged, Mapping) else {}):
@@ -41,7 +43,7 @@ def request_id_of(fields: Mapping[str, Any]) -> str:
 
 
 def tenant_of(fields: Mapping[str, Any]) -> str:
-    """Return a digest of the team, else of the user, else of the key that asks; the same for all without any."""
+    """Return a digest of the request's team, else its user, else its key; "nobody" without any of them."""
     auth = auth_of(metadata_of(fields))
     for name in ("team_id", "user_id", "api_key"):
         found = getattr(auth, name, None)

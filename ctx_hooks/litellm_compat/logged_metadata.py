@@ -1,4 +1,4 @@
-"""Where LiteLLM's loggers look: the metadata that goes from an attempt into its log records."""
+"""The metadata of an attempt that LiteLLM's loggers read."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from ctx_hooks.litellm_compat.callers import REQUEST_KEY
 from ctx_hooks.litellm_compat.deployments import metadata_of
 
 LOGGED = "spend_logs_metadata"
-"""The key that LiteLLM copies into `standard_logging_object["metadata"]` and into its spend logs, with whatever it holds."""
+"""LiteLLM copies the value of this key into `standard_logging_object["metadata"]` and into its spend logs."""
 
 
 class Figures(dict[str, Any]):
-    """Figures that this process wrote: what a caller puts in their place is a plain dictionary."""
+    """Figures that this process wrote. A caller can only put a plain dictionary in their place."""
 
 
 def write_figures(fields: Mapping[str, Any], figures: Mapping[str, Any]) -> None:
     """Put the figures of an attempt under `spend_logs_metadata.ctx_hooks` of LiteLLM's own metadata of the attempt.
 
-    That mapping is LiteLLM's, and it is written to: Router, proxy and logger hold the same object, and what they write
-    later would be lost with a copy. The caller's `spend_logs_metadata` inside it is not changed but replaced. Where one
-    attempt passes twice (before the deployment is chosen, or before a translation) the second pass, which has nothing
-    left to do, does not hide what the first one did.
+    The mapping is LiteLLM's and is changed in place: Router, proxy and logger share it, and later writes would miss a copy.
+    The caller's `spend_logs_metadata` inside it is replaced, not changed. One attempt may pass twice, before the deployment
+    is chosen or before a translation: an untouched second pass does not overwrite the figures of the first.
+
+    Args:
+        fields: The arguments of a hook.
+        figures: Figures of the attempt, with `attempt` and `decision`.
+
     """
     metadata = metadata_of(fields)
     if not isinstance(metadata, dict):

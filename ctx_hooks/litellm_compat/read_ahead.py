@@ -1,4 +1,4 @@
-"""A stream that was looked into: its first events are read, and come out again in their turn."""
+"""Reading the first events of a stream, and a wrapper that yields them again before the rest."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ MOST_READ = 6
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """What reading a stream raised: an error, or StopAsyncIteration at its end."""
+    """The exception that reading a stream raised: an error, or StopAsyncIteration at its end."""
 
     error: Exception
 
 
 class ReadAhead:
-    """Gives out what was read of a stream before the rest of it, and is the stream in everything else.
+    """Yields the events that were read before the rest of a stream, and delegates everything else to the stream.
 
-    LiteLLM asks its streams for their class, and reads and sets attributes on them: all of that is the stream's.
+    LiteLLM checks the class of its streams and reads and sets their attributes: all of that goes to the stream.
     """
 
     __slots__ = ("__weakref__", "_ctx_hooks_stream", "_ctx_hooks_unread")
@@ -63,7 +63,7 @@ class ReadAhead:
 
 
 async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
-    """Read a stream up to its first content into `unread`, and return the error that came instead of content."""
+    """Read a stream into `unread` up to its first content, and return the error that came instead of content, if one did."""
     while len(unread) < MOST_READ:
         try:
             unread.append(await stream.__anext__())
@@ -80,10 +80,10 @@ async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
 
 
 async def close(stream: Any) -> None:
-    """Close a stream that nobody will read, so that its connection and its place at the deployment are free."""
+    """Close a stream that is not read further, to release its connection and its slot at the deployment."""
     try:
         if hasattr(stream, "aclose"):
             await stream.aclose()
     except Exception as error:
-        # What is raised to the Router instead of the stream matters more than how its end went.
+        # The overflow is raised to the Router in any case; a failure to close the stream must not replace it.
         logger.debug("closing a stream that told of an overflow failed", exc_info=error)

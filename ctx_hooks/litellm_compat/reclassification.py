@@ -1,4 +1,4 @@
-"""The seam at which overflows that LiteLLM leaves as other errors become ones that the Router falls back on."""
+"""Overflows that LiteLLM raises as other errors become ContextWindowExceededErrors, which the Router falls back on."""
 
 from __future__ import annotations
 
@@ -20,18 +20,25 @@ logger = logging.getLogger("ctx_hooks")
 _OURS = "_ctx_hooks"
 Recognise: TypeAlias = Callable[[Exception], bool]
 Handles: TypeAlias = Callable[[Mapping[str, Any]], bool]
-"""Says of an attempt's arguments whether the plugin is on for it."""
+"""Returns whether the plugin is on for an attempt, given the attempt's arguments."""
 Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
-"""Told of an attempt's arguments and its error; says whether it is an overflow."""
+"""Notes the error of an attempt, given the attempt's arguments; returns whether the error is an overflow."""
 
 
 def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: True) -> bool:
-    """Let the Router see every error that `recognise` knows as the ContextWindowExceededError that its fallbacks are for.
+    """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; done once a process.
 
-    LiteLLM leaves many overflows as BadRequestError, APIError and others, depending on the provider. `Router.make_call`
-    is the one place that every attempt on every route passes. Return whether it is there; done once a process. `note` is
-    told of an overflow that no failure hook hears of, and says whether it is one. What `handles` refuses by its arguments
-    goes LiteLLM's own way, its stream too.
+    LiteLLM raises many overflows as BadRequestError, APIError and others, depending on the provider. Every attempt on every
+    route passes `Router.make_call`.
+
+    Args:
+        recognise: Returns whether an error of LiteLLM is an overflow.
+        note: Called with an overflow for which LiteLLM calls no failure hook.
+        handles: Where it returns False, the attempt and its stream are left to LiteLLM.
+
+    Returns:
+        Whether this LiteLLM has `Router.make_call`.
+
     """
     import litellm  # noqa: PLC0415
 
@@ -39,7 +46,7 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
     if getattr(original, _OURS, False):
         return True
     if not inspect.iscoroutinefunction(original):
-        logger.warning("this LiteLLM has no Router.make_call: overflows that it does not know itself are not retried")
+        logger.warning("this LiteLLM has no Router.make_call: overflows that LiteLLM does not recognise are not retried")
         return False
 
     @wraps(original)
@@ -66,10 +73,10 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
 
 
 def _was_mapped(error: Exception) -> bool:
-    """Whether LiteLLM has made the error one of its own.
+    """Whether LiteLLM has mapped the error to one of its own exceptions.
 
-    It does so before its failure hooks are told. A stream that is opened only when it is read (Gemini, Predibase,
-    Codestral) is opened by the Router after that: what the provider then answers comes as it is, and no hook is told.
+    It does so before it calls its failure hooks. The streams of Gemini, Predibase and Codestral are opened when the Router
+    first reads them, which is later: there the provider's error is not mapped, and no failure hook is called.
     """
     import litellm  # noqa: PLC0415
 
@@ -77,7 +84,7 @@ def _was_mapped(error: Exception) -> bool:
 
 
 async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
-    """Return a stream of which nothing read is lost; an overflow that it tells before its content is raised here."""
+    """Return a stream that yields every event; raise an overflow that the stream reports before its content."""
     unread: list[Any] = []
     error = None
     with _failing_open("hands a stream on as it is"):
@@ -91,15 +98,15 @@ async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
 
 
 def _reclassify_in_stream(router: Any, note: Note) -> None:
-    """Do the same for what fails inside a stream that the Router holds back until its first content.
+    """Do the same for an error inside a stream that the Router holds back until its first content.
 
-    It hands such an error to its fallbacks without leaving the attempt, and tells no failure hook of it: as a
-    MidStreamFallbackError, or as what that stands for. The attempt's arguments are then given by name; an error of an
-    attempt that has ended comes with all by position, and was seen in `make_call`.
+    The Router passes such an error to its fallbacks within the attempt, as a MidStreamFallbackError or its original
+    exception, and calls no failure hook. It then passes the attempt's arguments by name. After the attempt it passes them by
+    position, and `make_call` has handled the error already.
     """
     original = getattr(router, "async_function_with_fallbacks_common_utils", None)
     if original is None:
-        logger.warning("this LiteLLM has no fallbacks inside a stream: an overflow that is told there is not retried")
+        logger.warning("this LiteLLM has no fallbacks inside a stream: an overflow that a stream reports is not retried")
         return
 
     @wraps(original)
@@ -115,9 +122,9 @@ def _reclassify_in_stream(router: Any, note: Note) -> None:
 
 
 def _read_flat_errors(recognise: Recognise) -> None:
-    """Let LiteLLM read an overflow whose fields stand beside the event's type: it looks for them under `error` alone.
+    """Let LiteLLM read `error` events whose fields are not nested under `error`, where alone it looks for them.
 
-    A request for which the plugin is off has no id of this process.
+    A request for which the plugin is off has no id of this process, and is left alone.
     """
     from litellm.responses import streaming_iterator  # noqa: PLC0415
 
@@ -140,7 +147,7 @@ def _read_flat_errors(recognise: Recognise) -> None:
 
 @contextmanager
 def _failing_open(consequence: str) -> Iterator[None]:
-    """Survive whatever goes wrong here: the Router must not lose an answer or an error to a look at it."""
+    """Log any exception and go on: the Router must not lose an answer or an error to this plugin."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""LiteLLM's lists of callbacks: only in one of them does an instance get every hook."""
+"""LiteLLM's lists of callbacks; only `callbacks` calls every hook of an instance."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 logger = logging.getLogger("ctx_hooks")
 
 OTHER_LISTS = ("success_callback", "failure_callback", "input_callback")
-"""Lists for loggers: an instance there is told of answers and errors, and never asked before a call."""
+"""Lists for loggers: LiteLLM calls their instances after answers and errors, but not before a call."""
 
 
 def warn_of_other_lists(instance: object) -> None:
-    """Warn of an instance that the proxy's configuration has put into a list where it has no effect.
+    """Warn of an instance that the configuration lists only where it has no effect.
 
-    The configuration is read in one go, after this: the event loop's next turn sees all of it. Without a running loop
-    there is no proxy that reads one.
+    The proxy reads its whole configuration in the current turn of the event loop, so the check runs in the next one. Without
+    a running loop there is no proxy.
     """
     try:
         loop = asyncio.get_running_loop()

@@ -13,14 +13,14 @@ from typing import Any
 
 from ctx_hooks.litellm_compat.deployments import group_of, proxy_router
 
-RETRY_MARK_KEY = "ctx_hooks_rung"
-"""Marks a retry of ours. The Router merges it into the attempt's arguments; the deployment hook takes it out again."""
+RETRY_MARK_KEY = "ctx_hooks_retry"
+"""Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook takes it out."""
 MOST_FALLBACKS = 5
 """The Router stops after this many fallbacks (its `max_fallbacks`, by default `litellm.ROUTER_MAX_FALLBACKS`)."""
 
 
 class Mark(dict[str, Any]):
-    """The marker's value. Its class says that it is ours: a body is JSON and holds plain dictionaries."""
+    """The value of RETRY_MARK_KEY. Its class shows that this process wrote it: in a request body it is a plain dictionary."""
 
 
 def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
@@ -87,10 +87,10 @@ def without_other_models(group: str, retries: int) -> dict[str, Any]:
 
 
 def take_retry_mark(kwargs: dict[str, Any]) -> int:
-    """Take our mark out of an attempt's arguments and return its number; 0 when this is no retry of ours.
+    """Remove the mark from an attempt's arguments and return the retry's number, 0 for an attempt that is no retry.
 
-    The Router keeps a mark through later fallbacks: on another group it says nothing. What a caller sends under the same
-    name is a field like any other, and stays.
+    The Router keeps a mark through later fallbacks: on another group it is ignored. A field of the same name that a caller
+    sends is left as it is.
     """
     mark = kwargs.get(RETRY_MARK_KEY)
     if not isinstance(mark, Mark):

@@ -1,4 +1,4 @@
-"""The first events of a stream, in the forms in which LiteLLM hands them on: bytes, mappings and objects."""
+"""The first events of a stream, in LiteLLM's forms: bytes, mappings and objects."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 OPENING = frozenset({"message_start", "ping", "response.created", "response.in_progress", "response.queued"})
 FAILED = frozenset({"error", "response.failed"})
 UNREADABLE: Mapping[str, Any] = {}
-"""Stands for data that is no event known here: it may be content."""
+"""Stands for data that is no known event and may be content."""
 
 
 class StreamedError(Exception):
-    """An error that a provider told inside a stream; `body` is the event."""
+    """An error that a provider reported inside a stream; `body` is the event."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         super().__init__(json.dumps(body, default=str))
@@ -21,7 +21,7 @@ class StreamedError(Exception):
 
 
 def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:
-    """Return what the first chunks of a stream tell of a failure, None where content or nothing came before it."""
+    """Return the error that the first chunks of a stream report before any content, None where there is none."""
     told = next((event for event in _events(chunks) if not _is_opening(event)), None)
     return StreamedError(_body(told)) if _kind(told) in FAILED else None
 
@@ -32,7 +32,7 @@ def is_opening(chunks: Sequence[Any]) -> bool:
 
 
 def flat_error(event: Any) -> Mapping[str, Any] | None:
-    """Return the error of an `error` event whose fields stand beside its type, as in OpenAI's reference; else None."""
+    """Return the error of an `error` event whose fields are beside its type, as in OpenAI's reference; else None."""
     if _kind(event) != "error" or _field(event, "error") is not None:
         return None
     message = _field(event, "message")
@@ -40,7 +40,7 @@ def flat_error(event: Any) -> Mapping[str, Any] | None:
 
 
 def _events(chunks: Sequence[Any]) -> list[Any]:
-    """Return the events of a stream's first chunks; an event that they cut off is left out."""
+    """Return the events of a stream's first chunks, without one that the last chunk cuts off."""
     pieces = [c.encode() if isinstance(c, str) else c for c in chunks if isinstance(c, (str, bytes))]
     return [*_sent_events(b"".join(pieces)), *(c for c in chunks if not isinstance(c, (str, bytes)))]
 

@@ -39,9 +39,9 @@ def neighbours_alternate(messages: Sequence[Message]) -> bool:
 
 
 def kept(before: Conversation, after: Conversation) -> Conversation:
-    """Return `after` with a message of one mark wherever the turns of `before` alternated and these do not.
+    """Return `after` with placeholder messages where the turns of `before` alternated and those of `after` do not.
 
-    The last to speak is the same as before, so that what is appended later goes on alternating.
+    The last speaker stays the same, so that messages appended later still alternate.
     """
     if after is before:
         return after
@@ -63,7 +63,7 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
     end = next((turn for m in reversed(before.messages) if (turn := _turn(m)) in OTHER), said)
     if spoken and said != end:
         place = max((i + 1 for i, m in enumerate(filled) if _turn(m) in OTHER), default=len(filled))
-        filled.insert(place, _mark(end, after.format))
+        filled.insert(place, _placeholder(end, after.format))
     return after.with_messages(tuple(filled))
 
 
@@ -94,9 +94,9 @@ def _fill(messages: list[Message], turn: Turn, fmt: Format) -> Turn:
     place = len(messages)
     while place and _is_reasoning(messages[place - 1]):
         place -= 1
-    messages.insert(place, _mark(turn, fmt))
+    messages.insert(place, _placeholder(turn, fmt))
     return turn
 
 
-def _mark(turn: Turn, fmt: Format) -> Message:
+def _placeholder(turn: Turn, fmt: Format) -> Message:
     return CODECS[fmt].read_message({"role": turn, "content": placeholders.REMOVED_MESSAGE})

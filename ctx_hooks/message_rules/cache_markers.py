@@ -18,8 +18,8 @@ MOST_MARKERS = 4
 class CacheMarkers:
     """No more than four blocks carry a cache marker.
 
-    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." System and tools count too; they are
-    the caller's to mark, so the messages' earliest markers give way.
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers on system text and tools
+    count too and are kept; the earliest markers on messages are removed.
     """
 
     name = "cache_markers"
@@ -30,7 +30,7 @@ class CacheMarkers:
         return tuple(Violation(self.name, i, "more than four cache markers") for i, _ in _surplus(conversation))
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Take the earliest markers off; the blocks stay."""
+        """Remove the earliest markers; the blocks stay."""
         del continues
         surplus = _surplus(conversation)
         messages = list(conversation.messages)

@@ -1,4 +1,4 @@
-"""No message is empty in a way that its provider refuses."""
+"""Message content that providers refuse: null, empty or blank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who speaks first."""
+"""The first message is the user's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FirstMessageIsUsers:
         return (Violation(self.name, 0, "the first message is the assistant's"),) if first == "assistant" else ()
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Put a user message in front that says that the beginning is missing."""
+        """Insert a user message that says that earlier messages were removed."""
         if not self.violations(conversation, continues=continues):
             return conversation, ()
         opening = CODECS[conversation.format].user_message(placeholders.REMOVED_MESSAGE)

@@ -1,4 +1,4 @@
-"""Every call is answered, and every answer has its call."""
+"""Every tool call has its result, and every result has its call."""
 
 from __future__ import annotations
 

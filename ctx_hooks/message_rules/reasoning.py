@@ -1,4 +1,4 @@
-"""Thinking stays with what it led to."""
+"""Reasoning stays with the item or call that it led to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReasoningHasItem:
         return tuple(Violation(self.name, i, "reasoning without its following item") for i in _alone(conversation))
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Drop such reasoning: what it led to is not there."""
+        """Drop reasoning whose item is missing."""
         del continues
         alone = frozenset(_alone(conversation))
         if not alone:
@@ -38,7 +38,7 @@ class CurrentLoopThinks:
 
     "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant`
     message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks)."
-    What is missing cannot be made up, signed as it is: this rule has no repair, and the steps leave such blocks alone.
+    Thinking blocks are signed, so a missing one cannot be added: this rule has no repair, and no step touches such blocks.
     """
 
     name = "current_loop_thinks"

@@ -1,4 +1,4 @@
-"""What every provider rule offers."""
+"""The interface of a message rule, and what it reports."""
 
 from __future__ import annotations
 

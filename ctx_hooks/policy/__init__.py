@@ -1,1 +1,1 @@
-"""What the operator wants: the settings of the YAML, and which of them apply to a request."""
+"""The operator's settings, and the policy that they give each request."""

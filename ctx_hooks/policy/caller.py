@@ -1,4 +1,4 @@
-"""Who asks for what, as a value that a policy is resolved for."""
+"""The caller of a request, as a value that a policy is resolved for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ MOST_TAGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks for what, as LiteLLM knows it. Overrides are JSON texts, so that a caller can be looked up by value.
+    """The caller of a request, with the names that scopes match and the overrides that its metadata holds.
 
-    `too_long` names what the request gave as a name and is none: it was left out.
+    Overrides (`deployment`, `organization`, `project`, `team`, `key`, `request`) are JSON texts, as `as_text` returns them,
+    so that a caller is hashable. `too_long` lists the kinds of names that the request gave and that were left out for their
+    length.
+
+    >>> Caller(group="gpt", team_names=("research",), team=as_text({"language": "zh"})).team
+    '{"language": "zh"}'
     """
 
     group: str = ""
@@ -37,9 +42,9 @@ class Caller:
 
 
 def as_text(overrides: Any) -> str:
-    """Return overrides as the JSON text of a Caller, empty for none; for what cannot be overrides, a text that says why.
+    """Return overrides as the JSON text of a Caller, "" for none; for what cannot be overrides, a text with the reason.
 
-    It stops at the first piece of JSON that is too much.
+    Encoding stops at the first piece of JSON beyond LONGEST_OVERRIDES_CHARS.
     """
     if overrides is None or overrides == {}:
         return ""
@@ -57,7 +62,7 @@ def as_text(overrides: Any) -> str:
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, default=repr, ensure_ascii=False, check_circular=False)
-"""Its check for circles would hold what it was stopped in until the next garbage collection; a circle is too long here."""
+"""Without the check for cycles: a cycle ends as too long, and the check would keep its objects until garbage collection."""
 _TOO_LONG = json.dumps([f"over {LONGEST_OVERRIDES_CHARS:,} characters"])
 _UNREADABLE = json.dumps(["unreadable"])
-"""Lists, which no overrides are: resolving them gives a line that quotes the reason."""
+"""Lists are no overrides: resolving one reports a mistake that quotes the reason."""

@@ -1,4 +1,4 @@
-"""Fields that were renamed: the old name works wherever a field can be set or named, and is told of."""
+"""Renamed fields. The old name works wherever a field can be set or named, and is reported as deprecated."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def current_name(name: Any) -> Any:
 
 
 def with_current_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields under their current names. An old name stays where the new one is given too: `doubled` finds it."""
+    """Return fields under their current names. An old name beside its new one stays: `doubled` reports it."""
     return {k if current_name(k) in fields else current_name(k): v for k, v in fields.items()}
 
 
 def doubled(fields: Mapping[str, Any]) -> list[str]:
-    """Return what is said of fields that are given under both names."""
+    """Return a message for each field that is given under both names."""
     both = [old for old in RENAMED if old in fields and RENAMED[old] in fields]
     return [f"`{old}` is the old name of `{RENAMED[old]}`, which is given as well" for old in both]
 
 
 def old_names(path: str, scope: Any) -> list[str]:
-    """Return what is said of each old name in a scope: its path, and the name to write instead."""
+    """Return a message for each old name in a scope, with its path and the name to write instead."""
     if not isinstance(scope, Mapping):
         return []
     places = [(f"{path}.{name}", name) for name in scope]

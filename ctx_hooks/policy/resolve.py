@@ -1,4 +1,4 @@
-"""From the settings, and what team, key, session and request say, to the policy of one request and where it came from."""
+"""The policy of one request, resolved from the settings and the metadata of team, key, session and request."""
 
 from __future__ import annotations
 
@@ -31,18 +31,25 @@ ENVIRONMENT = {
 }
 """MyCodeAgent's variables and the fields that they override everywhere."""
 RESOLVED_AT_ONCE = 512
-"""A caller holds at most six overrides and 22 names, 60 KB in ASCII: 30 MB in all where every request brings new ones."""
+"""A caller has at most six overrides and 22 names, 60 KB in ASCII: 30 MB in all if every request has new ones."""
 MOST_LINES = 20
-"""Of what one request is told to be wrong: whoever made more mistakes has to begin with the first ones."""
+"""Mistakes that one request reports; the number of further ones is reported too."""
 LINE_CHARS = 200
 _OWN_KEYS = ("policy", "extends", "locked")
 _CHOSEN = ("sessions.", "tags.")
-"""Scopes that the caller names himself: what a scope of the operator locks holds against them, wherever it stands."""
+"""Scopes that the caller selects by a name: a lock in any scope of the operator holds against them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A policy, the scope that each of its set fields came from, and what was left out and why."""
+    """A resolved policy.
+
+    Attributes:
+        policy: The policy of the request.
+        origins: The scope that each explicitly set field came from.
+        ignored: A line for everything that was left out, with the reason.
+
+    """
 
     policy: Policy
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +57,13 @@ class Resolved:
 
 
 class Policies:
-    """The settings, ready to resolve callers. Mistakes are found once, at the start or when metadata changes."""
+    """Resolves the policy of each caller. Scopes are validated once, at start or when metadata changes.
+
+    >>> settings = Settings(defaults={"reserve_tokens": 8_000}, teams={"research": {"language": "zh"}})
+    >>> resolved = Policies(settings).resolve(Caller(team_names=("research",)))
+    >>> resolved.policy.reserve_tokens, resolved.policy.language, resolved.origins["language"]
+    (8000, 'zh', 'teams.research')
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -59,7 +72,7 @@ class Policies:
     def _resolve(self, caller: Caller) -> Resolved:
         """Return the policy of a caller: field by field the most specific scope wins, unless a wider one has locked it.
 
-        The request stands below every lock, and the environment above all.
+        A request cannot override a lock; the environment overrides every scope.
         """
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
@@ -101,7 +114,7 @@ class Policies:
         yield "key", _loaded(caller.key)
 
     def _request(self, caller: Caller, policy: Policy) -> tuple[dict[str, Any], list[str]]:
-        """Return the fields that the request sets and may set, and what it may not."""
+        """Return the fields that the request sets and may set, and a message for each that it may not."""
         fields: dict[str, Any] = {}
         refused = [f"request: a {name} is too long to be one" for name in caller.too_long]
         if caller.request_policy:
@@ -115,7 +128,7 @@ class Policies:
         return fields | {n: v for n, v in asked.items() if n in policy.request_may_set}, refused
 
     def _named(self, name: str, seen: tuple[str, ...] = ()) -> dict[str, Any] | None:
-        """Return the fields of a named policy, its own over those that it extends; None for a name that nobody has."""
+        """Return the fields of a named policy, its own over those that it extends; None for an unknown name."""
         if name in seen:
             return None
         found = self.settings.policies.get(name)
@@ -156,7 +169,7 @@ class Policies:
         return [line for origin, scope in self._scopes() for line in self._valid(origin, scope)[1]]
 
     def old_names(self) -> list[str]:
-        """Return what is said of every old name in the settings, each with its path."""
+        """Return a message for every old name in the settings, each with its path."""
         return [line for origin, scope in self._scopes() for line in old_names(origin, scope)]
 
     def _scopes(self) -> Iterator[tuple[str, Any]]:
@@ -168,7 +181,7 @@ class Policies:
 def _put(
     fields: Mapping[str, Any], origin: str, values: dict[str, Any], origins: dict[str, str], locks: Mapping[str, str]
 ) -> list[str]:
-    """Set the fields that no lock holds, in `values` and `origins`; return what is said of the others."""
+    """Set the fields that are not locked, in `values` and `origins`; return a message for each of the others."""
     free = {n: v for n, v in fields.items() if n not in locks}
     values.update(free)
     origins.update(dict.fromkeys(free, origin))
@@ -185,8 +198,12 @@ def _told(lines: list[str], prefix: str = "") -> tuple[str, ...]:
 def load_settings(raw: Any) -> Settings:
     """Return the settings of `callback_settings.ctx_hooks`.
 
-    Every mistake is logged. With `strict: true` they raise ConfigurationError; else a faulty scope is left out when it is
-    resolved, and settings that cannot be read at all are the defaults.
+    Mistakes and deprecated names are logged. Without `strict: true` a scope with a mistake is ignored, and settings that
+    cannot be read at all are the defaults.
+
+    Raises:
+        ConfigurationError: There is a mistake, and `strict` is true.
+
     """
     try:
         policies = Policies(Settings.model_validate(raw or {}))

@@ -1,4 +1,4 @@
-"""The settings an operator can write, each with its unit, default and source."""
+"""The settings that an operator can write, each with its unit, default and source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ Direction = Literal["head", "tail", "head_tail"]
 
 
 class Policy(BaseModel):
-    """How one model, team, key or request is treated."""
+    """How the requests of one model, team, key or caller are treated; each field's description has its unit.
+
+    >>> Policy(reserve_tokens=8_000).reserve_tokens
+    8000
+    >>> Policy().retrieval_fraction
+    0.1
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,7 +60,7 @@ class Policy(BaseModel):
         0.1, ge=0, le=0.5, description="Share of the budget for compacted text relevant to a later user turn; 0 is off."
     )
     retrieval_max_tokens: int = Field(
-        2_000, ge=0, description="Most that one user turn gets back: what answers a question is rarely longer."
+        2_000, ge=0, description="Most compacted text per user turn, in tokens: an answer's source is rarely longer."
     )
     learned_limit_floor_fraction: float = Field(
         0.5,
@@ -140,7 +146,11 @@ Scope: TypeAlias = str | dict[str, Any]
 
 
 class Settings(BaseModel):
-    """What stands under `callback_settings.ctx_hooks`."""
+    """The settings under `callback_settings.ctx_hooks` of the proxy's configuration.
+
+    >>> Settings(models={"local/*": "nanobot"}).models
+    {'local/*': 'nanobot'}
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -106,14 +106,14 @@ def test_nothing_that_a_caller_sends_switches_off_what_a_lock_or_the_operator_ho
 def test_a_caller_cannot_have_his_request_taken_for_a_retry(number, route, proxy_here, provider_here):
     """In the metadata the marker says nothing; in the body it is a field like any other, and the provider's to judge."""
     group = f"known-{route.wire_format}"
-    mark = {"ctx_hooks_rung": json.loads(json.dumps(number).replace("GROUP", group))}
+    mark = {"ctx_hooks_retry": json.loads(json.dumps(number).replace("GROUP", group))}
     for forged in ({"metadata": mark}, {"litellm_metadata": mark}, mark):
         provider_here.reset(wording="openai")
         answer = route.ask(proxy_here, group=group, **forged)
         (only,) = provider_here.requests()
         assert answer.headers["x-ctx-hooks"].startswith("compressed"), answer.text
         assert answer.status_code == only["status"]
-        assert only["status"] == 200 or "Unrecognized request argument supplied: ctx_hooks_rung" in only["error"]
+        assert only["status"] == 200 or "Unrecognized request argument supplied: ctx_hooks_retry" in only["error"]
 
 
 HOSTILE = {

@@ -102,7 +102,7 @@ def test_a_callers_own_list_of_fallbacks_runs_after_the_retries(proxy, provider)
 
 def test_nothing_of_ours_reaches_the_provider(proxy, provider):
     CHAT.ask(proxy)
-    assert all("ctx_hooks_rung" not in json.dumps(r["payload"]) for r in provider.requests())
+    assert all("ctx_hooks_retry" not in json.dumps(r["payload"]) for r in provider.requests())
 
 
 async def test_fifty_overflowing_requests_at_once_are_all_answered_and_keep_to_themselves(proxy, provider):
