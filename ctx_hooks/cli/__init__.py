@@ -12,13 +12,13 @@ from ctx_hooks.cli import check, demo, explain, limits, replay
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="ctx-hooks", description="Conversations that fit their model's window.")
+    parser = argparse.ArgumentParser(prog="ctx-hooks", description="Fits LLM conversations to their model's context window.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("demo", help="an overflowing conversation over every route of a real proxy; no key, no network")
     commands.add_parser("schema", help="the JSON Schema of the settings")
     checked = commands.add_parser("check", help="validate a proxy configuration and print the resolved policies")
     checked.add_argument("config", type=Path)
-    explained = commands.add_parser("explain", help="what would be done with a request, and why")
+    explained = commands.add_parser("explain", help="what the plugin would do with a request, and why; nothing is sent")
     explained.add_argument("request", type=Path)
     explained.add_argument("--model", required=True, help="the model group, or a LiteLLM model name")
     explained.add_argument("--config", type=Path, help="the proxy configuration")
@@ -29,9 +29,9 @@ def main(argv: list[str] | None = None) -> int:
     replayed.add_argument("sessions", type=Path, help="JSON lines with `format` and `messages`")
     replayed.add_argument("--budget", type=int, default=32_000, help="trigger tokens: a larger request is compacted")
     replayed.add_argument("--plot", type=Path, help="write a plot of the last session (needs matplotlib)")
-    learned = commands.add_parser("limits", help="what was learned of each deployment, in the workers' Redis")
+    learned = commands.add_parser("limits", help="statistics of each deployment, in the Redis that the workers share")
     learned.add_argument("action", choices=["ls", "clear"])
-    learned.add_argument("deployment", nargs="?", help="one deployment, as `ls` names it; a pattern with * for several")
+    learned.add_argument("deployment", nargs="?", help="a deployment as `ls` names it, or a pattern with *")
     arguments = parser.parse_args(argv)
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:

@@ -1,4 +1,4 @@
-"""`ctx-hooks check FILE`: whether a proxy configuration is right for the plugin, and what it comes to."""
+"""`ctx-hooks check FILE`: the mistakes of a proxy configuration, or the policies that it resolves to."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _models(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _old_names(config: Mapping[str, Any], settings: Settings) -> list[str]:
-    """Return what is said of deprecated names in the settings and in the deployments' `model_info`."""
+    """Return a line for every deprecated name in the settings and in the deployments' `model_info`."""
     lines = [f"callback_settings.ctx_hooks.{line}" for line in Policies(settings).old_names()]
     for i, model in enumerate(_models(config)):
         info = model.get("model_info")

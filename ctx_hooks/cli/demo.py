@@ -22,7 +22,7 @@ ANSWER_CHARS = 36
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route of the proxy, the model group that is asked there, and what its deployment speaks."""
+    """A route of the proxy, the model group that is asked there, and the format of its deployment."""
 
     path: str
     wire_format: WireFormat

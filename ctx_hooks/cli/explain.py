@@ -1,4 +1,4 @@
-"""`ctx-hooks explain`: what would be done with a request, and why. Nothing is sent."""
+"""`ctx-hooks explain`: what the plugin would do with a request, and why. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _print_policy(resolved: Resolved, window: Window, request: Request, model: s
     for name, value in resolved.policy.model_dump().items():
         print(f"{name}: {value!r} ({resolved.origins.get(name, 'default')})")
     for line in resolved.ignored:
-        print(f"left out: {line}")
+        print(f"ignored: {line}")
     budget = budget_tokens_of(window, resolved.policy, request.max_output_tokens)
     target_tokens = target_tokens_of(budget, resolved.policy)
     print(

@@ -1,4 +1,4 @@
-"""`ctx-hooks limits ls | clear`: what was learned of each deployment, in the Redis that LiteLLM's workers share."""
+"""`ctx-hooks limits ls | clear`: the statistics of each deployment, in the Redis that LiteLLM's workers share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ctx_hooks.learning import redis_store
 from ctx_hooks.learning.stats import DeploymentStats
 
 WITHOUT_REDIS = (
-    "No Redis is named: set REDIS_URL, or REDIS_HOST and REDIS_PORT, as for the proxy. Without Redis each worker keeps its "
-    "figures in memory, and forgets them with a restart."
+    "No Redis is configured: set REDIS_URL, or REDIS_HOST and REDIS_PORT, as for the proxy. Without Redis each worker keeps "
+    "its statistics in memory and loses them at a restart."
 )
 
 
@@ -51,7 +51,7 @@ async def _run(client: Any, action: str, deployment: str | None) -> int:
 
 
 def lines(deployment: str, stats: DeploymentStats, now: float) -> list[str]:
-    """Return what was learned of a deployment, one observation a line, the newest first."""
+    """Return the statistics of a deployment, one observation a line, the newest first."""
     found = sorted(stats.observations.items(), key=lambda item: -item[1].at)
     return [deployment] + [
         f"  {kind:16}{' '.join(f'{v:,.10g}' for v in o.values):>12}  {tenant or 'anyone':18}{(now - o.at) / 60:8.0f} min ago"

@@ -1,4 +1,4 @@
-"""`ctx-hooks replay FILE.jsonl`: what each request of recorded sessions would have become, and what it would have cost."""
+"""`ctx-hooks replay FILE.jsonl`: the requests of recorded sessions as the plugin would have sent them, with their cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ctx_hooks.tokens.vocabulary import DEFAULT
 from ctx_hooks.tokens.window import target_tokens_of
 
 PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)
-"""Anthropic's prompt caching: reading costs a tenth of a plain input token, writing a quarter more."""
+"""Anthropic's prompt caching, relative to a plain input token: reading costs 0.1, writing 1.25."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session's requests as received, by this policy, and by a cut that slides with every request."""
+    """A session's requests as received, as the policy sends them, and with the oldest exchanges cut at each request."""
 
     name: str
     uncompressed: tuple[Sent, ...]
@@ -54,7 +54,7 @@ def run(path: Path, budget_tokens: int, plot: Path | None) -> int:
 
 
 def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int) -> Session:
-    """Return every request of a session in the three ways."""
+    """Return the requests of a session as received, as the policy sends them, and with a cut at each request."""
     counter = Counter(DEFAULT)
     codec = CODECS[fmt]
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
@@ -77,7 +77,7 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
 
 
 def _newest(conversation: Conversation, budget: Budget) -> Conversation:
-    """Return the system text and the newest exchanges that fit: what a cut that slides with every request keeps."""
+    """Return the system text and the newest exchanges that fit: a cut that moves with every request."""
     kept = [i for i, m in enumerate(conversation.messages) if m.role == "system"]
     room = budget.goal_tokens - sum(budget.counter.message(conversation.messages[i], conversation.format) for i in kept)
     newest: list[int] = []

@@ -20,7 +20,7 @@ MOST_FALLBACKS = 5
 
 
 class Mark(dict[str, Any]):
-    """The value of RETRY_MARK_KEY. Its class shows that this process wrote it: in a request body it is a plain dictionary."""
+    """The value of RETRY_MARK_KEY. Its class shows that this process wrote it: a request body has plain dictionaries."""
 
 
 def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:

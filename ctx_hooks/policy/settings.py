@@ -175,7 +175,7 @@ class Settings(BaseModel):
     cache_bytes: int = Field(
         DEFAULT_LIMIT_BYTES,
         ge=0,
-        description="Memory for what is remembered of texts by their digest, in bytes, per process.",
+        description="Memory of all caches together, in bytes, per process.",
     )
 
 

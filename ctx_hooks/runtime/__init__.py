@@ -1,1 +1,1 @@
-"""What a process needs whatever it works on: bounded memory of texts, deadlines, threads, warnings given once."""
+"""Caches by content, deadlines, threads, and warnings that are logged once."""

@@ -1,8 +1,8 @@
-"""A bounded memory of what was computed about a text, found again by the text's digest.
+"""Bounded caches of what was computed from a text, keyed by the text's digest.
 
-Only a text itself leads to its entry, so what one tenant's conversation put in is of no use to another's. All caches of
-a process share one limit. What is remembered in great number is kept in plain tuples of texts and numbers: Python's
-garbage collector, which holds up every request while it runs, leaves those out.
+Only the text itself leads to its entry, so one tenant's entries tell another nothing. All caches of a process share one
+limit. Values of which there are many are plain tuples of strings and numbers: Python's garbage collector, which stops every
+request while it runs, does not track them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 240
-"""What an entry costs beside its key and value: its place in two maps, its size and a small value (measured)."""
+"""Memory of an entry beside its key and value: its place in two maps, its size and a small value (measured)."""
 
 _caches: list[ContentCache[Any]] = []
 
@@ -32,19 +32,19 @@ def digest(text: str) -> bytes:
 
 
 def set_limit_bytes(limit_bytes: int) -> None:
-    """Bound the memory of all caches together, as estimated from what they hold; 0 keeps nothing."""
+    """Bound the estimated memory of all caches together; 0 keeps nothing."""
     for cache in _caches:
         cache.limit(int(limit_bytes * cache.share))
 
 
 def clear_all() -> None:
-    """Forget everything, as a process that has just started."""
+    """Remove every entry of every cache."""
     for cache in _caches:
         cache.clear()
 
 
 def json_bytes(value: Any) -> int:
-    """Return the memory that a JSON value holds."""
+    """Return the memory of a JSON value, in bytes."""
     held = 0
     waiting = [value]
     while waiting:
@@ -62,7 +62,12 @@ def _key_bytes(key: Hashable) -> int:
 
 
 class ContentCache(Generic[T]):
-    """A thread-safe map with least-recently-used eviction. `share` is its part of the common limit."""
+    """A thread-safe map with least-recently-used eviction.
+
+    Args:
+        share: Its part of the common limit; the shares of all caches sum to 1.
+
+    """
 
     def __init__(self, share: float) -> None:
         self.share = share
@@ -100,7 +105,7 @@ class ContentCache(Generic[T]):
             self._evict()
 
     def clear(self) -> None:
-        """Forget every entry."""
+        """Remove every entry."""
         with self._lock:
             self._entries.clear()
             self._sizes.clear()
@@ -111,7 +116,7 @@ class ContentCache(Generic[T]):
 
     @property
     def size_bytes(self) -> int:
-        """The memory held now, as estimated."""
+        """The estimated memory of the entries."""
         return self._bytes
 
     def _evict(self) -> None:

@@ -1,4 +1,4 @@
-"""When the work on one request has to stop. Whatever is computed before then never depends on the clock."""
+"""When the work on one request has to stop. No result depends on the clock."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ import time
 
 
 class CompressionTimeoutError(Exception):
-    """The time for a compression is over, or nobody waits for it any more."""
+    """The time for a compression is over, or its caller has gone."""
 
 
 class Deadline:
-    """Stops the work of one request: long loops call `check`, which raises CompressionTimeoutError when time is up.
+    """Stops the work of one request: long loops call `check`.
 
-    Without `seconds` it is only reached by `stop`: for work that holds up no event loop.
+    Args:
+        seconds: The time from now; without it the deadline is reached by `stop` alone.
+
+    >>> deadline = Deadline()
+    >>> deadline.seconds_left is None
+    True
+    >>> deadline.stop()
+    >>> deadline.check()
+    Traceback (most recent call last):
+    ctx_hooks.runtime.deadline.CompressionTimeoutError
+
     """
 
     __slots__ = ("_ends_at", "_stopped")
@@ -23,15 +33,15 @@ class Deadline:
         self._stopped = False
 
     def check(self) -> None:
-        """Raise CompressionTimeoutError when the seconds are over, or `stop` was called in whatever thread."""
+        """Raise CompressionTimeoutError when the time is over or any thread has called `stop`."""
         if self._stopped or time.monotonic() >= self._ends_at:
             raise CompressionTimeoutError
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the deadline, 0 behind it, None without one."""
+        """The seconds until the deadline, 0 after it, None without one."""
         return None if self._ends_at == math.inf else max(0.0, self._ends_at - time.monotonic())
 
     def stop(self) -> None:
-        """Let the next `check` raise."""
+        """Make every later `check` raise."""
         self._stopped = True

@@ -1,4 +1,4 @@
-"""A warning is one bounded line, given once: what is wrong in a request or a configuration comes with every request."""
+"""Warnings of one bounded line, each logged once: a wrong setting would otherwise be logged with every request."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from functools import lru_cache
 
 REMEMBERED = 1_000
 LONGEST_CHARS = 300
-"""A path, a value cut to 80 characters and the reason take about 200; what is longer quotes a caller at length."""
+"""A path, a value cut to 80 characters and the reason take about 200; a longer text quotes a caller at length."""
 CUT = "..."
 
 logger = logging.getLogger("ctx_hooks")
 
 
 def one_line(text: str, most_chars: int = LONGEST_CHARS) -> str:
-    """Return `text` cut to `most_chars`, with what does not print escaped: a quoted line break begins no line of a log."""
+    """Return `text` cut to `most_chars`, with unprintable characters escaped: a quoted line break starts no new log line."""
     beginning = text[: most_chars + 1]
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
     return line if len(line) <= most_chars else line[: most_chars - len(CUT)] + CUT
 
 
 def warn_once(text: str) -> None:
-    """Log a warning unless it is among the last thousand different ones."""
+    """Log a warning unless it is one of the last REMEMBERED different ones."""
     _warn(one_line(text))
 
 
 def forget_warnings() -> None:
-    """Give every warning again."""
+    """Forget which warnings were logged."""
     _warn.cache_clear()
 
 
@@ -36,7 +36,7 @@ def _warn(line: str) -> None:
 
 
 class _OneLine(logging.Filter):
-    """Every message of this package is one bounded line, since any may quote a caller; a traceback stands below it."""
+    """Make every message of this package one bounded line, since any may quote a caller; a traceback follows below it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = one_line(record.getMessage()), ()

@@ -1,7 +1,7 @@
-"""Threads for what would hold up the event loop. Whoever waits stops waiting at the deadline, and the work is told to stop.
+"""Threads for work that would block the event loop. At the deadline the caller stops waiting and the work is told to stop.
 
-A thread cannot be ended from outside. One that does not stop when it is told to loses its place to another, so that nobody
-waits for it; as daemons such threads do not keep the process from ending.
+A thread cannot be ended from outside. One that does not stop is abandoned and another takes its place. All are daemons, so
+they do not keep the process from ending.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PLACES = 2
-"""One request that takes long leaves a thread for the others. Python runs one thread at a time: each more would take turns
-away from the event loop."""
+"""A slow request leaves one thread for the others. Python runs one thread at a time: each further one would slow down the
+event loop."""
 MOST_ABANDONED = 8
-"""With so many threads that do not stop, requests no longer start another one: each takes turns from all others."""
+"""With this many abandoned threads no further one is started: each slows down all others."""
 
 
 class _Task:
@@ -39,7 +39,7 @@ class _Task:
             return
         try:
             result = self._work()
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
             self.future.set_exception(error)
             # The error's traceback holds this frame: without the cycle it is freed at once.
             self = None  # type: ignore[assignment]  # noqa: PLW0642 - as concurrent.futures does
@@ -48,7 +48,11 @@ class _Task:
 
 
 class Workers:
-    """Runs work in at most PLACES threads, first come, first served."""
+    """Runs work in at most PLACES threads, first come, first served.
+
+    >>> asyncio.run(Workers().run(lambda: 6 * 7, Deadline(seconds=5)))
+    42
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,9 +61,11 @@ class Workers:
         self._abandoned = 0
 
     async def run(self, work: Callable[[], T], deadline: Deadline) -> T:
-        """Return what `work` returns; raise CompressionTimeoutError at the deadline, whether or not the work stops then.
+        """Return the result of `work`. When the caller is cancelled, the work is told to stop.
 
-        The work of a caller who goes away is told to stop, too.
+        Raises:
+            CompressionTimeoutError: The deadline is reached, whether or not the work stops then.
+
         """
         if deadline.seconds_left is not None and self._abandoned >= MOST_ABANDONED:
             raise CompressionTimeoutError
@@ -91,7 +97,7 @@ class Workers:
             task = self._next(task)
 
     def _next(self, done: _Task) -> _Task | None:
-        """Return the task that the thread of `done` goes on with."""
+        """Return the next task for the thread of `done`, None to end it."""
         with self._lock:
             if done.abandoned:
                 self._abandoned -= 1
@@ -99,7 +105,7 @@ class Workers:
             return self._freed()
 
     def _leave(self, task: _Task) -> None:
-        """Give the place of a task that is not done to the next one."""
+        """Release the place of a task whose caller no longer waits; one that is still running is abandoned."""
         with self._lock:
             if task in self._waiting:
                 self._waiting.remove(task)
@@ -112,7 +118,7 @@ class Workers:
             self._thread(following)
 
     def _freed(self) -> _Task | None:
-        """Return the task that takes a place that is free now; with none waiting there is one runner less."""
+        """Return the waiting task that takes a place that has become free, None when none waits."""
         if self._waiting:
             return self._waiting.popleft()
         self._running -= 1

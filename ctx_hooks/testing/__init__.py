@@ -1,9 +1,10 @@
 """For tests of and around the plugin: a strict fake provider, a real proxy process, and conversations to send.
 
-    with FakeProvider(ProviderSettings(window_tokens=8_000)) as provider, ProxyProcess(config) as proxy: ...
+    with FakeProvider(ProviderSettings(window_tokens=8_000)) as provider, ProxyProcess(config) as proxy:
+        ...
 
-It stands apart from the rest of the package on purpose: its rules and its token count are its own, so that a mistake in
-the plugin's cannot hide behind the same mistake here.
+It shares no code with the rest of the package on purpose: its rules and its token count are its own, so that a mistake of
+the plugin is not repeated here.
 """
 
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply

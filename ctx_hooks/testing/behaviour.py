@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ctx_hooks.testing.rules import WireFormat
 
 Script = Callable[[WireFormat, Mapping[str, Any], int], "Reply"]
-"""Called with the format, the payload and how many requests of the same conversation were answered before."""
+"""Called with the format, the payload, and the number of requests of the same conversation that were answered before."""
 
 
 StreamedForm = Literal["wording", "nested", "flat", "failed"]
@@ -19,7 +19,11 @@ stand beside its type (Responses alone), or that is a failed response (Responses
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: a text, or a call of a tool with its arguments."""
+    """An answer: a text, or a call of a tool with its arguments.
+
+    >>> Reply(tool="read_file", arguments={"path": "a.py"}).text
+    ''
+    """
 
     text: str = ""
     tool: str | None = None
@@ -30,10 +34,25 @@ class Reply:
 class ProviderSettings:
     """How the provider counts and refuses.
 
-    `tokens_factor` is what it bills per cl100k_base token; `noise_fraction` varies that by content, the same for the
-    same content. `counts_output` adds the requested output to the input before comparing with the window. While it `holds`,
-    it answers nothing, and records of each request whether its sender has `left`. A `refused_form` other than that of the
-    wording refuses streamed requests inside a 200 answer, `refused_after_opening` behind the events that open one.
+    Attributes:
+        window_tokens: The window of every model, in the provider's tokens.
+        windows: Windows of single models, by name.
+        tokens_factor: The provider's tokens per token of cl100k_base.
+        noise_fraction: How far that factor varies with the content; it is the same for the same content.
+        message_overhead_tokens: Tokens that each message adds.
+        tool_overhead_tokens: Tokens that each tool definition adds.
+        counts_output: Whether the requested output counts towards the window.
+        max_output_tokens: A larger requested output is refused.
+        wording: The name in `WORDINGS` of the refusal's text.
+        silent_truncation: Whether larger requests are answered and their usage stops at the window.
+        holds: While true, requests get no answer; their record says whether the sender has `left`.
+        refused_form: Any form but `wording` refuses a streamed request inside a 200 answer.
+        refused_after_opening: Whether such a refusal comes after the events that open a stream.
+        strict: Whether requests that break a message rule are refused.
+
+    >>> ProviderSettings(window_tokens=16_000, wording="anthropic").counts_output
+    False
+
     """
 
     window_tokens: int = 8_000

@@ -1,4 +1,4 @@
-"""The provider's own token count, made apart from the plugin's."""
+"""The provider's token count, independent of the plugin's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PIECE_CHARS = 20_000
 
 
 def count_payload(wire_format: WireFormat, payload: Mapping[str, Any], settings: ProviderSettings) -> int:
-    """Return what the provider bills for the payload's input."""
+    """Return the provider's tokens of the payload's input."""
     items = payload.get(ITEMS[wire_format])
     listed = items if isinstance(items, list) else [items]
     tools = payload.get("tools") or []

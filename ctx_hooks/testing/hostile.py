@@ -1,8 +1,9 @@
-"""Sixty and more kinds of text that tools return, each at any length, among them those that slow code down or mislead it.
+"""More than sixty kinds of text that tools return, at any length, among them kinds that are slow to read or misleading.
 
-    kinds["hex, one line"](1_000_000)
+>>> kinds["hex, lines"](10)
+'dc6486c479'
 
-Every kind is deterministic and returns exactly as many characters as asked for. `behind_header` puts the response header of
+Every kind is deterministic and has exactly the length that is asked for. `behind_header` puts the response header of
 `curl -i`, with its carriage returns, in front of any of them.
 """
 
@@ -16,11 +17,11 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 Kind: TypeAlias = Callable[[int], str]
-"""Makes a text of so many characters."""
+"""Returns a text of the given number of characters."""
 
 HEADER = "HTTP/1.1 200 OK\r\ncontent-type: text/plain; charset=utf-8\r\nserver: nginx/1.25.3\r\nx-request-id: 7f3a\r\n\r\n"
 RANDOM_CHARS = 65_536
-"""Random text repeats after so many characters: drawing a million takes longer than the tests that use them."""
+"""Random text repeats after this length: drawing a million characters takes longer than the tests that use them."""
 
 
 def behind_header(kind: Kind) -> Kind:
@@ -152,7 +153,7 @@ kinds: Mapping[str, Kind] = MappingProxyType(
         "unterminated sequence, one": lambda chars: ("\x1b[" + "1" * chars)[:chars],
         "unterminated title": _repeated("\x1b]0;title "),
         "unterminated title, one": lambda chars: ("\x1b]0;" + "x" * chars)[:chars],
-        # What programs write.
+        # Output of programs.
         "log": _numbered("2026-01-05T12:00:00Z INFO worker-{n} served /api/v1/items/{hash} in {n} ms\n"),
         "stack traces": _numbered('Traceback (most recent call last):\n  File "a_{n}.py", line {n}\nValueError: {hash}\n'),
         "errors, lines": _repeated("error error error\n"),
@@ -172,7 +173,7 @@ kinds: Mapping[str, Kind] = MappingProxyType(
         "dotted names": _numbered("com.example.module_{n}.Class{hash}.method"),
         "names of one form": _repeated("a_1.b-2/c#3:d@4"),
         "placeholders": _numbered("[ctx_hooks] {n} of {n} lines kept to save context; repeat the call for all.\n… "),
-        "the mark of uncut results": _repeated('{"truncation_skip": true} '),
+        "truncation_skip in a text": _repeated('{"truncation_skip": true} '),
     }
 )
 """Each kind of text by its name."""

@@ -42,7 +42,20 @@ def free_port() -> int:
 
 
 class FakeProvider:
-    """The strict provider under uvicorn; a context manager. Raises RuntimeError when it does not start."""
+    """The strict provider under uvicorn, in a thread; a context manager.
+
+    Args:
+        settings: How it counts and refuses.
+        script: What it answers; by default the number of tokens that it has read.
+
+    Raises:
+        RuntimeError: It does not start.
+
+    >>> with FakeProvider(ProviderSettings(window_tokens=8_000)) as provider:
+    ...     provider.requests()
+    []
+
+    """
 
     def __init__(self, settings: ProviderSettings | None = None, script: Script | None = None) -> None:
         self.port = free_port()
@@ -61,12 +74,12 @@ class FakeProvider:
         self._thread.join(STOP_SECONDS)
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the record of every request since the last reset."""
+        """Return the requests since the last reset, each with its payload, tokens, status and error."""
         found: list[dict[str, Any]] = httpx.get(f"{self.url}/_requests", timeout=30).json()
         return found
 
     def wait_until(self, seen: Callable[[list[dict[str, Any]]], bool]) -> None:
-        """Wait until the records of the requests satisfy `seen`; raises RuntimeError when they do not in 30 seconds."""
+        """Wait until the requests satisfy `seen`; raises RuntimeError when they do not within 30 seconds."""
         _wait(lambda: seen(self.requests()), self._thread.is_alive, "a request at the fake provider", WAIT_SECONDS)
 
     def reset(self, **settings: Any) -> None:
@@ -131,19 +144,19 @@ class ProxyProcess:
         self._folder.cleanup()
 
     def log(self) -> str:
-        """Return what the proxy has printed."""
+        """Return the output of the proxy so far."""
         path = Path(self._folder.name, "log")
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def memory_bytes(self) -> int:
-        """Return the memory that the proxy's process holds now; read from /proc, so on Linux alone."""
+        """Return the resident memory of the proxy's process, read from /proc: on Linux alone."""
         if self._process is None:
             raise RuntimeError("the proxy is not running")
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def wait_for_log(self, text: str) -> None:
-        """Wait until the proxy has printed `text`; raises RuntimeError when it does not in 30 seconds."""
+        """Wait until the proxy has printed `text`; raises RuntimeError when it does not within 30 seconds."""
         _wait(lambda: text in self.log(), self._runs, f"the proxy to print {text!r}", WAIT_SECONDS)
 
     def _environment(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The rules of wire formats as a provider enforces them, written apart from the plugin's own: each checks the other."""
+"""The message rules of each format as a provider enforces them, independent of the plugin's: each checks the other."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ MOST_CACHE_MARKERS = 4
 
 
 def violations(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[str]:
-    """Return the provider's 400 texts for every rule that the payload breaks, in the order in which it breaks them."""
+    """Return the provider's 400 texts for every rule that the payload breaks, in the order in which it breaks them.
+
+    >>> violations("anthropic", {"messages": [{"role": "assistant", "content": "hello"}]})
+    ['messages: first message must use the "user" role']
+    """
     checks = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": gemini.violations}
     check = checks[wire_format]
     return [*_foreign_keys(payload), *check(payload)]
 
 
 def sign(thinking: str) -> str:
-    """Return the signature that this provider gives a thinking block, by which it sees when the text was altered."""
+    """Return the signature that this provider gives a thinking block, by which it recognises an altered text."""
     return SIGNATURE_PREFIX + hashlib.sha256(thinking.encode()).hexdigest()[:16]
 
 
 def _foreign_keys(payload: Mapping[str, Any]) -> Iterator[str]:
-    """Refuse what belongs to the plugin: its keys must never reach a provider."""
+    """Refuse the plugin's own keys: they must never reach a provider."""
     for key in (*payload, *(payload.get("metadata") or {})):
         if "ctx_hooks" in key:
             yield f"Unrecognized request argument supplied: {key}"

@@ -1,1 +1,1 @@
-"""Reading of long texts in pieces, each in linear time."""
+"""Functions that read long texts piece by piece, in linear time."""

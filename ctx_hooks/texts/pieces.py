@@ -17,7 +17,7 @@ PIECE_CHARS = 32_768
 
 _BLANK = re.compile(r"\s")
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""What `str.splitlines` takes for the end of a line."""
+"""The line ends of `str.splitlines`."""
 
 
 def spans(text: str) -> Iterator[tuple[int, int]]:
@@ -33,7 +33,11 @@ def spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the pieces of `spans`."""
+    """Yield the pieces of `spans`.
+
+    >>> list(pieces("a short text"))
+    ['a short text']
+    """
     return (text[start:end] for start, end in spans(text))
 
 
