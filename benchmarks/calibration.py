@@ -2,10 +2,10 @@
 
     uv run --group bench python benchmarks/calibration.py [SESSIONS.jsonl...]
 
-First against providers with a tokenizer of their own: a factor over cl100k, 3 % noise by content, a fixed overhead per
-message and tool. Then, for sessions whose `meta.api_usage` lists [messages sent, input tokens billed, output tokens] of
-each answer, the error of the growth from one billed turn to the next: the system prompt and tools that were billed are
-not in the record.
+First for providers with a tokenizer of their own: a factor over cl100k, 3 % noise by content, a fixed overhead per message
+and tool. Then for sessions whose `meta.api_usage` lists [messages sent, input tokens, output tokens] of each answer, the
+error of the growth from one such turn to the next: the session's file lacks the system prompt and tools that the provider
+counted.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ def synthetic(factor: float) -> list[float]:
     for n in range(LEARNED_FROM + JUDGED_ON):
         payload = agent_session("openai-chat", turns=draw.randrange(3, 60), result_chars=draw.randrange(200, 4_000), seed=n)
         counted = counter.conversation(codec.read(payload["messages"], tools=payload.get("tools")))
-        billed = count_payload("openai-chat", payload, provider)
+        provider_tokens = count_payload("openai-chat", payload, provider)
         if n >= LEARNED_FROM:
-            errors.append(abs(counted * calibration.factor("x") / billed - 1))
-        calibration = calibration.observe(counted, billed)
+            errors.append(abs(counted * calibration.factor("x") / provider_tokens - 1))
+        calibration = calibration.observe(counted, provider_tokens)
     return sorted(errors)
 
 
 def billed_turns(session: dict[str, Any]) -> list[tuple[int, int]]:
-    """Return (number of messages sent, input tokens billed) of each billed answer."""
+    """Return (number of messages sent, provider's input tokens) of each answer with usage."""
     return [(int(row[0]), int(row[1])) for row in session.get("meta", {}).get("api_usage") or []]
 
 
 def growth_errors(session: dict[str, Any]) -> dict[str, list[float]]:
-    """Return each way's relative errors of the growth between billed turns."""
+    """Return each counter's relative errors of the growth between turns with usage."""
     fmt, messages = session["format"], session["messages"]
     counter, codec = Counter(vocabulary_of("claude")), CODECS[fmt]
     calibration = Calibration()
@@ -95,7 +95,7 @@ def main() -> None:
                 together.setdefault(name, []).extend(errors)
     for name, errors in together.items():
         if errors:
-            print(f"growth, {name:24}{statistics.median(errors):8.3f} median of {len(errors)} billed turns")
+            print(f"growth, {name:24}{statistics.median(errors):8.3f} median of {len(errors)} turns with usage")
 
 
 if __name__ == "__main__":

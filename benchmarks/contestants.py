@@ -1,4 +1,4 @@
-"""What is compared: this package, keeping the newest messages, and the peers that are installed here."""
+"""The contestants: this package, keeping the newest messages, and the peers that are installed."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Plain dialogues, then a question about something said far back: whether the turns with the answer survive.
+"""Plain dialogues with a last question about something said long ago: how often the turns with the answer survive.
 
     uv run --group bench python benchmarks/dialogues.py [--dialogues 60] [--fraction 0.25]
 
-Hundreds of short turns of two friends, most of them small talk that shares words with everything. Facts are told once, in
-one turn or in two; the question names its subject in other words than the telling where people would. Prints the share
-of questions whose every telling turn survives verbatim, for this package in both modes, for the newest turns, and for
-BM25's order alone.
+Two friends exchange hundreds of short turns, mostly small talk whose words occur everywhere. A fact is told once, in one
+turn or two; the question may name its subject in other words. Prints the share of questions for which every turn with the
+fact survives verbatim: for this package in both modes, for the newest turns, and for a ranking by BM25 alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What survives compression, this package beside its peers: a table and a plot.
+"""What survives compression, for this package and its peers: a table and a plot.
 
     uv run --group bench python benchmarks/fidelity.py FOLDER_OR_FILE... [--budgets 8000 16000 32000] [--steps 8]
 
 Reads JSON lines with `messages`, `format` and optionally `tools` and `system`. Writes docs/fidelity.md and
-docs/fidelity.png. Times are medians of this one run: only their ratios mean something.
+docs/fidelity.png. Times are medians of one run; only their ratios are comparable.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What a megabyte of any kind of text costs: time added to its request, and to a tiny request beside it; and memory.
+"""The cost of a megabyte of every kind of text: time added to its request and to a small concurrent one, and memory.
 
     uv run python benchmarks/hostile.py [--rounds 3] [--requests 3000] [--kinds log,dashes]
 
 1. Two real proxies in front of the same strict provider, one with the plugin and one without. Each kind of text of
    `ctx_hooks.testing.hostile` is sent as a tool result of 1 MB behind the header of an HTTP response, to a model of
-   128,000 tokens (the provider takes all). A second one like it goes beside tiny requests to the same proxy, of which
-   the slowest counts. Medians of the rounds. What is added may be less than nothing, since proxy and provider have
-   less to do with what was cut: beside it stands the plugin's own processor time.
-2. 3,000 differing requests of 200 KB: the memory of the proxy with the plugin after 500 and after all of them.
+   128,000 tokens (the provider takes all). A second such request is sent with concurrent small requests to the same
+   proxy, of which the slowest is measured. Figures are medians of the rounds. The added time may be negative, since proxy
+   and provider process less text; the plugin's own processor time is printed too.
+2. 3,000 different requests of 200 KB: the memory of the proxy with the plugin after 500 and after all of them.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def memory(proxy: ProxyProcess, requests: int, url: str) -> None:
                 list(pool.map(one, range(first, min(first + 100, end))))
                 httpx.post(f"{url}/_reset")
             held.append(proxy.memory_bytes() / 1e6)
-    print(f"memory after {FIRST_REQUESTS} differing requests: {held[0]:.0f} MB, after {requests}: {held[1]:.0f} MB")
+    print(f"memory after {FIRST_REQUESTS} different requests: {held[0]:.0f} MB, after {requests}: {held[1]:.0f} MB")
 
 
 def main() -> None:

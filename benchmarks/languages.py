@@ -1,10 +1,10 @@
-"""How far local tokens are from provider tokens for a model whose vocabulary is not here, in twenty languages.
+"""The error of local tokens in twenty languages, for models whose vocabulary does not come with LiteLLM.
 
     uv run --group bench python benchmarks/languages.py [tokenizer.json...]
 
 `languages.json` holds a short paragraph in each language, the same story, and its tokens in six vocabularies in use today,
-measured with each model's published tokenizer files. Printed are local tokens as a share of each of them and of
-their median, beside that of cl100k_base. Further tokenizer files are measured on the spot.
+measured with each model's published tokenizer files. Prints local tokens as a share of each of them and of their median,
+and the same for cl100k_base. Further tokenizer files are measured at once.
 """
 
 from __future__ import annotations
@@ -41,9 +41,13 @@ def main() -> None:
     print(" " * 14 + "".join(f"{name[: COLUMN_CHARS - 1]:>{COLUMN_CHARS}}" for name in names))
     ours, older = Counter(vocabulary_of("some/model")), Counter("cl100k_base")
     for name, language in measured.items():
-        counted, billed = ours.text(language["text"]), list(language["tokens"].values())
-        shares = [counted / tokens for tokens in billed]
-        print(row(name, [*shares, statistics.median(shares), older.text(language["text"]) / statistics.median(billed)]))
+        counted, provider_tokens = ours.text(language["text"]), list(language["tokens"].values())
+        shares = [counted / tokens for tokens in provider_tokens]
+        print(
+            row(
+                name, [*shares, statistics.median(shares), older.text(language["text"]) / statistics.median(provider_tokens)]
+            )
+        )
 
 
 if __name__ == "__main__":

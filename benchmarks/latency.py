@@ -1,9 +1,9 @@
-"""What the plugin costs where nothing is compressed, what a turn more costs, and how long the event loop waits.
+"""The plugin's latency without compression, the cost of one more turn, and the longest wait of the event loop.
 
     uv run --group bench python benchmarks/latency.py [--rounds 60]
 
 1. A real proxy, two groups in front of the same provider, one with the plugin switched off for it; requests alternate.
-2. A conversation of 150,000 tokens grows by a turn: counting and deciding, beside litellm.token_counter on the same.
+2. A conversation of 150,000 tokens grows by a turn: the time of counting and deciding, and of litellm.token_counter.
 3. Twenty requests of 600 KB at once while a task ticks every millisecond: the longest wait between two ticks, with this
    plugin's engine and with litellm.compress in a hook.
 4. Counting a growing conversation turn by turn up to 2 M tokens; the plot goes to docs/growth.png.
@@ -103,7 +103,7 @@ async def growth() -> None:
         token_counter(model="gpt-4o", messages=messages)
         theirs.append(time.perf_counter() - started)
     mine, other = statistics.median(ours), statistics.median(theirs)
-    print(f"one turn more at 150k tokens: {mine * 1e3:.2f} ms, {other / mine:.0f} times faster than litellm.token_counter")
+    print(f"one more turn at 150k tokens: {mine * 1e3:.2f} ms, {other / mine:.0f} times faster than litellm.token_counter")
 
 
 async def longest_wait(work: Callable[[list[dict[str, Any]]], Awaitable[object]]) -> float:
@@ -169,7 +169,7 @@ def linear(out: Path) -> None:
     figure.tight_layout()
     figure.savefig(out, dpi=110)
     first, last = statistics.median(times[:10]), statistics.median(times[-10:])
-    print(f"counting a step: {first:.1f} ms at first, {last:.1f} ms at 2 M tokens")
+    print(f"counting one turn: {first:.1f} ms at first, {last:.1f} ms at 2 M tokens")
 
 
 def main() -> None:

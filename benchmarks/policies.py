@@ -1,4 +1,4 @@
-"""What resolving a policy costs: the same callers again, and callers never seen.
+"""The time of resolving a policy: for callers seen before, and for new ones.
 
 uv run --group bench python benchmarks/policies.py
 """

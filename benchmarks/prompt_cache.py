@@ -1,10 +1,10 @@
-"""What compaction does to the provider's prompt cache and to the bill, for recorded sessions, and what replaying costs.
+"""The effect of compaction on the provider's prompt cache and on cost, for recorded sessions, and the time of replaying.
 
     uv run --group bench python benchmarks/prompt_cache.py SESSIONS.jsonl... [--budget 32000]
 
 One line a session: requests, compactions and their bound, the share of the prompt that a prefix cache serves, and the
-price of all prompts in plain input tokens (cache read 0.1, write 1.25), beside no compression and a cut that slides.
-The last column is the time of replaying every request of the session over that of counting its tokens once.
+price of all prompts in plain input tokens (cache read 0.1, write 1.25), the same without compression and with a cut that
+moves with every request. The last column is the time of replaying all requests, divided by that of counting the tokens once.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for path in arguments.paths:
         for line in path.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
-            fmt, messages = record["format"], record["messages"]
-            session = measure(str(record.get("id")), fmt, messages, arguments.budget)
+            recorded = json.loads(line)
+            fmt, messages = recorded["format"], recorded["messages"]
+            session = measure(str(recorded.get("id")), fmt, messages, arguments.budget)
             total = session.uncompressed[-1].tokens
             most = math.ceil(total / (arguments.budget - target_tokens)) + 1
             ratio = replaying_over_counting(fmt, messages, arguments.budget)

@@ -1,8 +1,8 @@
-"""How much of what the next step names is still there after compression. No model is called.
+"""Recall: the share of what the next step names that is still there after compression. No model is called.
 
-The next assistant message names things: paths, identifiers, numbers. Those that stood in the context before it are what
-it needed. Recall is the share still present; in-line recall the share of which a whole line (its first 300 characters)
-still stands; distant recall counts only what the newest messages that fit the budget do not hold.
+The next assistant message names paths, identifiers and numbers. It needed those that occur in the context before it. Recall
+is the share that is still present; in-line recall the share of which a whole line (its first 300 characters) is; distant
+recall counts only names that do not occur in the newest messages that fit the budget.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import ctx_hooks
 from ctx_hooks.message_rules.pairing import CallsAnswered
 
 LINE_CHARS = 300
-WORTH_ASKING_FRACTION = 1.05
-"""A context is worth compressing from this much above the budget."""
+LEAST_CONTEXT_FRACTION = 1.05
+"""A context is measured if it is at least this much larger than the budget."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{3,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
 
@@ -45,7 +45,7 @@ def steps(messages: Sequence[Any], budget: int, most: int) -> Iterator[Step]:
     places = []
     for t, message in enumerate(messages):
         follows = t > 0 and messages[t - 1].get("role") != "assistant"
-        if message.get("role") == "assistant" and follows and before > budget * WORTH_ASKING_FRACTION:
+        if message.get("role") == "assistant" and follows and before > budget * LEAST_CONTEXT_FRACTION:
             places.append(t)
         before += sizes[t]
     for t in places[:: max(1, len(places) // most)][:most]:

@@ -1,9 +1,9 @@
-"""What CPU time and memory a cold process needs to compress very large conversations.
+"""CPU time and memory that a new process needs to compress very large conversations.
 
     python benchmarks/size.py                      # every shape, format and way
     python benchmarks/size.py dialogue-100k chat   # those whose name holds each of these words
 
-Each line is a process of its own, so that no line profits from what another has remembered.
+Each line is a process of its own, so that no line uses the caches of another.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How long compression takes: 150,000 tokens to 32,000, cold and with all but the last turn seen before.
+"""The time of compressing 150,000 tokens to 32,000: cold, and with all but the last turn seen before.
 
     uv run --group bench python benchmarks/speed.py [FILE.jsonl...]
 
-Without a file a generated agent session is used. Each figure is the least of some repeats in this one process; the ratio
-to litellm.compress on the same messages is what carries over to another machine.
+Without a file a generated agent session is used. Each figure is the least of several repeats in one process; the ratio to
+litellm.compress on the same messages is comparable between machines.
 """
 
 from __future__ import annotations

@@ -30,18 +30,33 @@ RULES: Mapping[Format, tuple[Rule, ...]] = {
 }
 """Each format's rules, in the order in which they repair.
 
-Gemini, Mistral and Bedrock are spoken to in the chat format, which LiteLLM translates: a call directly behind a user
-turn, as many results as calls, and a user message first follow from these rules and from cuts between exchanges.
+LiteLLM translates the chat format for Gemini, Mistral and Bedrock. Their rules (a call directly after a user turn, as many
+results as calls, a user message first) follow from these rules and from cuts between exchanges.
 """
 
 
 def violations(conversation: Conversation, *, continues: bool = False) -> tuple[Violation, ...]:
-    """Return every broken rule. `continues`: earlier messages lie with the provider and may hold the calls."""
+    """Return every violation of the format's rules.
+
+    Args:
+        conversation: The conversation to check.
+        continues: Whether the provider stores earlier messages, which may hold the calls of results here.
+
+    """
     return tuple(v for rule in RULES[conversation.format] for v in rule.violations(conversation, continues=continues))
 
 
 def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Return the conversation with every repairable rule kept, and what was done; the same object when all is well."""
+    """Return the conversation with every repairable violation repaired, and the repairs in order.
+
+    Args:
+        conversation: The conversation; it is not changed.
+        continues: Whether the provider stores earlier messages, which may hold the calls of results here.
+
+    Returns:
+        The repaired conversation, the same object when nothing was broken, and what was done.
+
+    """
     done: list[Repair] = []
     repaired = conversation
     for rule in RULES[conversation.format]:

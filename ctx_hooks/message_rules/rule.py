@@ -31,12 +31,26 @@ class Repair:
 
 
 class Rule(Protocol):
-    """One rule that a provider enforces with a 400."""
+    """One rule that a provider enforces with status 400.
+
+    >>> from ctx_hooks.formats import CODECS
+    >>> class NoEmptyConversation:
+    ...     name = "no_empty_conversation"
+    ...
+    ...     def violations(self, conversation, *, continues):
+    ...         return () if conversation.messages else (Violation(self.name, 0, "there is no message"),)
+    ...
+    ...     def repair(self, conversation, *, continues):
+    ...         return conversation, ()
+    >>> rule: Rule = NoEmptyConversation()
+    >>> [v.what for v in rule.violations(CODECS["openai-chat"].read([]), continues=False)]
+    ['there is no message']
+    """
 
     name: str
 
     def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return what breaks the rule. `continues`: earlier messages lie with the provider and may hold the calls."""
+        """Return what breaks the rule. With `continues` the provider stores earlier messages, which may hold the calls."""
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Return a conversation that keeps the rule, the same object when it does already."""
+        """Return a conversation that keeps the rule, and the repairs; the same object when nothing is broken."""

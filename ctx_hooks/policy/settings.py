@@ -154,7 +154,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    defaults: Scope = Field({}, description="The policy of every request, where nothing more specific is said.")
+    defaults: Scope = Field({}, description="The policy of every request, unless a narrower scope sets a field.")
     policies: dict[str, dict[str, Any]] = Field({}, description="Named policies: fields, and `extends` another one.")
     models: dict[str, Scope] = Field({}, description="By model group, or a pattern of its name such as `openai/*`.")
     teams: dict[str, Scope] = Field({}, description="By team id or alias.")
