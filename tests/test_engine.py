@@ -12,7 +12,7 @@ from ctx_hooks import engine
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import Compressed, GaveUp, NotRetried, Rescued, Untouched, changes_of
-from ctx_hooks.engine import Known
+from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
@@ -55,6 +55,10 @@ def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
 
 def decided(request, target, known=None):
     return engine.decide(request, target, known or Known(target.window), Deadline(60))
+
+
+def by_size(request, target, known=None):
+    return engine.decide_by_size(request, target, known or Known(target.window), request.most_tokens(10**9))
 
 
 def broken_session(turns=3):
@@ -240,26 +244,26 @@ class TestBySizeAlone:
     small = Request("openai-chat", {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]})
 
     def test_what_is_small_in_any_vocabulary_is_not_counted(self):
-        decision, attempt = engine.decide_by_size(self.small, to(), Known(to().window))
+        decision, attempt = by_size(self.small, to())
         assert isinstance(decision, Untouched)
         assert attempt.sent_tokens is None
         assert attempt.most_tokens >= tokens_of(self.small)
 
     def test_what_could_be_too_long_is_counted(self):
-        assert engine.decide_by_size(session(turns=40), to(20_000), Known(Window(20_000, "model_info"))) is None
+        assert by_size(session(turns=40), to(20_000)) is None
 
     def test_what_has_to_be_counted_is(self):
-        assert engine.decide_by_size(self.small, to(), Known(to().window, counts=True)) is None
+        assert by_size(self.small, to(), Known(to().window, counts=True)) is None
 
     @pytest.mark.parametrize("policy", [{"repair": "always"}, {"max_turns": 3}], ids=str)
     def test_a_policy_that_changes_what_fits_has_every_request_counted(self, policy):
-        assert engine.known_of(to(**policy), DeploymentStats(), NOW).counts
-        assert not engine.known_of(to(), DeploymentStats(), NOW).counts
+        assert known_of(to(**policy), DeploymentStats(), NOW).counts
+        assert not known_of(to(), DeploymentStats(), NOW).counts
 
     def test_a_retry_and_a_tenant_with_an_odd_bill_are_counted(self):
-        assert engine.known_of(to(attempt=1), DeploymentStats(), NOW).counts
-        assert engine.known_of(to(), stats_of(("low_bill", "ann", 0, 4_000)), NOW).counts
-        assert not engine.known_of(to(), stats_of(("low_bill", "bob", 0, 4_000)), NOW).counts
+        assert known_of(to(attempt=1), DeploymentStats(), NOW).counts
+        assert known_of(to(), stats_of(("low_bill", "ann", 0, 4_000)), NOW).counts
+        assert not known_of(to(), stats_of(("low_bill", "bob", 0, 4_000)), NOW).counts
 
 
 class TestOutputs:
@@ -282,7 +286,7 @@ class TestOutputs:
         fields = {} if asked is None else {"max_tokens": asked}
         request = session(turns=1, **fields)
         known = Known(to().window, output_limit_tokens=cap)
-        decision, attempt = decided(request, to(), known) if counts else engine.decide_by_size(request, to(), known)
+        decision, attempt = decided(request, to(), known) if counts else by_size(request, to(), known)
         assert sent(request, decision).fields.get("max_tokens") == attempt.output_tokens == expected
         assert isinstance(decision, Untouched) == (expected == asked)
 
@@ -322,7 +326,7 @@ class TestRetries:
     def retry(self, overflow, *, attempt=1, request=None, stats=None, refused=None, **policy):
         target = to(attempt=attempt, **policy)
         previous = refused or self.refused(overflow)
-        known = engine.known_of(target, stats or DeploymentStats(), NOW, previous)
+        known = known_of(target, stats or DeploymentStats(), NOW, previous)
         return known, *decided(request or self.request, target, known)
 
     def test_what_is_sent_again_is_smaller_by_a_margin(self):
@@ -447,7 +451,7 @@ class TestRetries:
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
         target = to(attempt=1, tool_result_max_fraction=1.0)
         for known in (
-            engine.known_of(target, DeploymentStats(), NOW, refused),
+            known_of(target, DeploymentStats(), NOW, refused),
             Known(target.window, previous=replace(refused, deployment="another")),
         ):
             decision, attempt = decided(request, target, known)
@@ -457,40 +461,40 @@ class TestRetries:
 
 class TestWhatIsKnown:
     def test_a_learned_limit_holds_where_it_is_smaller(self):
-        assert engine.known_of(to(), stats_of(("limit", "ann", 60_000)), NOW).window == Window(60_000, "learned")
-        assert engine.known_of(to(), stats_of(("limit", "ann", 600_000)), NOW).window == to().window
+        assert known_of(to(), stats_of(("limit", "ann", 60_000)), NOW).window == Window(60_000, "learned")
+        assert known_of(to(), stats_of(("limit", "ann", 600_000)), NOW).window == to().window
 
     def test_what_another_tenant_was_told_is_bounded_by_the_policys_floor(self):
         stats = stats_of(("limit", "bob", 8_000))
-        assert engine.known_of(to(), stats, NOW).window.tokens == 100_000
-        assert engine.known_of(to(learned_limit_floor_fraction=0.9), stats, NOW).window.tokens == 180_000
+        assert known_of(to(), stats, NOW).window.tokens == 100_000
+        assert known_of(to(learned_limit_floor_fraction=0.9), stats, NOW).window.tokens == 180_000
 
     def test_whether_the_window_holds_the_output_is_learned_both_ways(self):
-        assert engine.known_of(to(), DeploymentStats(), NOW).window.holds_output
+        assert known_of(to(), DeploymentStats(), NOW).window.holds_output
         apart = replace(to(), window=Window(200_000, "model_info", holds_output=False))
         held = stats_of(("holds_output", "ann", 1))
-        assert engine.known_of(apart, held, NOW).window.holds_output
-        assert not engine.known_of(apart, DeploymentStats(), NOW).window.holds_output
+        assert known_of(apart, held, NOW).window.holds_output
+        assert not known_of(apart, DeploymentStats(), NOW).window.holds_output
         exceeded = stats_of(("accepted_total", ANYONE, 230_000))
-        assert not engine.known_of(to(), exceeded, NOW).window.holds_output
+        assert not known_of(to(), exceeded, NOW).window.holds_output
 
     def test_what_the_policy_says_of_the_output_stands_above_what_was_learned(self):
         apart = replace(to(window_holds_output=False), window=Window(200_000, "model_info", holds_output=False))
-        assert not engine.known_of(apart, stats_of(("holds_output", "ann", 1)), NOW).window.holds_output
+        assert not known_of(apart, stats_of(("holds_output", "ann", 1)), NOW).window.holds_output
 
     def test_the_ratio_is_learned_unless_the_policy_forbids_it(self):
         stats = stats_of(("ratios", "ann", 1.2, 1.2))
-        assert engine.known_of(to(), stats, NOW).factor == 1.2
-        assert engine.known_of(to(calibrate=False), stats, NOW).factor == 1.0
+        assert known_of(to(), stats, NOW).factor == 1.2
+        assert known_of(to(calibrate=False), stats, NOW).factor == 1.0
 
     def test_the_largest_output_is_learned(self):
-        assert engine.known_of(to(), stats_of(("output_limit", "ann", 4_096)), NOW).output_limit_tokens == 4_096
+        assert known_of(to(), stats_of(("output_limit", "ann", 4_096)), NOW).output_limit_tokens == 4_096
 
     def test_what_is_old_is_not_known(self):
         stats = stats_of(("limit", "ann", 60_000), ("holds_output", "ann", 1), ("output_limit", "ann", 4_096))
         later = time.time()
-        assert engine.known_of(to(), stats, later).window == to().window
-        assert engine.known_of(to(), stats, later).output_limit_tokens is None
+        assert known_of(to(), stats, later).window == to().window
+        assert known_of(to(), stats, later).output_limit_tokens is None
 
 
 class TestTheLastResort:
@@ -500,7 +504,7 @@ class TestTheLastResort:
     def test_the_oldest_turns_are_dropped(self, wire_format):
         request = session(wire_format, turns=40)
         target = to(20_000)
-        decision, attempt = engine.decide(request, target, Known(target.window))
+        decision, attempt = engine.decide_by_last_resort(request, target, Known(target.window))
         assert isinstance(decision, Compressed)
         assert [step.name for step in decision.steps] == [last_resort.NAME]
         assert not violations(wire_format, sent(request, decision).fields)
@@ -508,6 +512,6 @@ class TestTheLastResort:
         assert tokens_of(sent(request, decision)) < 20_000
 
     def test_what_answers_a_call_that_the_provider_keeps_stays(self):
-        decision, _ = engine.decide(STORED, to(20_000), Known(Window(20_000, "model_info")))
+        decision, _ = engine.decide_by_last_resort(STORED, to(20_000), Known(Window(20_000, "model_info")))
         assert [step.name for step in decision.steps] == [last_resort.NAME]
         assert decision.changes["input"][-1] == STORED.items[-1]

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.request.request import LEAST_THINKING_TOKENS, format_of, request_of
+from ctx_hooks.request.output_limit import LEAST_THINKING_TOKENS
+from ctx_hooks.request.request import format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
