@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -110,19 +111,20 @@ class Request:
         names = (_SYSTEM.get(self.format, ""), "tools", *_SCHEMAS)
         return tuple(self.fields.get(name) for name in names)
 
-    def exceeds(self, tokens: int) -> bool:
-        """Whether the request could have more than `tokens` tokens in any vocabulary; looks no further than that."""
-        return self.most_tokens(tokens) > tokens
-
     def most_tokens(self, enough: int) -> int:
         """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
         return most_tokens([self.items, *self._preamble_values()], enough)
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the request is too large to choose what of it stays: its oldest turns are dropped at once."""
+        """Whether the request is too large to choose what of it stays: its oldest turns are dropped at once.
+
+        All of the request is looked at, which a long one is in a thread.
+        """
         items = self.items
-        return self.exceeds(MOST_REQUEST_BYTES) or (isinstance(items, (list, tuple)) and len(items) > MOST_MESSAGES)
+        if isinstance(items, (list, tuple)) and len(items) > MOST_MESSAGES:
+            return True
+        return most_tokens([items, *self._preamble_values()], MOST_REQUEST_BYTES, most_values=math.inf) > MOST_REQUEST_BYTES
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
         """Return the field that carries the messages, holding a copy of `conversation`.

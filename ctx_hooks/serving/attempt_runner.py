@@ -170,7 +170,7 @@ class AttemptRunner:
     async def _decided_in_time(self, request: Request, to: Target, known: Known, most_tokens: int) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large."""
         timeout_seconds = None
-        if not request.is_too_large:
+        if not await self._away(most_tokens, lambda: request.is_too_large, Deadline()):
             timeout_seconds = to.policy.compression_timeout_seconds
             deadline = Deadline(timeout_seconds)
             try:
