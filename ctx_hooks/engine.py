@@ -64,7 +64,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline) -> De
         CompressionTimeoutError: the deadline has passed.
     """
     counter = Counter(vocabulary_of(to.model), deadline)
-    return _decide(request, to, known, counter, partial(history_in, counter=counter), _compressed)
+    return _decide(request, to, known, counter, partial(history_in, counter=counter), partial(_compressed, known.factor))
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:
@@ -174,7 +174,7 @@ def _lower_output(request: Request, known: Known, attempt: Attempt) -> dict[str,
     return request.with_output(allowed) if allowed < requested else {}
 
 
-def _compressed(request: Request, history: History, budget: Budget, to: Target) -> Outcome:
+def _compressed(factor: float, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners."""
     event = CompactionEvent(
         "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.attempt
@@ -183,7 +183,8 @@ def _compressed(request: Request, history: History, budget: Budget, to: Target) 
     target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
-    if _does_not_pay(history.tokens, target_tokens, budget, to):
+    holds = to_provider(history.tokens, factor) <= budget.window_tokens
+    if holds and _does_not_pay(history.tokens, target_tokens, to):
         outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
     else:
         outcome, _ = compacted(history, Thresholds(budget, target_tokens), repair=to.policy.repair != "off")
@@ -192,9 +193,9 @@ def _compressed(request: Request, history: History, budget: Budget, to: Target) 
     return outcome
 
 
-def _does_not_pay(received: LocalTokens, target_tokens: LocalTokens, budget: Budget, to: Target) -> bool:
-    """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
-    if not to.policy.cost_aware or to.prices is None or to.attempt or received > budget.window_tokens:
+def _does_not_pay(received: LocalTokens, target_tokens: LocalTokens, to: Target) -> bool:
+    """Whether compacting a request that the window would hold costs more than it saves."""
+    if not to.policy.cost_aware or to.prices is None or to.attempt:
         return False
     return not cost.pays(received, target_tokens, to.policy.expected_turns, to.prices)
 

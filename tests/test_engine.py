@@ -200,6 +200,14 @@ class TestWhatCompactingCosts:
         assert isinstance(decision, Compressed if compacts else Untouched)
         assert (attempt.sent_tokens < self.size) == compacts
 
+    def test_whether_the_window_holds_it_is_asked_in_the_providers_tokens(self):
+        """The local tokens are below the window's figure; the provider counts 1.3 for each of them."""
+        window = Window(self.window_tokens, "model_info")
+        target = to(self.window_tokens, prices=DEAR_CACHE, cost_aware=True, expected_turns=1)
+        decision, _ = decided(self.request, target, Known(window, factor=1.3))
+        assert isinstance(decision, Compressed)
+        assert decision.figures.tokens_after <= decision.figures.budget_tokens
+
     def test_a_retry_asks_for_no_price(self):
         _, first = decided(self.request, to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, expected_turns=1))
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
