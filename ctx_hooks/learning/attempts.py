@@ -12,7 +12,8 @@ from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 from ctx_hooks.tokens.window import Window
 
 RUNNING_REQUESTS = 10_000
-"""Requests remembered at once; the oldest are forgotten first and would then be retried without figures."""
+"""Requests remembered at once, with refusals of the longest kind (2,000 characters) about 25 MB. The oldest is forgotten
+first, and is then not retried."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ FAMILY_FACTORS = {"claude": 1.3}
 LEAST_RATIO, LARGEST_RATIO = 0.5, 2.5
 """A ratio outside is a different conversation, not a tokenizer."""
 REMEMBERED = 15
-"""The median of so many observations is published: the first one counts at once, a drift takes eight."""
+"""The median of so many observations is in use: the first one at once; after a drift it takes eight to follow."""
 GRID_FRACTION = 0.04
 """The published ratio stands on a logarithmic grid of this step: workers that learned a little apart agree on it."""
 HYSTERESIS_FRACTION = 0.03
@@ -25,7 +25,7 @@ Two workers without Redis that answer a conversation in turn differ for 14 % of 
 (59 % with a grid of 1.25 % and a hysteresis of 2.5 %), at a 95th percentile of the error of 2.8 %.
 """
 LEAST_LOCAL_TOKENS = 300
-"""Below this the fixed overhead of a request says more than its text."""
+"""In a smaller request the fixed cost of messages and tools outweighs the text, and the ratio says little."""
 
 
 def family_factor(model: str) -> float:

@@ -33,8 +33,9 @@ DAY_SECONDS = 24 * 3600.0
 KEPT_SECONDS: Mapping[Kind, float] = dict.fromkeys(KINDS, DAY_SECONDS) | {"ratios": 7 * DAY_SECONDS, "low_bill": 3600.0}
 """How long an observation holds: providers raise windows and operators change servers, tokenizers stay."""
 LEAST_LIMIT_TOKENS = 1_000
-"""No chat model in use has a smaller window; a smaller figure is an error number, an index or a lie."""
+"""No chat model in use has a smaller window; a smaller figure is an error number, an index or made up."""
 LARGEST_TOKENS = 1_000_000_000
+"""A hundred times the largest window of a model (ten million): a larger figure is no count of tokens."""
 RANGES: Mapping[Kind, tuple[int, float, float]] = {
     "limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
     "own_limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),

@@ -53,7 +53,13 @@ class Facts:
 
 
 def readable_error(fmt: Format, facts: Facts, policy: Policy) -> str:
-    """Return the opening by which clients know the error, and what happened; or the operator's own words after it."""
+    """Return the text of the final context-window error: an opening by which clients know it, and what happened.
+
+    Args:
+        fmt: the format that the caller speaks.
+        facts: what is known of the request.
+        policy: its `language`, and `error_text` in the place of what happened.
+    """
     opening = _opening(fmt, facts)
     if policy.error_text:
         return f"{opening} {policy.error_text}"
@@ -66,7 +72,7 @@ def readable_error(fmt: Format, facts: Facts, policy: Policy) -> str:
 
 
 def small_window(window_tokens: ProviderTokens, least_tokens: int) -> str:
-    """Return the answer to a request whose model has a window below what the operator allows."""
+    """Return the answer to a request whose model has a window below what the operator allows (`block_below_tokens`)."""
     return f"The model's window of {window_tokens} tokens is below the least that is served here, {least_tokens} tokens."
 
 

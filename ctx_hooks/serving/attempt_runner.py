@@ -1,4 +1,4 @@
-"""Runs the attempts of requests: gathers what is known, decides in a thread where it is long, and learns how it ended."""
+"""Runs the attempts of requests: gathers what is known, has the engine decide, and learns from how each attempt ended."""
 
 from __future__ import annotations
 
@@ -57,8 +57,12 @@ class AttemptRunner:
     async def decide(self, request: Request, to: Target) -> Decision:
         """Return what to send, and remember the attempt.
 
-        Never raises: any failure leaves the request untouched and logs one warning. A retry that would send again what
+        Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
         was refused is NotRetried, whatever the reason.
+
+        Args:
+            request: the request as it came.
+            to: where the attempt goes.
         """
         decision = await self._decided(request, to)
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
@@ -66,7 +70,13 @@ class AttemptRunner:
         return decision
 
     async def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> None:
-        """Note that an attempt failed; learn from an overflow what the next attempt, and the next request, must keep to."""
+        """Note that an attempt failed, and learn from its overflow.
+
+        Args:
+            request_id: the request's id in this process.
+            overflow: what the error said; None where it is no overflow.
+            refusal: the provider's own text.
+        """
         attempt = self.attempts.failed(request_id, overflow, refusal)
         if attempt is not None:
             await self._learn_refusal(attempt)

@@ -29,8 +29,9 @@ MESSAGE_TOKENS = 4
 """What a message costs beside its content (OpenAI's cookbook: 3 and one for the role)."""
 CALL_TOKENS = 4
 RESULT_TOKENS = 3
+"""The same for a call beside its name and arguments, and for a result beside its content: estimates."""
 SMALL_TEXT_CHARS = 64
-"""Up to this length the text itself is the cache's key: cheaper than its digest."""
+"""Up to this length the text itself is the key in the cache: cheaper than its digest."""
 PIECE_CHARS = 5_000
 """Encoding is done in pieces of this length, since its time grows faster than a run without a break.
 

@@ -134,8 +134,12 @@ def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTo
 def target_tokens_of(budget_tokens: LocalTokens, policy: Policy, fixed_tokens: LocalTokens = LocalTokens(0)) -> LocalTokens:
     """Return what a compaction compacts down to: `target_fraction` of the budget, or `keep_recent_tokens` if that is more.
 
-    In a small budget the latter is held to 5/8 of it, so that a compaction stays rare. For the same reason the
-    `fixed_tokens` of system text and tools, which no compaction makes smaller, are set aside first.
+    In a small budget the latter is held to 5/8 of it, so that compactions stay rare.
+
+    Args:
+        budget_tokens: what the request may have.
+        policy: its `target_fraction` and `keep_recent_tokens`.
+        fixed_tokens: the size of system text and tools, which no compaction makes smaller: set aside first.
     """
     fixed_tokens = min(fixed_tokens, budget_tokens)
     rest = budget_tokens - fixed_tokens
