@@ -1,4 +1,4 @@
-"""What was decided for one attempt at a request: frozen values that hooks, headers, logs and tests read alike.
+"""What was decided for one attempt at a request: frozen values that hooks, headers, logs, commands and tests read.
 
 `changes` are the request's fields that differ from what came: the messages, and `max_tokens` where it was lowered.
 """
@@ -12,16 +12,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.compaction.pipeline import StepReport
+    from ctx_hooks.tokens.units import ProviderTokens
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures behind a decision, in provider tokens as far as they are known here."""
+    """The figures behind a decision: estimates in provider tokens, but for the window, which is stated.
 
-    tokens_before: int
-    tokens_after: int
-    budget_tokens: int
-    window_tokens: int
+    >>> Figures(tokens_before=41_000, tokens_after=15_000, budget_tokens=16_000, window_tokens=20_000).tokens_after
+    15000
+    """
+
+    tokens_before: ProviderTokens
+    tokens_after: ProviderTokens
+    budget_tokens: ProviderTokens
+    window_tokens: ProviderTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Untouched:
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """The request was fitted before it was sent; without figures it fitted, and was repaired or asks for less output."""
+    """The request was compressed before the call; without figures it fitted, and was repaired or asks for less output."""
 
     changes: Mapping[str, Any] = field(repr=False)
     figures: Figures | None
@@ -53,7 +58,7 @@ class Rescued:
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """Nothing more could be taken away: the request goes on as small as it got, and the provider has the last word."""
+    """The request is still above the budget: it is sent as small as it got, since the budget is an estimate."""
 
     changes: Mapping[str, Any] = field(repr=False)
     figures: Figures
@@ -63,7 +68,7 @@ class GaveUp:
 
 @dataclass(frozen=True, slots=True)
 class NotRetried:
-    """A retry that would send what was refused again, or nearly: the provider is not asked."""
+    """A retry that would be less than 5 % smaller than what was refused: it is not sent."""
 
     reason: str
     figures: Figures | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ctx_hooks")
 
 REFRESH_SECONDS = 10.0
-"""How old a figure of another worker may be."""
+"""How old a figure of another worker may be; Redis is read no more often for one deployment."""
 REDIS_TIMEOUT_SECONDS = 0.25
 """Redis read timeout; falls back to the figures of this process until the next refresh."""
 MOST_DEPLOYMENTS = 1_000

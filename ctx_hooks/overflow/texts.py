@@ -15,15 +15,19 @@ hundred real ones has 420 characters."""
 MOST_TOTAL_CHARS = 4_000
 """Read of one error, which has its message several times over: LiteLLM's, the client's, the body's, that of a body inside."""
 MOST_TEXTS = 8
+"""Kept of one error; eight of the longest real ones are about MOST_TOTAL_CHARS."""
 MOST_VALUES = 200
 """Values looked at in one error, so that neither depth nor breadth of a body costs time. Real ones have under 40."""
 MOST_JSON_CHARS = 65_536
 """Parsing this much takes under 2 ms, in one call that holds the interpreter's lock."""
 MOST_PARSED = 8
+"""JSON texts parsed of one error: 16 ms at most."""
 MOST_ITEMS = 3
 """Of a list of errors; validation errors come by the thousand and say the same."""
 MOST_CODE_CHARS = 64
+"""A longer value is a sentence, no code."""
 MOST_SENTENCE_CHARS = 300
+"""Quoted of a provider's message in the final error: two or three sentences."""
 MESSAGE_KEYS = (
     "message",
     "error",

@@ -19,11 +19,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The provider's model, its window as configured or known, the policy, and the number of the retry (0: none).
+    """Where an attempt goes, and what holds there.
 
-    `deployment` is the key of what is learned: the Router's id and the model, since all models behind a wildcard share
-    one id. `tenant` stands for who asks, `request_id` for the request in this process. `scopes` are those that set a
-    field of the policy.
+    Attributes:
+        model: the provider's model.
+        deployment: the key of what is learned: the Router's id and the model, since all models behind a wildcard share
+            one id.
+        window: the model's window as configured or known.
+        policy: the policy that holds for this caller there.
+        request_id: the request's id in this process; "" outside a proxy.
+        tenant: a digest of who asks.
+        prices: of input tokens; None where they are not known, or the policy does not ask for them.
+        attempt: 0 for the first attempt of a request; retries count from 1.
+        ignored: what the policy left out, one line each.
+        scopes: those that set a field of the policy, as `team`.
+
+    >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
+    >>> from ctx_hooks.tokens.units import ProviderTokens
+    >>> window = Window(ProviderTokens(128_000), "model_map")
+    >>> Target("openai/gpt-4o", "id:openai/gpt-4o", window, DEFAULT_POLICY, request_id="").attempt
+    0
     """
 
     model: str
@@ -39,7 +54,13 @@ class Target:
 
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> Target:
-    """Return the target of an attempt whose deployment the Router has chosen."""
+    """Return the target of an attempt whose deployment the Router has chosen.
+
+    Args:
+        kwargs: the arguments of the attempt.
+        policies: the settings that are resolved for its caller.
+        attempt: 0 for the first attempt of a request; retries count from 1.
+    """
     return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), attempt)
 
 

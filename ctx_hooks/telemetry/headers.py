@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
-from ctx_hooks.request.request import OUTPUT_FIELDS
+from ctx_hooks.request.output_limit import OUTPUT_FIELDS
 from ctx_hooks.runtime.warnings import CUT, one_line
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DONE = "x-ctx-hooks"
 IGNORED = "x-ctx-hooks-ignored"
+"""The two headers: what was done with the request; which of its own settings the policy does not allow."""
 MOST_CHARS = 1_024
 """Of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, most of which are LiteLLM's."""
 MOST_BYTES = 4_000_000
@@ -44,10 +45,10 @@ class Headers:
             self._set(request_id, DONE, header_value(_words(decision)))
 
     def note_ignored(self, request_id: str, ignored: Sequence[str]) -> None:
-        """Remember which of the request's own wishes its policy passed over."""
-        wishes = [line.removeprefix("request: ") for line in ignored if line.startswith("request")]
-        if wishes:
-            self._set(request_id, IGNORED, header_value(wishes))
+        """Remember which of the request's own settings its policy does not allow."""
+        settings = [line.removeprefix("request: ") for line in ignored if line.startswith("request")]
+        if settings:
+            self._set(request_id, IGNORED, header_value(settings))
 
     def of(self, request_id: str) -> dict[str, str]:
         """Return the headers of a request, none for one that the plugin did not treat."""

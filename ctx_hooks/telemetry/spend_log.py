@@ -1,20 +1,23 @@
-"""The figures of an attempt for loggers: they see the request as it came, and these say what was sent of it."""
+"""The figures of an attempt for LiteLLM's loggers, which see the request as it came: what was decided and sent."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.decision import Decision, changes_of
-from ctx_hooks.request.request import OUTPUT_FIELDS
+from ctx_hooks.request.output_limit import OUTPUT_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
 def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -> Mapping[str, Any]:
-    """Return what was decided for an attempt and its tokens; never a text of the request.
+    """Return what was decided for an attempt and its figures; never a text of the request.
 
-    `attempt` is 0 for the first one of a request; `policy_scopes` are those of the settings that set a field, as `team`.
+    Args:
+        decision: what was decided.
+        attempt: 0 for the first attempt of a request; retries count from 1.
+        policy_scopes: the scopes that set a field of the policy, as `team`.
     """
     figures: dict[str, Any] = {
         "decision": type(decision).__name__.lower(),

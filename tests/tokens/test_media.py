@@ -165,3 +165,90 @@ def test_files_cost_no_more_than_what_providers_read_of_them_and_text_files_thei
     text = "data:text/plain;base64," + base64.b64encode(STORY.encode()).decode()
     block = {"type": "file", "file": {"file_data": text}}
     assert media_tokens(Media("file", 1, raw=block), "openai-chat") == pytest.approx(len(STORY) / 4, rel=0.01)
+
+
+def png(width, height):
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height) + b"\x08\x02\0\0\0"
+
+
+def extended_webp(width, height):
+    canvas = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    return b"RIFF\0\0\0\0WEBPVP8X" + struct.pack("<I", 10) + b"\0\0\0\0" + canvas
+
+
+def jpeg(width, height, marker=0xC0, before=b""):
+    """Return the beginning of a JPEG: segments of metadata and tables, then the frame that holds the size."""
+    tables = b"\xff\xdb" + struct.pack(">H", 67) + bytes(65) + b"\xff\xc4" + struct.pack(">H", 31) + bytes(29)
+    frame = b"\xff" + bytes([marker]) + struct.pack(">HBHH", 17, 8, height, width)
+    return b"\xff\xd8\xff\xe0" + struct.pack(">H", 16) + b"JFIF\0" + bytes(9) + before + tables + frame
+
+
+def exif(size_bytes):
+    """Return a segment of metadata, with a thumbnail inside that has a frame of its own."""
+    thumbnail = jpeg(160, 120)
+    return b"\xff\xe1" + struct.pack(">H", size_bytes) + (thumbnail + bytes(size_bytes - 2 - len(thumbnail)))
+
+
+def image_tokens(fmt, head, **fields):
+    data = base64.b64encode(head + NOISE[:300]).decode()
+    block = (
+        {"type": "image", "source": {"type": "base64", "data": data}}
+        if fmt == "anthropic"
+        else {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}", **fields}}
+    )
+    return media_tokens(Media("image", 1, raw=block), fmt)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        png(1_000, 500),
+        extended_webp(1_000, 500),
+        jpeg(1_000, 500),
+        jpeg(1_000, 500, marker=0xC2),
+        jpeg(1_000, 500, before=exif(20_000)),
+    ],
+    ids=["PNG", "extended WebP", "JPEG", "progressive JPEG", "JPEG with a thumbnail"],
+)
+def test_the_size_is_that_of_the_picture_in_every_container(head):
+    assert image_tokens("anthropic", head) == -(-1_000 * 500 // 750)
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens"),
+    [((200, 200), 54), ((1_000, 1_000), 1_334), ((1_092, 1_092), 1_590)],
+)
+def test_an_image_costs_at_anthropic_what_its_guide_says(size, tokens):
+    """The table of the vision guide: about 54, 1,334 and 1,590 tokens. https://docs.anthropic.com/en/docs/build-with-claude/vision"""
+    assert image_tokens("anthropic", png(*size)) == tokens
+
+
+def test_anthropic_scales_an_image_down_to_1568_pixels_on_its_long_side():
+    assert image_tokens("anthropic", png(3_136, 1_000)) == image_tokens("anthropic", png(1_568, 500))
+
+
+@pytest.mark.parametrize(
+    ("size", "detail", "tokens"),
+    [((1_024, 1_024), "high", 765), ((2_048, 4_096), "high", 1_105), ((4_096, 8_192), "low", 85)],
+)
+def test_an_image_costs_at_openai_what_its_guide_says(size, detail, tokens):
+    """The three examples of the vision guide. https://platform.openai.com/docs/guides/images-vision#calculating-costs"""
+    assert image_tokens("openai-chat", png(*size), detail=detail) == tokens
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"", png(0, 500), png(1, 1)[:20], jpeg(1, 1)[:30], b"GIF89a", b"RIFF\0\0\0\0WEBPVP8X", b"%PDF-1.7"],
+    ids=["nothing", "no width", "cut PNG", "cut JPEG", "cut GIF", "cut WebP", "another kind"],
+)
+def test_what_tells_no_size_costs_what_an_unknown_image_does(head):
+    data = base64.b64encode(head).decode()
+    block = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    assert media_tokens(Media("image", 1, raw=block), "openai-chat") == UNKNOWN_IMAGE_TOKENS
+
+
+def test_a_sound_costs_by_its_length():
+    """Ten tokens for each second of 16 kB."""
+    second = base64.b64encode(NOISE[:16_000]).decode()
+    block = {"type": "input_audio", "input_audio": {"data": second, "format": "wav"}}
+    assert media_tokens(Media("audio", 1, raw=block), "openai-chat") == pytest.approx(10, abs=1)

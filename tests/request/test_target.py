@@ -1,0 +1,100 @@
+"""An attempt goes to one deployment: its model, its window by the most specific source, its policy, who asks."""
+
+from __future__ import annotations
+
+import pytest
+from litellm import Router
+from litellm.proxy import proxy_server
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.policy.resolve import Policies, load_settings
+from ctx_hooks.request import target
+from ctx_hooks.tokens.window import Window
+
+MODEL = "openai/gpt-4o"
+"""LiteLLM's model map has 128,000 tokens for its window."""
+
+
+def policies(**settings):
+    return Policies(load_settings(settings))
+
+
+def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_info):
+    """Return the target of an attempt whose deployment the Router has noted."""
+    fields = {"model": model, "metadata": {"model_group": group, "model_info": {"id": "one", **model_info}}}
+    return target.of_attempt(fields, settings or policies(), attempt)
+
+
+class TestTheWindow:
+    def test_it_is_the_model_maps_where_nobody_states_another(self):
+        assert attempt_at().window == Window(128_000, "model_map")
+
+    def test_what_the_deployment_states_stands_above_the_model_map(self):
+        assert attempt_at(max_input_tokens=60_000).window == Window(60_000, "model_info")
+
+    def test_what_the_policy_states_stands_above_the_deployment(self):
+        settings = policies(defaults={"window_tokens": 30_000})
+        assert attempt_at(max_input_tokens=60_000, settings=settings).window == Window(30_000, "policy")
+
+    def test_a_base_model_is_looked_up_in_the_place_of_a_deployments_own_name(self):
+        assert attempt_at("azure/our-name", base_model="gpt-4o").window == Window(128_000, "model_map")
+
+    def test_a_model_that_nobody_knows_has_the_default(self):
+        assert attempt_at("openai/of-tomorrow").window == Window(128_000, "default")
+
+    @pytest.mark.parametrize(("model", "held"), [("gemini/gemini-2.5-pro", False), (MODEL, True)])
+    def test_whether_it_holds_the_output_follows_from_the_family_unless_the_policy_says_so(self, model, held):
+        assert attempt_at(model).window.holds_output == held
+        settings = policies(defaults={"window_holds_output": not held})
+        assert attempt_at(model, settings=settings).window.holds_output != held
+
+
+class TestThePolicy:
+    def test_it_is_the_groups_own_and_the_target_says_which_scope_set_a_field(self):
+        settings = policies(models={"group": {"reserve_tokens": 7_000}})
+        to = attempt_at(settings=settings)
+        assert to.policy.reserve_tokens == 7_000
+        assert to.scopes == ("models.group",)
+        assert attempt_at(group="another", settings=settings).scopes == ()
+
+    def test_prices_are_looked_up_only_where_the_policy_asks_for_them(self):
+        assert attempt_at().prices is None
+        assert attempt_at(settings=policies(defaults={"cost_aware": True})).prices.plain > 0
+
+
+class TestWhatIsLearned:
+    def test_models_behind_one_id_are_kept_apart(self):
+        assert attempt_at().deployment != attempt_at("openai/gpt-4").deployment
+
+    def test_who_asks_is_a_name_of_this_process_alone(self):
+        """Outside a proxy nobody is known, and no request has an id."""
+        assert (attempt_at().tenant, attempt_at().request_id) == ("nobody", "")
+
+    def test_a_requests_id_is_the_one_that_this_process_gave_it(self):
+        fields = litellm_compat.with_request_id({"model": MODEL, "metadata": {"ctx_hooks_request": "forged"}})
+        to = target.of_attempt(fields, policies(), 2)
+        assert to.request_id == litellm_compat.request_id_of(fields) != "forged"
+        assert to.attempt == 2
+
+
+class TestAGroup:
+    @pytest.fixture
+    def router(self, monkeypatch):
+        def deployment(name, max_input_tokens):
+            info = {"id": name, "max_input_tokens": max_input_tokens}
+            return {"model_name": "group", "litellm_params": {"model": "openai/served", "api_key": "k"}, "model_info": info}
+
+        made = Router(model_list=[deployment("small", 8_000), deployment("large", 90_000), deployment("middle", 30_000)])
+        monkeypatch.setattr(proxy_server, "llm_router", made)
+
+    def test_it_stands_for_its_deployment_with_the_largest_window(self, router):
+        """What is fitted before the Router chooses must not be cut for a deployment that it need not choose."""
+        to = target.of_group({"model": "group"}, policies())
+        assert to.window == Window(90_000, "model_info")
+        assert to.deployment.startswith("large:")
+
+    def test_a_name_that_the_router_does_not_know_stands_for_itself(self, router):
+        assert target.of_group({"model": MODEL}, policies()).model == MODEL
+
+    def test_outside_a_proxy_a_group_is_the_model_of_that_name(self):
+        assert target.of_group({"model": MODEL}, policies()).window == Window(128_000, "model_map")
