@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import rewrite_older_results
+from ctx_hooks.compaction.tool_results import rewrite_older_results
 from ctx_hooks.texts.json_text import parsed, strings
 
 if TYPE_CHECKING:

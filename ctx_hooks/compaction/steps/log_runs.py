@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import rewrite_older_results
+from ctx_hooks.compaction.tool_results import rewrite_older_results
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.texts.pieces import pieces, whole_lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import may_be_cut, with_text
+from ctx_hooks.compaction.tool_results import may_be_cut, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, ToolResult
 from ctx_hooks.conversation.protection import older_messages

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import rewrite_older_results
+from ctx_hooks.compaction.tool_results import rewrite_older_results
 from ctx_hooks.texts.pieces import PIECE_CHARS, whole_lines
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
-from ctx_hooks.compaction.steps.results import call_names
+from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Message, Text, ToolResult, is_request
 from ctx_hooks.formats import CODECS
