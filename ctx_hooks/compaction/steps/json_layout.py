@@ -35,8 +35,7 @@ def _without_layout(text: str) -> Iterator[str]:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    del budget  # lossless: done whenever anything is done
-    return rewrite_older_results(conversation, compact)
+    return rewrite_older_results(conversation, budget, compact)
 
 
 STEP = Step("json_layout", "the layout of JSON carries no meaning", _apply)

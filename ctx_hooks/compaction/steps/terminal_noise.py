@@ -69,8 +69,7 @@ def _without_trailing_blanks(line: str) -> str:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    del budget  # lossless: done whenever anything is done
-    return rewrite_older_results(conversation, clean)
+    return rewrite_older_results(conversation, budget, clean)
 
 
 STEP = Step("terminal_noise", "escapes, trailing blanks and runs of blank lines show nothing", _apply)
