@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import is_first_request, message_stats, newest_turns
-from ctx_hooks.compaction.prefix_stable import Thresholds, compacted, history_of
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import preamble_of
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -77,30 +81,30 @@ def compress(
     Raises MalformedConversationError when `messages` is not a list of mappings or is nested deeper than 100 levels.
     """
     policy = policy or DEFAULT_POLICY
-    codec = CODECS[format]
-    original = codec.read(messages, system=system, tools=tools)
+    reader = MessageReader(format, messages, *preamble_of(system, tools))
     given = window_tokens if window_tokens is not None else policy.window_tokens
     window = given if given is not None else DEFAULT_WINDOW_TOKENS
     goal = budget_tokens if budget_tokens is not None else budget_tokens_of(Window(window, "policy"), policy)
     counter = Counter(vocabulary_of(model))
     budget = Budget(goal, max(window, goal), counter, policy)
-    index = message_stats(format, messages, counter)
+    index = message_stats(reader, counter)
+    received = history_of(reader, index, counter)
     newest = newest_turns(index, policy.max_turns)
-    conversation = original.with_messages(tuple(original.messages[i] for i in newest))
+    history = replace(received, messages=reader.selected(newest), index=tuple(index[i] for i in newest))
     repairs = policy.repair != "off"
     if target_tokens is None:
-        needed = policy.repair == "always" or counter.conversation(conversation) > goal
+        conversation = history.messages.conversation()
+        needed = policy.repair == "always" or history.tokens > goal
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
-        history = history_of(conversation.part, tuple(index[i] for i in newest), conversation.preamble, counter)
         target = goal if target_tokens == "auto" else min(target_tokens, goal)
         if target_tokens == "auto" and not is_first_request(history.index):
             target = target_tokens_of(goal, policy, history.fixed_tokens)
         outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
-    written = deepcopy(codec.write(outcome.conversation))
+    original = reader.conversation()
     return CompressionResult(
-        messages=written,
-        tokens_before=counter.conversation(original),
+        messages=deepcopy(CODECS[format].write(outcome.conversation)),
+        tokens_before=received.tokens,
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
         changed=original.with_messages(outcome.conversation.messages) is not original,

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from ctx_hooks.conversation.model import Format, Role, is_request
+from ctx_hooks.conversation.model import Role, is_request
 from ctx_hooks.conversation.protection import stays
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats import CODECS
-from ctx_hooks.formats.fields import item_of, items_of
 from ctx_hooks.runtime.content_cache import ContentCache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.tokens.counter import Counter
 
 DIGEST_BYTES = 16
@@ -49,9 +48,12 @@ _Figures: TypeAlias = tuple[int, Role, bool, int, bool, int]
 _figures: ContentCache[_Figures] = ContentCache(share=0.1)
 
 
-def message_stats(fmt: Format, messages: Any, counter: Counter) -> tuple[MessageStats, ...]:
-    """Return the stats of each message; raises MalformedConversationError as reading the conversation would."""
-    return tuple(_stats_of(fmt, raw, i, counter) for i, raw in enumerate(items_of(messages)))
+def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
+    """Return the stats of each message; raises MalformedConversationError as reading the conversation would.
+
+    Only a message that is not known by its digest is read.
+    """
+    return tuple(_stats_of(messages, i, counter) for i in range(len(messages.items)))
 
 
 def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
@@ -106,12 +108,13 @@ def digest_of(value: Any) -> bytes:
     return blake2b(text, digest_size=DIGEST_BYTES).digest()
 
 
-def _stats_of(fmt: Format, raw: Any, i: int, counter: Counter) -> MessageStats:
-    digest = digest_of(raw)
+def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats:
+    digest = digest_of(messages.items[i])
+    fmt = messages.format
 
     def read() -> _Figures:
         counter.deadline.check()
-        message = CODECS[fmt].read_message(item_of(raw, i))
+        message = messages.message(i)
         longest = max((len(r.text) for r in message.results), default=0)
         guessed = counter.guessed(message, fmt)
         return counter.message(message, fmt), message.role, is_request(message), longest, stays(message), guessed

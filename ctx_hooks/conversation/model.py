@@ -154,10 +154,6 @@ class Conversation:
             return self
         return replace(self, messages=messages)
 
-    def part(self, start: int, end: int) -> Conversation:
-        """Return this conversation with the messages from `start` to before `end` alone."""
-        return replace(self, messages=self.messages[start:end])
-
     def map_parts(self, edit: Callable[[int, Part], Part | None]) -> Conversation:
         """Return this conversation with every part replaced by `edit(message_index, part)`; None removes a part."""
         messages = []
