@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from ctx_hooks.conversation.model import Role, is_request
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Role
 from ctx_hooks.conversation.protection import stays
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.runtime.content_cache import ContentCache

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.exchanges import exchanges_of, newest_loop_of, newest_request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 Format = Literal["openai-chat", "anthropic", "openai-responses"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
@@ -165,54 +165,14 @@ class Conversation:
     @cached_property
     def exchanges(self) -> tuple[range, ...]:
         """Ranges of messages that stand or fall together: a cut between two of them never parts a call from its result."""
-        return tuple(_exchanges(self.messages, join_assistant_items=self.format == "openai-responses"))
+        return exchanges_of(self.messages, joins_assistant_items=self.format == "openai-responses")
 
     @cached_property
     def newest_request(self) -> int | None:
         """Index of the newest message in the user's own words, None when there is none."""
-        human = self._human_name
-        for i in range(len(self.messages) - 1, -1, -1):
-            if is_request(self.messages[i]) and self.messages[i].name in (human, None):
-                return i
-        return None
+        return newest_request_of(self.messages)
 
     @cached_property
     def newest_loop(self) -> range:
         """The last exchange when it is a tool loop waiting for the model's next step, else an empty range."""
-        last = self.exchanges[-1] if self.exchanges else range(0)
-        waiting = any(self.messages[i].results or self.messages[i].calls for i in last)
-        return last if waiting else range(0)
-
-    @cached_property
-    def _human_name(self) -> str | None:
-        """Who speaks first as the user; multi-agent frameworks send other agents' output as named user messages."""
-        return next((m.name for m in self.messages if is_request(m)), None)
-
-
-def is_request(message: Message) -> bool:
-    """Whether a user speaks here: user messages that only carry tool results back are the client's, not the user's.
-
-    Nor does one speak that stands for a removed message, so that turns alternate.
-    """
-    return message.role == "user" and not message.results and message.text != placeholders.REMOVED_MESSAGE
-
-
-def _exchanges(messages: tuple[Message, ...], *, join_assistant_items: bool) -> Iterator[range]:
-    start = 0
-    open_calls: set[str] = set()
-    for i, message in enumerate(messages):
-        answers = bool(message.results)
-        continues = join_assistant_items and i > start and _same_answer(messages[i - 1], message)
-        if i > start and not (answers or continues or (open_calls and message.role == "assistant")):
-            yield range(start, i)
-            start = i
-            open_calls = set()
-        open_calls |= {c.id for c in message.calls}
-        open_calls -= {r.call_id for r in message.results}
-    if messages:
-        yield range(start, len(messages))
-
-
-def _same_answer(before: Message, after: Message) -> bool:
-    """Responses lists the items of one model answer side by side: reasoning, text and calls belong together."""
-    return before.role == "assistant" and after.role == "assistant"
+        return newest_loop_of(self.messages, self.exchanges)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
+from ctx_hooks.compaction.selection.bm25 import rarity
 from ctx_hooks.compaction.selection.segments import Segments, identifiers, segments
 from ctx_hooks.compaction.tool_results import may_be_cut
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -197,17 +197,17 @@ def _relevance(
 ) -> dict[Position, dict[int, float]]:
     """Return for each part the lines that hold words of the newest request, weighed by how rare each word is.
 
-    The weight of a word is its inverse document frequency over lines, as in BM25; lines are alike enough in length to do
-    without the rest of that formula.
+    This is BM25 without its saturation and length normalisation: a line holds a word once or not at all, and lines are
+    alike enough in length. The request counts as one line more.
     """
     if conversation.newest_request is None:
         return {}
     words = _words(conversation.messages[conversation.newest_request].text)
     places = _places(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS], texts)
-    total = 1 + sum(len(lines.spans) for _, lines in texts.values())
+    lines_in_all = 1 + sum(len(lines.spans) for _, lines in texts.values())
     scores: dict[tuple[Position, int], float] = {}
     for found in places:
-        weight = math.log(1 + (total - len(found) + 0.5) / (len(found) + 0.5))
+        weight = rarity(len(found), lines_in_all)
         for place in found:
             scores[place] = scores.get(place, 0.0) + weight
     best = max(scores.values(), default=1.0)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Message, Text, ToolResult, is_request
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Message, Text, ToolResult
 from ctx_hooks.formats import CODECS
 from ctx_hooks.texts.error_lines import error_lines
 
