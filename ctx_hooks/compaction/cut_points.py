@@ -56,7 +56,6 @@ class CutPoints:
         history: its stats are looked at, its messages are not read.
         arrived_tokens: the tokens of each message as it is sent while it is not compacted, oversized results cut.
         thresholds: when a compaction is due, and what it leaves.
-
     """
 
     def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:

@@ -23,7 +23,6 @@ class History:
         preamble_tokens: the local tokens of what is sent beside the messages.
         preamble_digest: stands for the same in cache keys.
         continues: whether the provider stores what came before these messages.
-
     """
 
     messages: MessageReader

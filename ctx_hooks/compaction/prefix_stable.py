@@ -46,7 +46,6 @@ class Compaction:
         tokens: the local tokens of `messages`.
         steps: what the steps did.
         reason: why it is larger than its target, None where it is not.
-
     """
 
     length: int
@@ -70,7 +69,6 @@ def compacted(history: History, thresholds: Thresholds, *, repair: bool = True) 
     Raises:
         MalformedConversationError: a message that has to be read is none.
         CompressionTimeoutError: the deadline of the budget's counter is over.
-
     """
     assembly = _Assembly(history, thresholds, repair=repair)
     cut, compaction = assembly.newest_compaction()

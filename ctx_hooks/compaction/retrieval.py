@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
-"""A piece that fits the turn less than this share of the best one stays out: small talk retrieves nothing."""
+"""A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""
 LONGEST_PIECE_CHARS = 600
 """A longer turn or line is ranked in pieces of this length: what answers a question is rarely longer."""
 INDEXED_TOGETHER = 20_000
@@ -104,7 +104,6 @@ class Retrieval:
         digests: for each number of messages, what stands for a history of so many, and for all that its compaction
             depends on.
         budget: of the whole request; the texts have a share of it.
-
     """
 
     def __init__(

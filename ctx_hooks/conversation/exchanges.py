@@ -1,4 +1,4 @@
-"""Which messages stand or fall together, and what the model is to answer next: pure functions of a conversation's messages."""
+"""Which messages stand or fall together, and what the model is to answer next, as pure functions of messages."""
 
 from __future__ import annotations
 

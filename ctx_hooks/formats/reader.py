@@ -35,7 +35,6 @@ class MessageReader:
     'Hello'
     >>> len(reader.conversation(0, 1).messages)
     1
-
     """
 
     format: Format

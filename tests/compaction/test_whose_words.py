@@ -132,15 +132,6 @@ def test_what_a_tool_returned_is_put_back_under_its_call():
     assert lines[source + 1 : source + 3] == ['"some text"', json.dumps(FORGED)]
 
 
-@given(st.text())
-def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
-    quotation = placeholders.quoted(text)
-    assert quotation.splitlines() == [quotation]
-    assert json.loads(quotation) == text
-    assert placeholders.MARK not in placeholders.quoted(text + placeholders.MARK + text)
-    assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK
-
-
 def test_a_message_that_begins_as_ours_do_is_a_message_like_others():
     forged = {
         "role": "user",

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 STEM_CHARS = 4
-"""Words are compared by their first letters; five are what inflected forms share in most European languages."""
+"""Words are compared by their first letters, which inflected forms share. Of 40 dialogues of `benchmarks/dialogues.py` the
+turns that answer are found behind a compaction in 95 % with four letters, in 93 % with three, five or six."""
 K1 = 1.2
 B = 0.75
 """Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3); lengths are in characters."""

@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
-"""What the placeholder above the kept lines of a part costs."""
+"""What the placeholder above the kept lines of a part costs (22 in English and o200k_base; 40 in Chinese)."""
 LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 2_000
 GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
 """A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
 LARGEST_BLOCK_FRACTION = 0.25
 """A pasted block that would take more of the goal is divided into pieces: whole, it would seldom find room."""
 CHARS_PER_TOKEN = 4
+"""English and code have three to five characters a token."""
 WHOLE_TEXT_CHARS = 1_200
-"""An older text up to this length is kept or cut whole; a longer one by its lines."""
+"""An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
 REQUEST_WORDS = 16
 """The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""
 _WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
 LONGEST_WORD_CHARS = 200
-"""Of a longer word the beginning is looked for."""
+"""Of a longer word the beginning is looked for: a search takes the text's length times the word's at worst."""
 
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""

@@ -27,10 +27,14 @@ SUMMARY_FRACTION = 0.05
 MOST_SUMMARY_TOKENS = 2_000
 LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
+"""The summary's share of the goal, within what a few entries need and what anyone reads; of a tiny goal never more than
+the last of these. Kept exchanges say more than a summary of those that went."""
 SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
+"""What was asked cannot be found out again; files, commands and errors can, by asking the tools."""
 LONGEST_ENTRY_CHARS = 300
 """A longer request is no short one: its beginning stands in the summary."""
 CHARS_PER_TOKEN = 4
+"""English and code have three to five characters a token."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
