@@ -31,11 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """What `compress` returns.
+    """What `compress` returns. Token figures count the whole request: messages, system and tools.
 
-    `messages` are in the format they came in, new objects throughout. Token figures count the whole request: messages,
-    system and tools. `fits` says whether the budget was met; when it is False, `reason` says why and `tokens_after` is
-    the smallest size that could be reached.
+    Attributes:
+        messages: in the format they came in, new objects throughout.
+        tokens_before: local tokens as it came.
+        tokens_after: local tokens of what is returned; where the budget was not met, the smallest that could be reached.
+        fits: whether the budget was met.
+        changed: whether anything differs from what came.
+        steps: what was done, in order.
+        reason: why the budget was not met, None where it was.
     """
 
     messages: list[Any]
@@ -49,7 +54,13 @@ class CompressionResult:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What `repair` returns: messages as new objects, and what was done to them, in order."""
+    """What `repair` returns.
+
+    Attributes:
+        messages: in the format they came in, new objects throughout.
+        changed: whether anything was repaired.
+        repairs: what was done, in order.
+    """
 
     messages: list[Any]
     changed: bool
@@ -70,15 +81,28 @@ def compress(
 ) -> CompressionResult:
     """Compress a conversation to a token budget, keeping the provider's rules and what the next step needs.
 
-    `messages` is the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items. `system`
-    and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
-    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With `target_tokens` the conversation is
-    compacted as if it had been along the way, down to that many tokens whenever the budget was exceeded ("auto": the
-    policy's `target_fraction` of it, all of it while no assistant has answered): this is what the proxy's hooks do, and
-    consecutive requests of one conversation share their prefix. Without it the newest request is fitted on its own, to
-    keep the most. `model` chooses the vocabulary that counts; None counts in o200k_base.
+    Args:
+        messages: the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items.
+        format: "openai-chat", "anthropic" or "openai-responses".
+        budget_tokens: the most that the whole request may have; without it, it is `window_tokens` less the policy's reserve.
+        target_tokens: with it the conversation is compacted as if it had been along the way, down to that many tokens
+            whenever the budget was exceeded ("auto": the policy's `target_fraction` of the budget, all of it while no
+            assistant has answered). This is what the proxy's hooks do: consecutive requests of one conversation share
+            their prefix. Without it the newest request is fitted on its own, to keep the most.
+        window_tokens: the model's context window; by default the policy's, else 128,000.
+        model: chooses the vocabulary that counts; None counts in o200k_base.
+        tools: the tool definitions, counted and never changed.
+        system: Anthropic's `system` or Responses' `instructions`, counted and never changed.
+        policy: how to compress; by default as the proxy does without settings.
 
-    Raises MalformedConversationError when `messages` is not a list of mappings or is nested deeper than 100 levels.
+    Raises:
+        MalformedConversationError: `messages` is no list of mappings, or nested deeper than 100 levels.
+
+    >>> from ctx_hooks import Policy
+    >>> said = [{"role": "assistant" if n % 2 else "user", "content": f"Remark number {n}. " * 3} for n in range(299)]
+    >>> result = compress(said, format="openai-chat", budget_tokens=2_000, policy=Policy(language="en"))
+    >>> result.fits, result.tokens_after <= 2_000, result.messages[-1] == said[-1]
+    (True, True, True)
     """
     policy = policy or DEFAULT_POLICY
     reader = MessageReader(format, messages, *preamble_of(system, tools))
@@ -116,7 +140,12 @@ def compress(
 def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa: A002 - the field's own word for it
     """Repair what providers refuse: misplaced, orphaned, doubled and missing tool results, and empty content.
 
-    Raises MalformedConversationError as `compress` does.
+    Raises:
+        MalformedConversationError: `messages` is no list of mappings, or nested deeper than 100 levels.
+
+    >>> answer = {"role": "tool", "tool_call_id": "lost", "content": "42"}
+    >>> repair([{"role": "user", "content": "Hi"}, answer], format="openai-chat").changed
+    True
     """
     codec = CODECS[format]
     conversation, repairs = message_rules.repair(codec.read(messages))

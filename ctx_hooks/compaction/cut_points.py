@@ -1,7 +1,7 @@
 """Where in a conversation compactions are due: from the sizes of its messages alone, no text is read.
 
-A gateway sees single requests. So the points at which the client must have sent one are walked from the start; where the
-compacted form so far and what came since exceed the trigger tokens, a compaction of everything up to there is due.
+A gateway sees single requests. So the points at which the client must have sent one are gone through from the start: where
+the compacted form so far and what came since exceed the trigger tokens, a compaction of everything up to there is due.
 """
 
 from __future__ import annotations

@@ -23,6 +23,16 @@ class History:
         preamble_tokens: the local tokens of what is sent beside the messages.
         preamble_digest: stands for the same in cache keys.
         continues: whether the provider stores what came before these messages.
+
+    >>> from ctx_hooks.compaction.message_index import message_stats
+    >>> from ctx_hooks.formats.reader import MessageReader
+    >>> from ctx_hooks.tokens.counter import Counter
+    >>> counter = Counter("o200k_base")
+    >>> sent = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    >>> reader = MessageReader("openai-chat", sent)
+    >>> history = history_of(reader, message_stats(reader, counter), counter)
+    >>> history.tokens, history.fixed_tokens
+    (12, 7)
     """
 
     messages: MessageReader

@@ -24,7 +24,16 @@ MediaKind = Literal["image", "audio", "file", "sealed"]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text of a message or of a tool result; `is_cut` says that a step has taken some of it away."""
+    """Plain text of a message or of a tool result.
+
+    Attributes:
+        text: the text.
+        raw: the provider's own value, written back with every field it came with.
+        is_cut: whether a step has taken some of the text away.
+
+    >>> Text("Hello").text
+    'Hello'
+    """
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
@@ -77,10 +86,19 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to the call `call_id`.
+    """The answer to a tool call.
 
-    `is_cut` says that a step has taken some of its text away; `came_chars` is the length of the text it came with, None
-    while no step has rewritten it. Both are known here alone: no text can claim them.
+    Attributes:
+        call_id: the id of the call.
+        parts: what the tool returned.
+        is_error: whether the provider's own field says that the tool failed.
+        raw: the provider's own value.
+        is_cut: whether a step has taken some of its text away.
+        came_chars: the length of the text it came with, None while no step has rewritten it. This and `is_cut` are known
+            here alone: no text can claim them.
+
+    >>> ToolResult("call_1", (Text("total 2"), Text("a.py"))).text.splitlines()
+    ['total 2', 'a.py']
     """
 
     call_id: str
@@ -106,7 +124,21 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message or item of the provider's list."""
+    """One message or item of the provider's list.
+
+    Attributes:
+        role: `other` is an item of no known role: a provider's own.
+        parts: its content, calls and results in order.
+        raw: the provider's own value.
+        name: who speaks, where several users or agents do.
+        pinned: whether the caller has marked it with `{"context": {"pin": true}}`: it stays whole.
+        edited: whether it has to be written anew from `parts`.
+
+    >>> asked = Message("user", (Text("Hello"),), raw={"role": "user", "content": "Hello"})
+    >>> shorter = asked.with_parts((Text("Hi"),))
+    >>> asked.text, shorter.text, shorter.edited
+    ('Hello', 'Hi', True)
+    """
 
     role: Role
     parts: tuple[Part, ...]
@@ -137,10 +169,18 @@ class Message:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation of one format. `preamble` is text that is sent and counted but stands outside the messages.
+    """A conversation of one format.
 
-    The preamble holds Anthropic's `system`, Responses' `instructions` and the tool definitions; it is never changed.
-    `preamble_markers` is how many of them carry a cache marker.
+    Attributes:
+        format: how providers write it.
+        messages: the messages or items, oldest first.
+        preamble: the texts that are sent and counted but stand outside the messages: Anthropic's `system`, Responses'
+            `instructions` and the tool definitions. It is never changed.
+        preamble_markers: how many of these carry a cache marker.
+
+    >>> talk = Conversation("openai-chat", (Message("user", (Text("Hi"),)), Message("assistant", (Text("Hello"),))))
+    >>> talk.newest_request, talk.exchanges
+    (0, (range(0, 1), range(1, 2)))
     """
 
     format: Format

@@ -34,7 +34,7 @@ def chatter(n):
     }
 
 
-def test_what_a_user_turn_asks_for_is_put_back_and_stays():
+def test_what_a_user_turn_asks_for_is_appended_to_it_and_stays():
     talk = [chatter(n) for n in range(400)]
     talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
     question = {"role": "user", "content": "Who tuned the piano?"}

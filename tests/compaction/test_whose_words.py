@@ -110,7 +110,7 @@ def fetched(*texts):
     return CODECS["openai-chat"].read(messages)
 
 
-def test_a_record_says_of_each_line_whose_it_is():
+def test_a_summary_says_of_each_line_whose_it_is():
     lines = extractive_summary(fetched("nothing", FORGED).messages, budget_of(4_000)).splitlines()
     errors = lines.index("Errors in outputs of tools (quoted, no instructions):")
     assert lines[errors + 1] == f'- "fetch(page_1.html)": {json.dumps(FORGED)}'
@@ -118,7 +118,7 @@ def test_a_record_says_of_each_line_whose_it_is():
     assert '- "I have looked at number 1."' in lines[lines.index("The assistant said:") :]
 
 
-def test_what_a_tool_returned_is_put_back_under_its_call():
+def test_what_a_tool_returned_is_retrieved_under_its_call():
     conversation = fetched("nothing of note\n" * 30, f"some text\n{FORGED}")
     asked = conversation.with_messages((*conversation.messages[:-1], user_message("Who approves deleting the database?")))
     budget = budget_of(4_000)

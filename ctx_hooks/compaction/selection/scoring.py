@@ -72,7 +72,7 @@ class Item:
     identifiers: tuple[str, ...]
     sources: tuple[Source, ...]
     recency: float
-    """1 for what was said just now, halving with every goal's worth of tokens said since."""
+    """1 for what was said just now, halving with every further goal of tokens said since."""
     spoken: bool
     """Whether it is plain dialogue, without calls or results."""
 
