@@ -30,10 +30,16 @@ DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class MessageStats:
-    """One message: the digest of its JSON, its local tokens, its role, and whether a user speaks in it.
+    """What is known of one message without reading it again.
 
-    `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message;
-    `guessed_tokens` are those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
+    Attributes:
+        digest: of its JSON, 16 bytes.
+        tokens: its local tokens.
+        role: who speaks.
+        is_request: whether it is in a user's own words.
+        result_chars: the length of its longest tool result.
+        stays: whether no compaction removes it.
+        guessed_tokens: those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
     """
 
     digest: bytes

@@ -46,9 +46,13 @@ _cut_texts: ContentCache[CutText] = ContentCache(share=0.05)
 
 
 class Piece(NamedTuple):
-    """What can be retrieved of a message: what is looked for among what is sent, what is ranked, and its quotation.
+    """What can be retrieved of a message.
 
-    `part` is the index of the tool result that it is a line of, -1 for what the message's author said.
+    Attributes:
+        whole: what is looked for among what is still sent.
+        text: what is ranked.
+        quotation: what is quoted of it.
+        part: the index of the tool result that it is a line of, -1 for what the message's author said.
     """
 
     whole: str
@@ -59,9 +63,12 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """The stems of what a compaction cut, and of what it left of the dialogue.
+    """The stems of what a compaction cut, and of what it left of the dialogue; no text is held.
 
-    No text is held: `places` says for each piece its message, and its number among the pieces of that message.
+    Attributes:
+        postings: of the pieces that were cut, in order.
+        places: for each of these pieces the index of its message, and its number among the pieces of that message.
+        left: of the dialogue that the compaction left.
     """
 
     postings: tuple[Postings, ...]

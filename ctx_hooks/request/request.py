@@ -41,6 +41,7 @@ _SYSTEM: Mapping[Format, str] = {"anthropic": "system", "openai-responses": "ins
 _SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
 LEAST_THINKING_TOKENS = 1_024
+"""The least that Anthropic takes as `thinking.budget_tokens` (LiteLLM's ANTHROPIC_MIN_THINKING_BUDGET_TOKENS)."""
 DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
     "openai-chat": "max_tokens",
     "anthropic": "max_tokens",

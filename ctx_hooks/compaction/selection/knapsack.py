@@ -53,7 +53,13 @@ FALLEN = 1 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The older exchanges that stay whole, those that stay with some lines, and these lines; the rest goes."""
+    """What is kept of the older exchanges; the rest goes.
+
+    Attributes:
+        whole: exchanges that stay as they are, each as the range of its messages.
+        shortened: exchanges that stay with their frame and some of their lines.
+        lines: the numbers of the lines that stay of a shortened exchange, by position of their part.
+    """
 
     whole: frozenset[range]
     shortened: frozenset[range]
@@ -61,7 +67,16 @@ class Selection:
 
 
 class ValuedLine(NamedTuple):
-    """A line of an exchange, or without a source the exchange's frame alone: the value it adds and about what it costs."""
+    """A line of an exchange with what it adds and costs; without a source it is the exchange's frame alone.
+
+    Attributes:
+        item: the number of the exchange.
+        source: the part that the line stands in.
+        line: its number in that part.
+        names: the identifiers that the text shows first in this line; their values change.
+        bonus: its value by relevance to the newest request, which does not change.
+        tokens: about what it costs, with the mark beside it.
+    """
 
     item: int
     source: Source | None
@@ -73,7 +88,7 @@ class ValuedLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValuedItems:
-    """Everything that could be kept, by exchange, and the first value of each identifier in it."""
+    """Everything that could be kept, by exchange, and the value of each identifier in it while nothing is kept."""
 
     items: tuple[Item, ...]
     lines_by_item: tuple[tuple[ValuedLine, ...], ...]
@@ -102,7 +117,13 @@ def _valued_lines(n: int, item: Item) -> Iterable[ValuedLine]:
 
 
 class Knapsack:
-    """What has been taken so far; `room_tokens` are left."""
+    """What has been taken so far; `room_tokens` are left, below zero where more was opened than the room held.
+
+    Args:
+        valued_items: what can be taken.
+        room_tokens: the tokens that all of it together may have.
+        counter: counts a line when it is taken; up to then its tokens are an estimate by length.
+    """
 
     def __init__(self, valued_items: ValuedItems, room_tokens: float, counter: Counter) -> None:
         self.room_tokens = room_tokens
@@ -139,11 +160,7 @@ class Knapsack:
         self._show(identifiers_of(m for m in messages if m.role != "assistant"))
 
     def take_lines(self) -> None:
-        """Take lines by value per token until the room is spent or nothing new is left.
-
-        Values only fall while other lines are taken, so a line is weighed again when it comes to the top of the heap. The
-        lines of an exchange that was just opened are weighed anew: they no longer carry its frame.
-        """
+        """Take lines by value per token until the room is spent or nothing new is left, as the module says."""
         items, lines_by_item = self._valued_items.items, self._valued_items.lines_by_item
         heap: list[tuple[float, int, int]] = []
         for n, item in enumerate(items):

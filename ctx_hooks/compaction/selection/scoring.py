@@ -45,7 +45,15 @@ Position: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A part that may keep some of its lines. `relevance` is that of its lines to the newest request, 0 to 1."""
+    """A part that may keep some of its lines.
+
+    Attributes:
+        position: where the part stands.
+        text: its text.
+        segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
+        tokens_per_char: mean of the text, by which the tokens of a line are estimated.
+        relevance: of its segments to the newest request, above 0 up to 1, by number.
+    """
 
     position: Position
     text: str
@@ -64,7 +72,17 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An older exchange as an item: its frame (what stays of it without any line) and what its lines come from."""
+    """An older exchange, of which all, some lines, its frame alone or nothing is kept.
+
+    Attributes:
+        messages: the range of its messages.
+        frame_tokens: about what stays of it without any line: short arguments, placeholders.
+        whole_tokens: what all of it has.
+        identifiers: those of the frame.
+        sources: the parts that its lines come from.
+        recency: 1 for what was said just now, halving with every further goal of tokens said since.
+        spoken: whether it is plain dialogue, without calls or results.
+    """
 
     messages: range
     frame_tokens: float
@@ -72,9 +90,7 @@ class Item:
     identifiers: tuple[str, ...]
     sources: tuple[Source, ...]
     recency: float
-    """1 for what was said just now, halving with every further goal of tokens said since."""
     spoken: bool
-    """Whether it is plain dialogue, without calls or results."""
 
 
 def argument_chars(budget: Budget) -> int:
