@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ctx_hooks.compaction.cut_points import Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import MessageStats, request_points
+from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
@@ -78,11 +79,19 @@ def test_what_follows_the_newest_cut_fits_at_every_request(index):
             assert cut.tokens + sums[length] - sums[cut.length] <= TRIGGER_TOKENS
 
 
-def test_what_no_compaction_makes_smaller_is_expected_to_be_left():
-    pinned = [stats("system", 500, stays=True), *turns(10)]
-    assert points_of(pinned).newest_after(Cut()).tokens > 600  # the pinned message and the newest turn
-    loop = [*turns(3), stats("assistant", 50), stats("tool", 800)]
-    assert points_of(loop).newest_after(Cut()).tokens > 950  # the newest turn, the call and its result
+@pytest.mark.parametrize(
+    ("index", "least_tokens"),
+    [
+        ([stats("system", 500, stays=True), *turns(10)], 600),  # what stays anywhere, and the newest turn
+        ([stats("user", 900), stats("assistant", 90), stats("user", 50)], 50),
+        ([stats("user", 50), stats("assistant", 90), stats("user", 900)], 900),
+        ([*turns(3), stats("assistant", 50), stats("tool", 800)], 950),  # the newest turn, the call and its result
+    ],
+)
+def test_what_no_compaction_makes_smaller_is_expected_to_be_left(index, least_tokens):
+    """Beside it there is room for the summary alone."""
+    expected = points_of(index, target_tokens=1).newest_after(Cut()).tokens
+    assert least_tokens < expected <= least_tokens + MOST_SUMMARY_FRACTION * TRIGGER_TOKENS
 
 
 def test_a_result_counts_as_it_was_cut_when_it_arrived():
@@ -91,10 +100,10 @@ def test_a_result_counts_as_it_was_cut_when_it_arrived():
 
 
 def test_text_for_later_turns_is_reserved_only_behind_a_compaction():
-    policy = Policy(recall_fraction=0.5, recall_max_tokens=10_000)
-    first = points_of(turns(10), policy=policy)
-    assert first.newest_after(Cut()) == Cut()
-    assert first.newest_after(Cut(2, 300, 1)).number > 1
+    policy, cut = Policy(recall_fraction=0.5, recall_max_tokens=10_000), Cut(2, 300, 1)
+    assert points_of(turns(10), policy=policy).newest_after(Cut()) == Cut()
+    assert points_of(turns(5)).newest_after(cut) == cut
+    assert points_of(turns(5), policy=policy).newest_after(cut).length == 5
 
 
 @pytest.mark.parametrize("count", [0, 1])

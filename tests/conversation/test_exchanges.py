@@ -56,6 +56,10 @@ def test_items_of_one_answer_side_by_side_are_one_exchange_where_the_format_list
     assert exchanges(*items) == [[0], [1], [2], [3, 4]]
 
 
+def test_a_call_without_a_result_holds_nothing_together_behind_the_next_user():
+    assert exchanges(calls("a"), said("user"), said("assistant"), said("assistant")) == [[0], [1], [2], [3]]
+
+
 def test_a_result_at_the_very_start_is_an_exchange_of_its_own():
     assert exchanges(result("lost"), said("user")) == [[0], [1]]
     assert exchanges() == []
