@@ -24,6 +24,7 @@ import litellm
 from litellm import token_counter
 
 from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -159,7 +160,7 @@ def linear(out: Path) -> None:
     while not sizes or sizes[-1] < 2_000_000:
         messages += conversation(80_000, len(messages))[:-1]
         started = time.perf_counter()
-        index = message_stats("openai-chat", messages, Counter("o200k_base"))
+        index = message_stats(MessageReader("openai-chat", messages), Counter("o200k_base"))
         times.append((time.perf_counter() - started) * 1e3)
         sizes.append(sum(m.tokens for m in index))
     figure, panel = plt.subplots(figsize=(7, 4))

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.cli.replay import cache_share, measure, price
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
-from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.tokens.budget import Budget
@@ -37,10 +40,10 @@ def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -
     counting = time.perf_counter() - started
     content_cache.clear_all()
     started = time.perf_counter()
-    index = message_stats(fmt, messages, counter)
+    index = message_stats(MessageReader(fmt, messages), counter)
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
     for length in request_points(index):
-        history = History(lambda a, b: codec.read(messages[a:b]), index[:length], 0, b"")
+        history = History(MessageReader(fmt, messages[:length]), index[:length], 0, b"")
         compacted(history, Thresholds(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)))
     return (time.perf_counter() - started) / counting
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import is_first_request, message_stats, newest_turns
-from ctx_hooks.compaction.prefix_stable import Thresholds, compacted, history_of
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import preamble_of
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -28,11 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """What `compress` returns.
+    """What `compress` returns. Token figures count the whole request: messages, system and tools.
 
-    `messages` are in the format they came in, new objects throughout. Token figures count the whole request: messages,
-    system and tools. `fits` says whether the budget was met; when it is False, `reason` says why and `tokens_after` is
-    the smallest size that could be reached.
+    Attributes:
+        messages: in the format they came in, new objects throughout.
+        tokens_before: local tokens as it came.
+        tokens_after: local tokens of what is returned; where the budget was not met, the smallest that could be reached.
+        fits: whether the budget was met.
+        changed: whether anything differs from what came.
+        steps: what was done, in order.
+        reason: why the budget was not met, None where it was.
     """
 
     messages: list[Any]
@@ -46,7 +55,13 @@ class CompressionResult:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What `repair` returns: messages as new objects, and what was done to them, in order."""
+    """What `repair` returns.
+
+    Attributes:
+        messages: in the format they came in, new objects throughout.
+        changed: whether anything was repaired.
+        repairs: what was done, in order.
+    """
 
     messages: list[Any]
     changed: bool
@@ -67,42 +82,55 @@ def compress(
 ) -> CompressionResult:
     """Compress a conversation to a token budget, keeping the provider's rules and what the next step needs.
 
-    `messages` is the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items. `system`
-    and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
-    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With `target_tokens` the conversation is
-    compacted as if it had been along the way, down to that many tokens whenever the budget was exceeded ("auto": the
-    policy's `target_fraction` of it, all of it while no assistant has answered): this is what the proxy's hooks do, and
-    consecutive requests of one conversation share their prefix. Without it the newest request is fitted on its own, to
-    keep the most. `model` chooses the vocabulary that counts; None counts in o200k_base.
+    Args:
+        messages: the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items.
+        format: "openai-chat", "anthropic" or "openai-responses".
+        budget_tokens: the most that the whole request may have; without it, it is `window_tokens` less the policy's reserve.
+        target_tokens: with it the conversation is compacted as if it had been along the way, down to that many tokens
+            whenever the budget was exceeded ("auto": the policy's `target_fraction` of the budget, all of it while no
+            assistant has answered). This is what the proxy's hooks do: consecutive requests of one conversation share
+            their prefix. Without it the newest request is fitted on its own, to keep the most.
+        window_tokens: the model's context window; by default the policy's, else 128,000.
+        model: chooses the vocabulary that counts; None counts in o200k_base.
+        tools: the tool definitions, counted and never changed.
+        system: Anthropic's `system` or Responses' `instructions`, counted and never changed.
+        policy: how to compress; by default as the proxy does without settings.
 
-    Raises MalformedConversationError when `messages` is not a list of mappings or is nested deeper than 100 levels.
+    Raises:
+        MalformedConversationError: `messages` is no list of mappings, or nested deeper than 100 levels.
+
+    >>> from ctx_hooks import Policy
+    >>> said = [{"role": "assistant" if n % 2 else "user", "content": f"Remark number {n}. " * 3} for n in range(299)]
+    >>> result = compress(said, format="openai-chat", budget_tokens=2_000, policy=Policy(language="en"))
+    >>> result.fits, result.tokens_after <= 2_000, result.messages[-1] == said[-1]
+    (True, True, True)
     """
     policy = policy or DEFAULT_POLICY
-    codec = CODECS[format]
-    original = codec.read(messages, system=system, tools=tools)
+    reader = MessageReader(format, messages, *preamble_of(system, tools))
     given = window_tokens if window_tokens is not None else policy.window_tokens
     window = ProviderTokens(given) if given is not None else DEFAULT_WINDOW_TOKENS
     within_window = to_local(budget_tokens_of(Window(window, "policy"), policy), factor=1.0)
     goal = LocalTokens(budget_tokens) if budget_tokens is not None else within_window
     counter = Counter(vocabulary_of(model))
     budget = Budget(goal, max(window, to_provider(goal, factor=1.0)), counter, policy)
-    index = message_stats(format, messages, counter)
+    index = message_stats(reader, counter)
+    received = history_of(reader, index, counter)
     newest = newest_turns(index, policy.max_turns)
-    conversation = original.with_messages(tuple(original.messages[i] for i in newest))
+    history = replace(received, messages=reader.selected(newest), index=tuple(index[i] for i in newest))
     repairs = policy.repair != "off"
     if target_tokens is None:
-        needed = policy.repair == "always" or counter.conversation(conversation) > goal
+        conversation = history.messages.conversation()
+        needed = policy.repair == "always" or history.tokens > goal
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
-        history = history_of(conversation.part, tuple(index[i] for i in newest), conversation.preamble, counter)
         target = goal if target_tokens == "auto" else min(LocalTokens(target_tokens), goal)
         if target_tokens == "auto" and not is_first_request(history.index):
             target = target_tokens_of(goal, policy, history.fixed_tokens)
         outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
-    written = deepcopy(codec.write(outcome.conversation))
+    original = reader.conversation()
     return CompressionResult(
-        messages=written,
-        tokens_before=counter.conversation(original),
+        messages=deepcopy(CODECS[format].write(outcome.conversation)),
+        tokens_before=received.tokens,
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
         changed=original.with_messages(outcome.conversation.messages) is not original,
@@ -114,7 +142,12 @@ def compress(
 def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa: A002 - the field's own word for it
     """Repair what providers refuse: misplaced, orphaned, doubled and missing tool results, and empty content.
 
-    Raises MalformedConversationError as `compress` does.
+    Raises:
+        MalformedConversationError: `messages` is no list of mappings, or nested deeper than 100 levels.
+
+    >>> answer = {"role": "tool", "tool_call_id": "lost", "content": "42"}
+    >>> repair([{"role": "user", "content": "Hi"}, answer], format="openai-chat").changed
+    True
     """
     codec = CODECS[format]
     conversation, repairs = message_rules.repair(codec.read(messages))

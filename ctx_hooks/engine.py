@@ -7,8 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.compaction import cost, last_resort
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import is_first_request, message_stats
-from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted, history_of
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
@@ -85,8 +87,8 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_se
 
 def history_in(request: Request, counter: Counter) -> History:
     """Return the request's history as `counter` counts it."""
-    index = message_stats(request.format, request.items, counter)
-    return history_of(request.part, index, request.preamble(), counter, continues=request.continues_stored_history)
+    messages = request.messages
+    return history_of(messages, message_stats(messages, counter), counter, continues=request.continues_stored_history)
 
 
 def _decide(request: Request, to: Target, known: Known, counter: Counter, measure: Measure, compress: Compress) -> Decided:
@@ -204,7 +206,7 @@ def _estimated(request: Request) -> History:
     """Return the history with estimated figures, of which none teaches anything."""
     conversation = request.conversation()
     preamble_tokens = LocalTokens(sum(map(last_resort.text_tokens, conversation.preamble)))
-    return History(conversation.part, last_resort.estimated_stats(conversation), preamble_tokens, b"")
+    return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")
 
 
 def _without_oldest_turns(

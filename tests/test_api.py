@@ -129,7 +129,7 @@ def test_tools_and_system_are_counted():
     assert full.tokens_before > bare.tokens_before + 900
 
 
-def test_the_record_names_requests_files_commands_and_errors():
+def test_the_summary_names_requests_files_commands_and_errors():
     messages = [
         {"role": "user", "content": "Please fix the login form."},
         *(

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.compaction.cost import Prices, cost_of
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
-from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -60,12 +63,13 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
     codec = CODECS[fmt]
     goal = LocalTokens(budget_tokens)
     budget = Budget(goal, ProviderTokens(goal * 5 // 4), counter)
-    index = message_stats(fmt, messages, counter)
+    reader = MessageReader(fmt, messages)
+    index = message_stats(reader, counter)
     ways: tuple[list[Sent], ...] = ([], [], [])
     before: list[list[bytes]] = [[], [], []]
     for length in request_points(index):
-        conversation = codec.read(messages[:length])
-        history = History(conversation.part, index[:length], LocalTokens(0), b"")
+        conversation = reader.conversation(0, length)
+        history = History(reader, index[:length], LocalTokens(0), b"")
         target_tokens = target_tokens_of(goal, DEFAULT_POLICY, history.fixed_tokens)
         outcome, compactions = compacted(history, Thresholds(budget, target_tokens))
         slid = _newest(conversation, budget)

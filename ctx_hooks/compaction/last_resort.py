@@ -13,7 +13,8 @@ from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
 from ctx_hooks.compaction.summary.extractive import with_summary
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult, is_request
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, stays
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS

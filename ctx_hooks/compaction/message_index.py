@@ -12,28 +12,35 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from ctx_hooks.conversation.model import Format, Role, is_request
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Role
 from ctx_hooks.conversation.protection import stays
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats import CODECS
-from ctx_hooks.formats.fields import item_of, items_of
 from ctx_hooks.runtime.content_cache import ContentCache
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.tokens.counter import Counter
 
 DIGEST_BYTES = 16
+"""128 bits: two messages share a digest neither by chance nor, within 2^64 tries, by intent."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageStats:
-    """One message: the digest of its JSON, its local tokens, its role, and whether a user speaks in it.
+    """What is known of one message without reading it again.
 
-    `result_chars` is the length of its longest tool result; `stays` says that no compaction removes the message;
-    `guessed_tokens` are those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
+    Attributes:
+        digest: of its JSON, 16 bytes.
+        tokens: its local tokens.
+        role: who speaks.
+        is_request: whether it is in a user's own words.
+        result_chars: the length of its longest tool result.
+        stays: whether no compaction removes it.
+        guessed_tokens: those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
     """
 
     digest: bytes
@@ -50,9 +57,12 @@ _Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens]
 _figures: ContentCache[_Figures] = ContentCache(share=0.1)
 
 
-def message_stats(fmt: Format, messages: Any, counter: Counter) -> tuple[MessageStats, ...]:
-    """Return the stats of each message; raises MalformedConversationError as reading the conversation would."""
-    return tuple(_stats_of(fmt, raw, i, counter) for i, raw in enumerate(items_of(messages)))
+def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:
+    """Return the stats of each message; raises MalformedConversationError as reading the conversation would.
+
+    Only a message that is not known by its digest is read.
+    """
+    return tuple(_stats_of(messages, i, counter) for i in range(len(messages.items)))
 
 
 def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
@@ -107,12 +117,13 @@ def digest_of(value: Any) -> bytes:
     return blake2b(text, digest_size=DIGEST_BYTES).digest()
 
 
-def _stats_of(fmt: Format, raw: Any, i: int, counter: Counter) -> MessageStats:
-    digest = digest_of(raw)
+def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats:
+    digest = digest_of(messages.items[i])
+    fmt = messages.format
 
     def read() -> _Figures:
         counter.deadline.check()
-        message = CODECS[fmt].read_message(item_of(raw, i))
+        message = messages.message(i)
         longest = max((len(r.text) for r in message.results), default=0)
         guessed = counter.guessed(message, fmt)
         return counter.message(message, fmt), message.role, is_request(message), longest, stays(message), guessed

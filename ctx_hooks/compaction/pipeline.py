@@ -47,7 +47,14 @@ GENTLE_STEPS = frozenset({*LOSSLESS, repeats.STEP, log_runs.STEP, oversized_resu
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What one step did: tokens saved, messages touched (edited, removed or added), and the reason for such a step."""
+    """What one step did.
+
+    Attributes:
+        name: the step's name.
+        tokens_saved: local tokens.
+        items_touched: how many messages were edited, removed or added.
+        why: the reason for such a step.
+    """
 
     name: str
     tokens_saved: int
@@ -57,7 +64,16 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A compressed conversation with its figures; `fits` says whether the goal was met, `reason` why it was not."""
+    """A compressed conversation with its figures, in local tokens of the whole request.
+
+    Attributes:
+        conversation: the compressed form; the very object that was given where nothing was done.
+        tokens_before: the size as it came.
+        tokens_after: the size of `conversation`.
+        fits: whether the goal was met.
+        steps: what each step did that changed something, in order.
+        reason: why the goal was not met, None where it was.
+    """
 
     conversation: Conversation
     tokens_before: LocalTokens
@@ -68,9 +84,24 @@ class Outcome:
 
 
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:
-    """Run `steps` (by default all) in order, stopping as soon as the goal is met.
+    """Run steps in order, stopping as soon as the goal is met. One that would make the conversation larger is passed over.
 
-    A step that would make the conversation larger is passed over.
+    Args:
+        conversation: what is compressed; it is not changed.
+        budget: its goal is what has to be met.
+        steps: by default those of the policy, and those that other packages have installed.
+
+    Raises:
+        CompressionTimeoutError: the deadline of the budget's counter is over.
+
+    >>> from ctx_hooks.conversation.model import Conversation, Message, Text
+    >>> from ctx_hooks.tokens.budget import Budget
+    >>> from ctx_hooks.tokens.counter import Counter
+    >>> said = [Message("user" if n % 2 else "assistant", (Text(f"This is remark number {n}. " * 9),)) for n in range(99)]
+    >>> budget = Budget(goal_tokens=1_500, window_tokens=8_000, counter=Counter("o200k_base"))
+    >>> outcome = compress(Conversation("openai-chat", tuple(said)), budget)
+    >>> outcome.fits, outcome.tokens_after <= 1_500, [step.name for step in outcome.steps]
+    (True, True, ['oldest_turns'])
     """
     before = tokens = budget.counter.conversation(conversation)
     reports: list[StepReport] = []
@@ -78,14 +109,14 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
         if tokens <= budget.goal_tokens:
             break
         budget.counter.deadline.check()
-        candidate = step.apply(conversation, budget)
-        if candidate is conversation:
+        applied = step.apply(conversation, budget)
+        if applied is conversation:
             continue
-        smaller = budget.counter.conversation(candidate)
-        if smaller >= tokens:
+        left = budget.counter.conversation(applied)
+        if left >= tokens:
             continue
-        reports.append(StepReport(step.name, tokens - smaller, _touched(conversation, candidate), step.why))
-        conversation, tokens = candidate, smaller
+        reports.append(StepReport(step.name, tokens - left, _touched(conversation, applied), step.why))
+        conversation, tokens = applied, left
     fits = tokens <= budget.goal_tokens
     reason = None if fits else f"{tokens} tokens are protected or cannot be cut, the budget is {budget.goal_tokens}"
     return Outcome(conversation, before, tokens, fits, tuple(reports), reason)

@@ -7,8 +7,9 @@ that a tool, or the page that a tool has fetched, has written.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, groupby, islice
+from sys import getsizeof
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,29 +19,40 @@ from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.segments import segment_spans
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
+from ctx_hooks.runtime.content_cache import ContentCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.selection.bm25 import Postings
     from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
-"""A piece that fits the turn less than this share of the best one stays out: small talk retrieves nothing."""
+"""A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""
 LONGEST_PIECE_CHARS = 600
 """A longer turn or line is ranked in pieces of this length: what answers a question is rarely longer."""
 INDEXED_TOGETHER = 20_000
 """So many pieces share their postings: while they are made, no more memory is needed than these take."""
-
-
 LOOKED_BACK_MESSAGES = 100
 """How far before a result its call is looked for: it stands directly before it, parallel calls of one answer in between."""
 
 
-class Piece(NamedTuple):
-    """What can be retrieved of a message: what is looked for among what is sent, what is ranked, and its quotation.
+LATER_TURN_FRACTION = 0.5
+"""What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
 
-    `part` is the index of the tool result that it is a line of, -1 for what the message's author said.
+_texts: ContentCache[str] = ContentCache(share=0.02)
+_cut_texts: ContentCache[CutText] = ContentCache(share=0.05)
+
+
+class Piece(NamedTuple):
+    """What can be retrieved of a message.
+
+    Attributes:
+        whole: what is looked for among what is still sent.
+        text: what is ranked.
+        quotation: what is quoted of it.
+        part: the index of the tool result that it is a line of, -1 for what the message's author said.
     """
 
     whole: str
@@ -51,9 +63,12 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """The stems of what a compaction cut, and of what it left of the dialogue.
+    """The stems of what a compaction cut, and of what it left of the dialogue; no text is held.
 
-    No text is held: `places` says for each piece its message, and its number among the pieces of that message.
+    Attributes:
+        postings: of the pieces that were cut, in order.
+        places: for each of these pieces the index of its message, and its number among the pieces of that message.
+        left: of the dialogue that the compaction left.
     """
 
     postings: tuple[Postings, ...]
@@ -64,6 +79,16 @@ class CutText:
     def size_bytes(self) -> int:
         """The memory that is held."""
         return self.places.nbytes + self.left.size_bytes + sum(p.size_bytes for p in self.postings)
+
+
+def share_tokens(budget: Budget) -> float:
+    """Return the most compacted text that one user turn may be given, in tokens."""
+    return min(budget.policy.retrieval_max_tokens, budget.goal_tokens * budget.policy.retrieval_fraction)
+
+
+def reserved_tokens(turns: int, budget: Budget) -> int:
+    """Return the most compacted text that the first `turns` user turns after a compaction may be given together."""
+    return int(share_tokens(budget) * (1 + LATER_TURN_FRACTION * (turns - 1))) if turns else 0
 
 
 def cut_text(conversation: Conversation, left: Sequence[Message], budget: Budget) -> CutText:
@@ -79,67 +104,113 @@ def cut_text(conversation: Conversation, left: Sequence[Message], budget: Budget
 class Retrieval:
     """Looks up the compacted text that is relevant to each user turn since a compaction.
 
-    `since` are the messages since then, `cut` what was cut and `read` a message that was compacted: both are asked only
-    when there is something to look up.
+    Args:
+        history: the conversation as the client sent it.
+        length: how many of its messages are compacted.
+        left: the messages that the compaction left.
+        digests: for each number of messages, what stands for a history of so many, and for all that its compaction
+            depends on.
+        budget: of the whole request; the texts have a share of it.
     """
 
     def __init__(
-        self, since: Sequence[Message], cut: Callable[[], CutText], read: Callable[[int], Message], budget: Budget
+        self, history: History, length: int, left: Sequence[Message], digests: Sequence[bytes], budget: Budget
     ) -> None:
-        self._since = since
-        self._cut = cut
-        self._read = read
+        self._history = history
+        self._length = length
+        self._left = left
+        self._digests = digests
         self._budget = budget
 
-    def block(self, turn: int, room: float) -> str:
-        """Return the pieces that fit the turn, `since[turn]`, best and are not sent, "" for none.
+    def texts(self) -> dict[int, str]:
+        """Return the text that is appended to each user turn since the compaction, by the index of its message.
 
-        They have at most `room` tokens, in the order in which they were said. Where a turn that is still sent fits as well
+        A turn may have what those before it have left of their share.
+        """
+        index = self._history.index
+        texts: dict[int, str] = {}
+        spent_tokens = 0
+        turns = [i for i in range(self._length, len(index)) if index[i].is_request] if self._length else []
+        for number, turn in enumerate(turns, 1):
+            room_tokens = min(share_tokens(self._budget), reserved_tokens(number, self._budget) - spent_tokens)
+            key = (self._digests[self._length], self._digests[turn + 1], room_tokens)
+            text = _texts.get(key, partial(self.text, turn, room_tokens), getsizeof)
+            if text:
+                texts[turn] = text
+                spent_tokens += self._budget.counter.text(text)
+        return texts
+
+    def text(self, turn: int, room_tokens: float) -> str:
+        """Return the pieces that fit the user turn at the index `turn` best and are not sent, "" for none.
+
+        They have at most `room_tokens`, in the order in which they were said. Where a turn that is still sent fits as well
         as the best of them, nothing is retrieved.
         """
-        request = self._since[turn].text
-        if room < 1 or not request.strip():
+        request = self._message(turn).text
+        if room_tokens < 1 or not request.strip():
             return ""
-        cut = self._cut()
-        sent = (cut.left, self._said_since.first(self._said_before[turn]))
+        cut = self._cut
+        sent = (cut.left, self._said_since.first(self._said_before[turn - self._length]))
         scores = bm25.scores(request, (*cut.postings, *sent))
         pieces = scores[: len(cut.places)]
         best = pieces.max(initial=0.0)
         if best <= scores[len(cut.places) :].max(initial=0.0):
             return ""
         fitting = np.flatnonzero(pieces > LEAST_SCORE_FRACTION * best)
-        kept: dict[int, tuple[str, str]] = {}
-        sources: set[str] = set()
-        language, count = self._budget.policy.language, self._budget.counter.text
-        room -= count(placeholders.retrieved_heading(language))
-        for n in fitting[np.lexsort((-fitting, -pieces[fitting]))]:
-            index, number = map(int, cut.places[n])
-            piece = _pieces(self._read(index))[number]
-            source, quotation = self._source(index, piece), placeholders.quoted(piece.quotation)
-            price = count(quotation) + 1 + (0 if source in sources else count(source) + 1)
-            if price > room:
-                break
-            kept[int(n)] = (source, quotation)
-            sources.add(source)
-            room -= price
+        kept = self._kept(fitting[np.lexsort((-fitting, -pieces[fitting]))], room_tokens)
         if not kept:
             return ""
-        lines = [placeholders.retrieved_heading(language)]
+        lines = [placeholders.retrieved_heading(self._budget.policy.language)]
         for source, found in groupby((kept[n] for n in sorted(kept)), key=lambda pair: pair[0]):
             lines += [source, *(quotation for _, quotation in found)]
         return "\n".join(lines)
 
+    def _kept(self, ranked: Iterable[int], room_tokens: float) -> dict[int, tuple[str, str]]:
+        """Return source and quotation of the pieces that the room holds, by number, of pieces ranked best first."""
+        language, count = self._budget.policy.language, self._budget.counter.text
+        room_tokens -= count(placeholders.retrieved_heading(language))
+        kept: dict[int, tuple[str, str]] = {}
+        sources: set[str] = set()
+        for n in map(int, ranked):
+            index, number = map(int, self._cut.places[n])
+            piece = _pieces(self._message(index))[number]
+            source, quotation = self._source(index, piece), placeholders.quoted(piece.quotation)
+            tokens = count(quotation) + 1 + (0 if source in sources else count(source) + 1)
+            if tokens > room_tokens:
+                break
+            kept[n] = (source, quotation)
+            sources.add(source)
+            room_tokens -= tokens
+        return kept
+
     def _source(self, index: int, piece: Piece) -> str:
         """Return the line that says whose words a piece of the message `index` is."""
         language = self._budget.policy.language
-        message = self._read(index)
+        message = self._message(index)
         if piece.part < 0:
             return placeholders.source_of_speaker(message.role, message.name, language)
         result = message.parts[piece.part]
         call_id = result.call_id if isinstance(result, ToolResult) else ""
         before = range(index - 1, max(-1, index - 1 - LOOKED_BACK_MESSAGES), -1)
-        call = next((c for i in before for c in self._read(i).calls[::-1] if c.id == call_id), None)
+        call = next((c for i in before for c in self._message(i).calls[::-1] if c.id == call_id), None)
         return placeholders.source_of_call(f"{call.name}({tool_arguments.digest(call.arguments)})" if call else "", language)
+
+    def _message(self, index: int) -> Message:
+        return self._history.messages.message(index)
+
+    @cached_property
+    def _cut(self) -> CutText:
+        """What the compaction cut; looked for only when a turn asks."""
+
+        def compute() -> CutText:
+            originals = self._history.messages.conversation(0, self._length)
+            return cut_text(originals, self._left, self._budget)
+
+        return _cut_texts.get(self._digests[self._length], compute, lambda cut: cut.size_bytes)
+
+    @cached_property
+    def _since(self) -> tuple[Message, ...]:
+        return self._history.messages.conversation(self._length, len(self._history.index)).messages
 
     @cached_property
     def _said_since(self) -> Postings:

@@ -14,10 +14,13 @@ from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.json_text import parsed, strings
 
 DIGEST_CHARS = 80
+"""One line of a terminal: a path or the beginning of a command."""
 HEAD_FRACTION = 0.8
 """What a call was about stands at the start of its arguments."""
 PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
+"""What the file tools of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI and nanobot call a file."""
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern")
+"""What their shell and search tools call what is run or looked for."""
 
 
 def shortened(arguments: str, longest_chars: int, language: Language) -> str:

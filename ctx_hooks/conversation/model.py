@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.exchanges import exchanges_of, newest_loop_of, newest_request_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 Format = Literal["openai-chat", "anthropic", "openai-responses"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
@@ -24,7 +24,16 @@ MediaKind = Literal["image", "audio", "file", "sealed"]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text of a message or of a tool result; `is_cut` says that a step has taken some of it away."""
+    """Plain text of a message or of a tool result.
+
+    Attributes:
+        text: the text.
+        raw: the provider's own value, written back with every field it came with.
+        is_cut: whether a step has taken some of the text away.
+
+    >>> Text("Hello").text
+    'Hello'
+    """
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
@@ -77,10 +86,19 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to the call `call_id`.
+    """The answer to a tool call.
 
-    `is_cut` says that a step has taken some of its text away; `came_chars` is the length of the text it came with, None
-    while no step has rewritten it. Both are known here alone: no text can claim them.
+    Attributes:
+        call_id: the id of the call.
+        parts: what the tool returned.
+        is_error: whether the provider's own field says that the tool failed.
+        raw: the provider's own value.
+        is_cut: whether a step has taken some of its text away.
+        came_chars: the length of the text it came with, None while no step has rewritten it. This and `is_cut` are known
+            here alone: no text can claim them.
+
+    >>> ToolResult("call_1", (Text("total 2"), Text("a.py"))).text.splitlines()
+    ['total 2', 'a.py']
     """
 
     call_id: str
@@ -106,7 +124,21 @@ Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message or item of the provider's list."""
+    """One message or item of the provider's list.
+
+    Attributes:
+        role: `other` is an item of no known role: a provider's own.
+        parts: its content, calls and results in order.
+        raw: the provider's own value.
+        name: who speaks, where several users or agents do.
+        pinned: whether the caller has marked it with `{"context": {"pin": true}}`: it stays whole.
+        edited: whether it has to be written anew from `parts`.
+
+    >>> asked = Message("user", (Text("Hello"),), raw={"role": "user", "content": "Hello"})
+    >>> shorter = asked.with_parts((Text("Hi"),))
+    >>> asked.text, shorter.text, shorter.edited
+    ('Hello', 'Hi', True)
+    """
 
     role: Role
     parts: tuple[Part, ...]
@@ -137,10 +169,18 @@ class Message:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation of one format. `preamble` is text that is sent and counted but stands outside the messages.
+    """A conversation of one format.
 
-    The preamble holds Anthropic's `system`, Responses' `instructions` and the tool definitions; it is never changed.
-    `preamble_markers` is how many of them carry a cache marker.
+    Attributes:
+        format: how providers write it.
+        messages: the messages or items, oldest first.
+        preamble: the texts that are sent and counted but stand outside the messages: Anthropic's `system`, Responses'
+            `instructions` and the tool definitions. It is never changed.
+        preamble_markers: how many of these carry a cache marker.
+
+    >>> talk = Conversation("openai-chat", (Message("user", (Text("Hi"),)), Message("assistant", (Text("Hello"),))))
+    >>> talk.newest_request, talk.exchanges
+    (0, (range(0, 1), range(1, 2)))
     """
 
     format: Format
@@ -154,10 +194,6 @@ class Conversation:
             return self
         return replace(self, messages=messages)
 
-    def part(self, start: int, end: int) -> Conversation:
-        """Return this conversation with the messages from `start` to before `end` alone."""
-        return replace(self, messages=self.messages[start:end])
-
     def map_parts(self, edit: Callable[[int, Part], Part | None]) -> Conversation:
         """Return this conversation with every part replaced by `edit(message_index, part)`; None removes a part."""
         messages = []
@@ -169,54 +205,14 @@ class Conversation:
     @cached_property
     def exchanges(self) -> tuple[range, ...]:
         """Ranges of messages that stand or fall together: a cut between two of them never parts a call from its result."""
-        return tuple(_exchanges(self.messages, join_assistant_items=self.format == "openai-responses"))
+        return exchanges_of(self.messages, joins_assistant_items=self.format == "openai-responses")
 
     @cached_property
     def newest_request(self) -> int | None:
         """Index of the newest message in the user's own words, None when there is none."""
-        human = self._human_name
-        for i in range(len(self.messages) - 1, -1, -1):
-            if is_request(self.messages[i]) and self.messages[i].name in (human, None):
-                return i
-        return None
+        return newest_request_of(self.messages)
 
     @cached_property
     def newest_loop(self) -> range:
         """The last exchange when it is a tool loop waiting for the model's next step, else an empty range."""
-        last = self.exchanges[-1] if self.exchanges else range(0)
-        waiting = any(self.messages[i].results or self.messages[i].calls for i in last)
-        return last if waiting else range(0)
-
-    @cached_property
-    def _human_name(self) -> str | None:
-        """Who speaks first as the user; multi-agent frameworks send other agents' output as named user messages."""
-        return next((m.name for m in self.messages if is_request(m)), None)
-
-
-def is_request(message: Message) -> bool:
-    """Whether a user speaks here: user messages that only carry tool results back are the client's, not the user's.
-
-    Nor does one speak that stands for a removed message, so that turns alternate.
-    """
-    return message.role == "user" and not message.results and message.text != placeholders.REMOVED_MESSAGE
-
-
-def _exchanges(messages: tuple[Message, ...], *, join_assistant_items: bool) -> Iterator[range]:
-    start = 0
-    open_calls: set[str] = set()
-    for i, message in enumerate(messages):
-        answers = bool(message.results)
-        continues = join_assistant_items and i > start and _same_answer(messages[i - 1], message)
-        if i > start and not (answers or continues or (open_calls and message.role == "assistant")):
-            yield range(start, i)
-            start = i
-            open_calls = set()
-        open_calls |= {c.id for c in message.calls}
-        open_calls -= {r.call_id for r in message.results}
-    if messages:
-        yield range(start, len(messages))
-
-
-def _same_answer(before: Message, after: Message) -> bool:
-    """Responses lists the items of one model answer side by side: reasoning, text and calls belong together."""
-    return before.role == "assistant" and after.role == "assistant"
+        return newest_loop_of(self.messages, self.exchanges)

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class Codec(Protocol):
-    """What each format's module offers."""
+    """What each format's module has.
+
+    A conversation is read message by message: `read` gives what `read_message` gives for each item, and no message is read
+    otherwise for what stands around it.
+    """
 
     def read(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
         """Return the conversation; raises MalformedConversationError when `messages` is none."""

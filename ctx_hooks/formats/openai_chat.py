@@ -127,15 +127,15 @@ def _write(message: Message) -> dict[str, Any]:
             raw.pop(name, None)
     known = raw.get("tool_calls")
     listed = known if isinstance(known, (list, tuple)) else ()
-    calls = [
-        p for p in message.parts if isinstance(p, ToolCall) or (isinstance(p, Opaque) and any(p.raw is c for c in listed))
+    listed_ids = {id(c) for c in listed}  # an unknown call is known by its object: two may be equal
+    calls = [p for p in message.parts if isinstance(p, ToolCall) or (isinstance(p, Opaque) and id(p.raw) in listed_ids)]
+    content = [
+        p for p in message.parts if isinstance(p, (Text, Media)) or (isinstance(p, Opaque) and id(p.raw) not in listed_ids)
     ]
-    content = [p for p in message.parts if isinstance(p, (Text, Media, Opaque)) and not any(p is c for c in calls)]
     if content or raw.get("content") is not None:
         raw["content"] = write_content(content, raw.get("content"), "text")
-    legacy = [c for c in calls if c.raw is raw.get("function_call")]
     if listed:
-        raw["tool_calls"] = [_write_call(c) for c in calls if c not in legacy]
+        raw["tool_calls"] = [_write_call(c) for c in calls if c.raw is not raw.get("function_call")]
     if not raw.get("tool_calls"):
         # An empty list is refused: "[] is too short - 'messages.N.tool_calls'".
         raw.pop("tool_calls", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.fields import preamble_of
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.request.output_limit import requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
 from ctx_hooks.request.uncounted import has_uncounted_content
@@ -79,17 +80,15 @@ class Request:
         """The output that the caller asks for, None when it does not say or says nonsense."""
         return requested_output_tokens(self.fields)
 
+    @cached_property
+    def messages(self) -> MessageReader:
+        """The messages, each read when it is first asked for; raises MalformedConversationError when there are none."""
+        texts, markers = self._preamble
+        return MessageReader(self.format, self.items, texts, markers)
+
     def conversation(self) -> Conversation:
         """Return the conversation; raises MalformedConversationError when the fields hold none."""
-        return self._read(self.items)
-
-    def part(self, start: int, end: int) -> Conversation:
-        """Return the conversation with the messages from `start` to before `end` alone."""
-        return self._read(self.items[start:end])
-
-    def _read(self, items: Any) -> Conversation:
-        texts, markers = self._preamble
-        return replace(CODECS[self.format].read(items), preamble=texts, preamble_markers=markers)
+        return self.messages.conversation()
 
     @property
     def items(self) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import broken_payloads, payloads
 
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.conversation.model import is_request
+from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.placeholders import MARK, summary_end
 from ctx_hooks.formats import CODECS
 from ctx_hooks.message_rules import violations

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from strategies import payloads
 
 import ctx_hooks
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
-from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session, violations
@@ -35,7 +38,8 @@ def sent(messages, fmt, *, trigger, target=None, policy=None):
     """Return what is sent for a request, message by message as bytes, and how often it was compacted on the way."""
     counter = Counter("cl100k_base")
     codec = CODECS[fmt]
-    history = History(codec.read(messages).part, message_stats(fmt, messages, counter), 0, digest_of(""))
+    reader = MessageReader(fmt, messages)
+    history = History(reader, message_stats(reader, counter), 0, digest_of(""))
     budget = Budget(trigger, max(trigger, 8_000), counter, policy or Policy())
     outcome, compactions = compacted(history, Thresholds(budget, target or trigger // 2))
     return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], compactions, outcome
@@ -43,7 +47,7 @@ def sent(messages, fmt, *, trigger, target=None, policy=None):
 
 def requests(messages, fmt):
     """Return the lengths at which the client of this conversation has sent a request."""
-    return [n for n in request_points(message_stats(fmt, messages, Counter("cl100k_base"))) if n > 0]
+    return [n for n in request_points(message_stats(MessageReader(fmt, messages), Counter("cl100k_base"))) if n > 0]
 
 
 def assert_stable(messages, fmt, trigger, target=None):
@@ -117,6 +121,16 @@ def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_i
     assert outcome.fits
 
 
+def test_the_same_texts_in_another_format_are_compacted_anew():
+    """A compaction holds messages as its format reads them: one of another format is none of this one."""
+    talk = [{"role": ("user", "assistant")[n % 2], "content": f"We spoke of thing number {n}. " * 9} for n in range(81)]
+    talk = [{"role": "system", "content": "Be brief.", "name": "only chat knows names"}, *talk]
+    sent(talk, "openai-chat", trigger=2_000)
+    known = sent(talk, "openai-responses", trigger=2_000)[2].conversation
+    content_cache.clear_all()
+    assert sent(talk, "openai-responses", trigger=2_000)[2].conversation == known
+
+
 def test_a_client_that_compacts_its_own_history_starts_anew():
     messages = messages_of(agent_session("anthropic", turns=60))
     own = [
@@ -145,33 +159,6 @@ def test_a_cache_marker_that_moves_changes_nothing_but_itself():
     other, _, _ = sent(messages, "anthropic", trigger=9_000)
     assert [bare(m) for m in one] == other
     assert sum("cache_control" in m for m in one) == 1
-
-
-def chatter(n):
-    return {
-        "role": ("user", "assistant")[n % 2],
-        "content": f"Nothing much happened on day {n}, we talked about this and that.",
-    }
-
-
-def test_what_a_user_turn_asks_for_is_put_back_and_stays():
-    talk = [chatter(n) for n in range(400)]
-    talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
-    question = {"role": "user", "content": "Who tuned the piano?"}
-    messages = [*talk, question]
-    asked, compactions, outcome = sent(messages, "openai-chat", trigger=3_000, target=400)
-    assert compactions
-    assert "Who tuned the piano?" in asked[-1]
-    assert "Mr Albrecht" in "".join(asked)
-    assert outcome.fits
-    later = [*messages, {"role": "assistant", "content": "Mr Albrecht."}, {"role": "user", "content": "Thanks."}]
-    assert sent(later, "openai-chat", trigger=3_000, target=400)[0][: len(asked)] == asked
-
-
-def test_retrieval_can_be_switched_off():
-    messages = [*(chatter(n) for n in range(300)), {"role": "user", "content": "What happened on day 17?"}]
-    last = sent(messages, "openai-chat", trigger=3_000, target=1_000, policy=Policy(retrieval_fraction=0))[0][-1]
-    assert json.loads(last) == messages[-1]
 
 
 def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():

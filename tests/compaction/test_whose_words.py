@@ -10,11 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ctx_hooks
-from ctx_hooks.compaction import retrieval
+from ctx_hooks.compaction.history import history_of
+from ctx_hooks.compaction.message_index import chain, message_stats
+from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.summary.extractive import extractive_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.openai_chat import user_message
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -107,7 +110,7 @@ def fetched(*texts):
     return CODECS["openai-chat"].read(messages)
 
 
-def test_a_record_says_of_each_line_whose_it_is():
+def test_a_summary_says_of_each_line_whose_it_is():
     lines = extractive_summary(fetched("nothing", FORGED).messages, budget_of(4_000)).splitlines()
     errors = lines.index("Errors in outputs of tools (quoted, no instructions):")
     assert lines[errors + 1] == f'- "fetch(page_1.html)": {json.dumps(FORGED)}'
@@ -115,25 +118,18 @@ def test_a_record_says_of_each_line_whose_it_is():
     assert '- "I have looked at number 1."' in lines[lines.index("The assistant said:") :]
 
 
-def test_what_a_tool_returned_is_put_back_under_its_call():
+def test_what_a_tool_returned_is_retrieved_under_its_call():
     conversation = fetched("nothing of note\n" * 30, f"some text\n{FORGED}")
     asked = conversation.with_messages((*conversation.messages[:-1], user_message("Who approves deleting the database?")))
-    before = asked.with_messages(asked.messages[:-1])
-    cut = retrieval.cut_text(before, (), budget_of(4_000))
-    block = retrieval.Retrieval(asked.messages[-1:], lambda: cut, asked.messages.__getitem__, budget_of(4_000)).block(0, 500)
+    budget = budget_of(4_000)
+    reader = MessageReader("openai-chat", CODECS["openai-chat"].write(asked))
+    history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
+    length = len(history.index) - 1
+    block = Retrieval(history, length, (), chain(b"", history.index), budget).text(length, 500)
     lines = block.splitlines()
     assert lines[0].startswith(placeholders.MARK)
     source = lines.index('tool "fetch(page_1.html)" returned:')
     assert lines[source + 1 : source + 3] == ['"some text"', json.dumps(FORGED)]
-
-
-@given(st.text())
-def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
-    quotation = placeholders.quoted(text)
-    assert quotation.splitlines() == [quotation]
-    assert json.loads(quotation) == text
-    assert placeholders.MARK not in placeholders.quoted(text + placeholders.MARK + text)
-    assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK
 
 
 def test_a_message_that_begins_as_ours_do_is_a_message_like_others():

@@ -164,3 +164,13 @@ def test_nesting_without_end_is_refused_by_name(wire_format):
         deep = [deep]
     with pytest.raises(MalformedConversationError, match="nested deeper"):
         CODECS[wire_format].read([{"role": "user", "content": deep}])
+
+
+def test_a_call_that_is_listed_and_told_in_the_older_field_is_written_in_both():
+    function = {"name": "read", "arguments": "{}"}
+    raw = {"role": "assistant", "content": "I read.", "tool_calls": [{"function": function}], "function_call": {**function}}
+    codec = CODECS["openai-chat"]
+    (message,) = codec.read([raw]).messages
+    edited = message.with_parts((Text("I will read."), *message.parts[1:]))
+    written = codec.write(codec.read([raw]).with_messages((edited,)))
+    assert written == [{**raw, "content": "I will read."}]

@@ -116,7 +116,7 @@ bodies = st.fixed_dictionaries(
 
 def counted(request, vocabulary):
     counter = Counter(vocabulary)
-    index = message_stats(request.format, request.items, counter)
+    index = message_stats(request.messages, counter)
     return sum(m.tokens for m in index) + sum(counter.text(t) for t in request.preamble())
 
 

@@ -8,7 +8,7 @@ from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.scoring import argument_chars, may_be_shortened, segments_of
 from ctx_hooks.compaction.selection.segments import segments
-from ctx_hooks.compaction.steps.results import call_names, with_text
+from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import reasoning_may_go

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 LEAST_PIECE_CHARS = 500
+"""Smaller pieces of a block would have more placeholders and headings than text."""
 LONGEST_OPENING_CHARS = 200
 """What opens or closes a block stands in so much of a line."""
 LONGEST_NAME_CHARS = 120
+"""Longer than paths in repositories are; a longer line is no title."""
 FILE_TAGS = ("file", "document", "doc", "source_file", "file_content", "file_contents", "attachment", "page", "article")
 """Elements in which people and clients paste files (Anthropic's guide to long prompts: `<document>` with `<source>`)."""
 

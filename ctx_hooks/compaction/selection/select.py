@@ -25,7 +25,7 @@ DIALOGUE_RECENT_FRACTION = 0.05
 
 
 class Selector:
-    """Selects from one conversation, as often as asked with another room."""
+    """Selects from one conversation, as often as asked with another room: what does not depend on it is computed once."""
 
     def __init__(self, conversation: Conversation, budget: Budget) -> None:
         self.items = items_of(conversation, budget)
@@ -37,7 +37,12 @@ class Selector:
         self._spoken = [item for item in self.items if item.spoken]
 
     def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
-        """Return the selection for about `room_tokens`; without `may_remove` every exchange keeps at least its frame."""
+        """Return what is kept of the older exchanges.
+
+        Args:
+            room_tokens: what it may have, by estimate; the frames of exchanges that have to stay may exceed it.
+            may_remove: whether whole exchanges may go; otherwise each keeps at least its frame.
+        """
         knapsack = Knapsack(self._valued_items, room_tokens, self._budget.counter)
         knapsack.cover(self._protected)
         if not may_remove:

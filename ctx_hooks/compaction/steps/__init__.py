@@ -33,7 +33,19 @@ Apply: TypeAlias = Callable[[Conversation, Budget], Conversation]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A named step with the reason that reports give for it."""
+    """A named step with the reason that reports give for it.
+
+    Attributes:
+        name: stands in reports, logs and headers.
+        why: one clause, for whoever reads a report.
+        apply: returns the conversation with less in it, or the very object it was given; it changes neither argument.
+
+    >>> from ctx_hooks.conversation.model import Media
+    >>> def without_media(conversation, budget):
+    ...     return conversation.map_parts(lambda i, part: None if isinstance(part, Media) else part)
+    >>> Step("no_media", "this model sees no images", without_media).name
+    'no_media'
+    """
 
     name: str
     why: str

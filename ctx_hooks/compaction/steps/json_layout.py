@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import rewrite_older_results
+from ctx_hooks.compaction.tool_results import rewrite_older_results
 from ctx_hooks.texts.json_text import parsed, strings
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def _without_layout(text: str) -> Iterator[str]:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    del budget  # lossless: done whenever anything is done
-    return rewrite_older_results(conversation, compact)
+    return rewrite_older_results(conversation, budget, compact)
 
 
 STEP = Step("json_layout", "the layout of JSON carries no meaning", _apply)

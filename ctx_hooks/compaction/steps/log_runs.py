@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import rewrite_older_results
+from ctx_hooks.compaction.tool_results import rewrite_older_results
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.texts.pieces import pieces, whole_lines
 
@@ -62,8 +62,7 @@ def _placeholder(first: str, lines: int) -> str:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    del budget  # what is lost are figures within a run, and its placeholder counts them: done whenever anything is done
-    return rewrite_older_results(conversation, fold)
+    return rewrite_older_results(conversation, budget, fold)
 
 
 STEP = Step("log_runs", "lines that differ in figures only say the same", _apply)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.steps.oversized_results import cut
-from ctx_hooks.compaction.steps.results import is_spared, with_text
+from ctx_hooks.compaction.tool_results import is_spared, with_text
 from ctx_hooks.conversation.model import Conversation, Text, ToolResult
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import may_be_cut, with_text
+from ctx_hooks.compaction.tool_results import may_be_cut, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, ToolResult
 from ctx_hooks.conversation.protection import older_messages
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 CHARS_PER_TOKEN = 4
+"""English and code have three to five characters a token."""
 LEAST_KEPT_CHARS = 2_000
 """At least this much of a cut result is kept (OpenClaw)."""
 NEWLINE_FRACTION = 0.20
@@ -23,6 +24,7 @@ NEWLINE_FRACTION = 0.20
 HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
+"""Of what is kept, the share of error lines from the middle: an agent acts on the first few of them."""
 SPARE_CHARS = 32
 """The line breaks and figures around a placeholder: what has been cut and is read again is not cut a second time."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import call_names, may_be_cut, with_text
+from ctx_hooks.compaction.tool_results import call_names, may_be_cut, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Part, Text, ToolResult
 from ctx_hooks.conversation.protection import older_messages

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.results import rewrite_older_results
+from ctx_hooks.compaction.tool_results import rewrite_older_results
 from ctx_hooks.texts.pieces import PIECE_CHARS, whole_lines
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def _without_trailing_blanks(line: str) -> str:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    del budget  # lossless: done whenever anything is done
-    return rewrite_older_results(conversation, clean)
+    return rewrite_older_results(conversation, budget, clean)
 
 
 STEP = Step("terminal_noise", "escapes, trailing blanks and runs of blank lines show nothing", _apply)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
-from ctx_hooks.compaction.steps.results import call_names
+from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Message, Text, ToolResult, is_request
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Message, Text, ToolResult
 from ctx_hooks.formats import CODECS
 from ctx_hooks.texts.error_lines import error_lines
 
@@ -26,10 +27,14 @@ SUMMARY_FRACTION = 0.05
 MOST_SUMMARY_TOKENS = 2_000
 LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
+"""The summary's share of the goal, within what a few entries need and what anyone reads; of a tiny goal never more than
+the last of these. Kept exchanges say more than a summary of those that went."""
 SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
+"""What was asked cannot be found out again; files, commands and errors can, by asking the tools."""
 LONGEST_ENTRY_CHARS = 300
 """A longer request is no short one: its beginning stands in the summary."""
 CHARS_PER_TOKEN = 4
+"""English and code have three to five characters a token."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.tokens.budget import Budget
 
 SKIP = "truncation_skip"
 WORTHWHILE_FRACTION = 0.05
@@ -36,7 +37,7 @@ def is_spared(result: ToolResult, policy: Policy) -> bool:
     return policy.truncation_skip == "honor" and flag(result.raw, SKIP)
 
 
-def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], str]) -> Conversation:
+def rewrite_older_results(conversation: Conversation, budget: Budget, rewrite: Callable[[str], str]) -> Conversation:
     """Return the conversation with each text of its older tool results rewritten, where that saves a worthwhile share.
 
     Which texts a rewrite would not change is remembered by content; of the others there are few.
@@ -44,6 +45,7 @@ def rewrite_older_results(conversation: Conversation, rewrite: Callable[[str], s
     older = older_messages(conversation)
 
     def edit(index: int, part: Part) -> Part:
+        budget.counter.deadline.check()
         if index not in older or not isinstance(part, ToolResult) or part.is_cut or flag(part.raw, SKIP):
             return part
         return with_texts(part, lambda t: _rewritten(rewrite, t))

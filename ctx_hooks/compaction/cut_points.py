@@ -1,0 +1,103 @@
+"""Where in a conversation compactions are due: from the sizes of its messages alone, no text is read.
+
+A gateway sees single requests. So the points at which the client must have sent one are gone through from the start: where
+the compacted form so far and what came since exceed the trigger tokens, a compaction of everything up to there is due.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.message_index import digest_of, request_points
+from ctx_hooks.compaction.retrieval import reserved_tokens
+from ctx_hooks.compaction.summary.extractive import summary_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ctx_hooks.compaction.history import History
+    from ctx_hooks.tokens.budget import Budget
+    from ctx_hooks.tokens.units import LocalTokens
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """A compaction is due above the goal of the budget `trigger`, and compacts down to `target_tokens`."""
+
+    trigger: Budget
+    target_tokens: LocalTokens
+
+    def digest(self) -> bytes:
+        """Return 16 bytes that stand for what a compaction depends on beside the history."""
+        budget = self.trigger
+        policy = budget.policy.model_dump(mode="json")
+        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
+        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A compaction of the first `length` messages that is due: `tokens` are expected of its messages.
+
+    `number` counts the compactions from 1; the cut of no message is none.
+    """
+
+    length: int = 0
+    tokens: int = 0
+    number: int = 0
+
+
+class CutPoints:
+    """The points of one history at which compactions are due.
+
+    Args:
+        history: its stats are looked at, its messages are not read.
+        arrived_tokens: the tokens of each message as it is sent while it is not compacted, oversized results cut.
+        thresholds: when a compaction is due, and what it leaves.
+    """
+
+    def __init__(self, history: History, arrived_tokens: Sequence[int], thresholds: Thresholds) -> None:
+        index = history.index
+        self._index = index
+        self._preamble_tokens = history.preamble_tokens
+        self._thresholds = thresholds
+        self._points = request_points(index)
+        # Of the first n messages each: their tokens, their user turns, the tokens of the newest of these and of what stays.
+        self._arrived_tokens = (0, *accumulate(arrived_tokens))
+        self._turns = (0, *accumulate(m.is_request for m in index))
+        self._newest_turn_tokens = (0, *accumulate((m.tokens if m.is_request else 0 for m in index), _newer))
+        self._staying_tokens = (0, *accumulate(m.tokens if m.stays else 0 for m in index))
+
+    def newest_after(self, cut: Cut) -> Cut:
+        """Return the newest compaction due after `cut`, itself when none is."""
+        budget = self._thresholds.trigger
+        for length in self._points[bisect_right(self._points, cut.length) :]:
+            turns = self._turns[length] - self._turns[cut.length] if cut.length else 0
+            since = self._arrived_tokens[length] - self._arrived_tokens[cut.length] + reserved_tokens(turns, budget)
+            if self._preamble_tokens + cut.tokens + since > budget.goal_tokens:
+                cut = Cut(length, self._expected_tokens(length), cut.number + 1)
+        return cut
+
+    def _expected_tokens(self, length: int) -> int:
+        """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
+        summary = summary_tokens(self._thresholds.trigger)
+        protected = self._staying_tokens[length] + self._newest_turn_tokens[length] + self._loop_tokens(length) + summary
+        return max(self._thresholds.target_tokens - self._preamble_tokens, int(protected))
+
+    def _loop_tokens(self, length: int) -> int:
+        """Return the tokens of the tool loop that the first `length` messages end with: calls and their results."""
+        start = length
+        while start and self._index[start - 1].role != "assistant" and not self._index[start - 1].is_request:
+            start -= 1
+        if start == length:
+            return 0
+        while start and self._index[start - 1].role == "assistant":
+            start -= 1
+        return self._arrived_tokens[length] - self._arrived_tokens[start]
+
+
+def _newer(tokens: int, newer_tokens: int) -> int:
+    return newer_tokens or tokens

@@ -1,0 +1,62 @@
+"""A conversation as compaction gets it: its messages, still to be read, and what is known of each without reading it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.message_index import MessageStats, digest_of
+from ctx_hooks.tokens.units import LocalTokens
+
+if TYPE_CHECKING:
+    from ctx_hooks.formats.reader import MessageReader
+    from ctx_hooks.tokens.counter import Counter
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A conversation, the stats of its messages, and the size and digest of what precedes them.
+
+    Attributes:
+        messages: reads the messages as the client sent them; only what is needed is ever read.
+        index: the stats of each message. Messages behind these are not part of the history.
+        preamble_tokens: the tokens of what is sent beside the messages.
+        preamble_digest: stands for the same in cache keys.
+        continues: whether the provider stores what came before these messages.
+
+    >>> from ctx_hooks.compaction.message_index import message_stats
+    >>> from ctx_hooks.formats.reader import MessageReader
+    >>> from ctx_hooks.tokens.counter import Counter
+    >>> counter = Counter("o200k_base")
+    >>> sent = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    >>> reader = MessageReader("openai-chat", sent)
+    >>> history = history_of(reader, message_stats(reader, counter), counter)
+    >>> history.tokens, history.fixed_tokens
+    (12, 7)
+    """
+
+    messages: MessageReader
+    index: tuple[MessageStats, ...]
+    preamble_tokens: LocalTokens
+    preamble_digest: bytes
+    continues: bool = False
+
+    @property
+    def tokens(self) -> LocalTokens:
+        """The tokens of the whole request."""
+        return LocalTokens(self.preamble_tokens + sum(m.tokens for m in self.index))
+
+    @property
+    def fixed_tokens(self) -> LocalTokens:
+        """The tokens in front of the conversation that no compaction makes smaller."""
+        fixed = takewhile(lambda m: m.role == "system", self.index)
+        return LocalTokens(self.preamble_tokens + sum(m.tokens for m in fixed))
+
+
+def history_of(
+    messages: MessageReader, index: tuple[MessageStats, ...], counter: Counter, *, continues: bool = False
+) -> History:
+    """Return the history of the messages that `index` lists, behind the preamble that the reader has."""
+    preamble_tokens = LocalTokens(sum(counter.text(text) for text in messages.preamble))
+    return History(messages, index, preamble_tokens, digest_of(messages.preamble), continues)

@@ -1,0 +1,66 @@
+"""Which messages stand or fall together, and what the model is to answer next, as pure functions of messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation import placeholders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ctx_hooks.conversation.model import Message
+
+
+def exchanges_of(messages: Sequence[Message], *, joins_assistant_items: bool) -> tuple[range, ...]:
+    """Return the ranges of messages that stand or fall together, side by side and covering all.
+
+    A cut between two of them never parts a call from its result.
+
+    Args:
+        messages: all messages of a conversation.
+        joins_assistant_items: whether assistant messages side by side are one answer, as the items of Responses are:
+            reasoning, text and calls belong together.
+
+    """
+    return tuple(_exchanges(messages, joins_assistant_items=joins_assistant_items))
+
+
+def newest_request_of(messages: Sequence[Message]) -> int | None:
+    """Return the index of the newest message in the user's own words, None when there is none.
+
+    The user is who speaks first: multi-agent frameworks send other agents' output as named user messages.
+    """
+    user = next((m.name for m in messages if is_request(m)), None)
+    newest_first = range(len(messages) - 1, -1, -1)
+    return next((i for i in newest_first if is_request(messages[i]) and messages[i].name in (user, None)), None)
+
+
+def newest_loop_of(messages: Sequence[Message], exchanges: Sequence[range]) -> range:
+    """Return the last exchange when it is a tool loop that waits for the model's next step, else an empty range."""
+    last = exchanges[-1] if exchanges else range(0)
+    return last if any(messages[i].results or messages[i].calls for i in last) else range(0)
+
+
+def is_request(message: Message) -> bool:
+    """Whether a user speaks here: user messages that only carry tool results back are the client's, not the user's.
+
+    Nor does one speak that stands for a removed message, so that turns alternate.
+    """
+    return message.role == "user" and not message.results and message.text != placeholders.REMOVED_MESSAGE
+
+
+def _exchanges(messages: Sequence[Message], *, joins_assistant_items: bool) -> Iterator[range]:
+    start = 0
+    open_calls: set[str] = set()
+    for i, message in enumerate(messages):
+        answers = bool(message.results)
+        continues = joins_assistant_items and i > start and messages[i - 1].role == message.role == "assistant"
+        if i > start and not (answers or continues or (open_calls and message.role == "assistant")):
+            yield range(start, i)
+            start = i
+            open_calls = set()
+        open_calls |= {c.id for c in message.calls}
+        open_calls -= {r.call_id for r in message.results}
+    if messages:
+        yield range(start, len(messages))

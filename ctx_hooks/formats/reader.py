@@ -1,0 +1,74 @@
+"""The messages of a request, each read when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.conversation.model import Conversation
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import item_of, items_of
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Format, Message
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReader:
+    """The messages of a request: what is asked for is read once, and what is not is never read.
+
+    Most of a long session is known by its sizes alone. Two threads may read the same message at once; both read the same.
+
+    Attributes:
+        format: the format of the items.
+        items: the provider's list of messages.
+        preamble: the texts that are sent beside the messages.
+        preamble_markers: how many of these carry a cache marker.
+        replacements: messages that are given in another form than the one that was sent, by index.
+
+    Raises:
+        MalformedConversationError: `items` is no list; a message that is asked for is no mapping, or nested too deeply.
+
+    >>> reader = MessageReader("openai-chat", [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}])
+    >>> reader.message(1).text
+    'Hello'
+    >>> len(reader.conversation(0, 1).messages)
+    1
+    """
+
+    format: Format
+    items: Sequence[Any]
+    preamble: tuple[str, ...] = ()
+    preamble_markers: int = 0
+    replacements: Mapping[int, Message] = field(default_factory=dict, repr=False)
+    _read: dict[int, Message] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        items_of(self.items)
+
+    def message(self, index: int) -> Message:
+        """Return the message at `index`, from 0."""
+        replacement = self.replacements.get(index)
+        if replacement is not None:
+            return replacement
+        if index not in self._read:
+            self._read[index] = CODECS[self.format].read_message(item_of(self.items[index], index))
+        return self._read[index]
+
+    def conversation(self, start: int = 0, end: int | None = None) -> Conversation:
+        """Return the conversation with the messages from `start` to before `end` alone, by default all."""
+        messages = tuple(map(self.message, range(len(self.items))[start:end]))
+        return Conversation(self.format, messages, self.preamble, self.preamble_markers)
+
+    def replaced(self, replacements: Mapping[int, Message]) -> MessageReader:
+        """Return a reader that gives some messages in another form; what either of the two reads, both have read."""
+        return replace(self, replacements=replacements)
+
+    def selected(self, indices: Sequence[int]) -> MessageReader:
+        """Return a reader of the messages at `indices` alone, which ascend; itself when these are all."""
+        if len(indices) == len(self.items):
+            return self
+        known = {n: self._read[i] for n, i in enumerate(indices) if i in self._read}
+        replacements = {n: self.replacements[i] for n, i in enumerate(indices) if i in self.replacements}
+        return replace(self, items=[self.items[i] for i in indices], replacements=replacements, _read=known)

@@ -1,0 +1,111 @@
+"""Where compactions are due follows from sizes and roles alone: never at other points, never without need, never read."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctx_hooks.compaction.cut_points import Cut, CutPoints, Thresholds
+from ctx_hooks.compaction.history import History
+from ctx_hooks.compaction.message_index import MessageStats, request_points
+from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+UNREADABLE = MessageReader("openai-chat", [])
+"""Holds no message at all: whoever reads one fails."""
+TRIGGER_TOKENS, TARGET_TOKENS = 1_000, 400
+
+
+def stats(role, tokens, *, stays=False):
+    return MessageStats(b"", tokens, role, role == "user", stays=stays)
+
+
+roles = st.sampled_from(["user", "assistant", "tool"])
+indices = st.lists(st.builds(stats, roles, st.integers(1, 300)), max_size=60)
+
+
+def points_of(index, *, preamble_tokens=0, policy=None, target_tokens=TARGET_TOKENS, arrived_tokens=None):
+    budget = Budget(TRIGGER_TOKENS, 2_000, Counter("cl100k_base"), policy or Policy(retrieval_fraction=0))
+    tokens = arrived_tokens or [m.tokens for m in index]
+    history = History(UNREADABLE, tuple(index), preamble_tokens, b"")
+    return CutPoints(history, tokens, Thresholds(budget, target_tokens))
+
+
+def turns(count, tokens=100):
+    return [stats(("user", "assistant")[n % 2], tokens) for n in range(count)]
+
+
+def test_nothing_is_due_up_to_the_trigger():
+    assert points_of(turns(10)).newest_after(Cut()) == Cut()
+    assert points_of(turns(11)).newest_after(Cut()) == Cut(11, TARGET_TOKENS, 1)
+
+
+def test_what_stands_beside_the_messages_counts():
+    assert points_of(turns(9), preamble_tokens=100).newest_after(Cut()) == Cut()
+    assert points_of(turns(9), preamble_tokens=101).newest_after(Cut()).length == 9
+
+
+@given(indices)
+def test_a_compaction_is_due_only_where_the_client_has_sent_a_request(index):
+    cut = points_of(index).newest_after(Cut())
+    assert cut.length == 0 or cut.length in request_points(index)
+
+
+@given(indices, st.integers(0, 60))
+def test_a_longer_conversation_has_the_cuts_of_its_beginning(index, more):
+    """What was sent for an earlier request was decided as it would be now: otherwise prefixes would differ."""
+    beginning = index[: max(0, len(index) - more)]
+    lengths = [n for n in request_points(beginning) if n < len(beginning) or index[n : n + 1] == []]
+    if not lengths:
+        return
+    earlier = points_of(beginning[: lengths[-1]]).newest_after(Cut())
+    now = points_of(index)
+    assert now.newest_after(earlier).number >= earlier.number
+    assert now.newest_after(earlier) == now.newest_after(Cut())
+
+
+@given(indices)
+def test_what_follows_the_newest_cut_fits_at_every_request(index):
+    cut = points_of(index).newest_after(Cut())
+    sums = (0, *accumulate(m.tokens for m in index))
+    for length in request_points(index):
+        if length > cut.length:
+            assert cut.tokens + sums[length] - sums[cut.length] <= TRIGGER_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("index", "least_tokens"),
+    [
+        ([stats("system", 500, stays=True), *turns(10)], 600),  # what stays anywhere, and the newest turn
+        ([stats("user", 900), stats("assistant", 90), stats("user", 50)], 50),
+        ([stats("user", 50), stats("assistant", 90), stats("user", 900)], 900),
+        ([*turns(3), stats("assistant", 50), stats("tool", 800)], 950),  # the newest turn, the call and its result
+    ],
+)
+def test_what_no_compaction_makes_smaller_is_expected_to_be_left(index, least_tokens):
+    """Beside it there is room for the summary alone."""
+    expected = points_of(index, target_tokens=1).newest_after(Cut()).tokens
+    assert least_tokens < expected <= least_tokens + MOST_SUMMARY_FRACTION * TRIGGER_TOKENS
+
+
+def test_a_result_counts_as_it_was_cut_when_it_arrived():
+    index = [*turns(3), stats("assistant", 50), stats("tool", 800)]
+    assert points_of(index, arrived_tokens=[100, 100, 100, 50, 600]).newest_after(Cut()) == Cut()
+
+
+def test_text_for_later_turns_is_reserved_only_behind_a_compaction():
+    policy, cut = Policy(retrieval_fraction=0.5, retrieval_max_tokens=10_000), Cut(2, 300, 1)
+    assert points_of(turns(10), policy=policy).newest_after(Cut()) == Cut()
+    assert points_of(turns(5)).newest_after(cut) == cut
+    assert points_of(turns(5), policy=policy).newest_after(cut).length == 5
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_without_an_answer_there_is_one_request(count):
+    assert points_of(turns(count)).newest_after(Cut()) == Cut()

@@ -1,0 +1,63 @@
+"""The neutral model is frozen: an edit is a new value, and what nothing has edited is the very object that was there."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from ctx_hooks.conversation.model import Conversation, Media, Message, Text, ToolCall, ToolResult
+
+CALL = ToolCall("a", "read", '{"path": "a.py"}')
+RESULT = ToolResult("a", (Text("first"), Media("image", 9), Text("second")))
+TALK = Conversation(
+    "openai-chat",
+    (Message("user", (Text("Read it."),)), Message("assistant", (Text("Yes."), CALL)), Message("tool", (RESULT,))),
+    ("system text",),
+    1,
+)
+
+
+@pytest.mark.parametrize("value", [Text("x"), CALL, RESULT, TALK.messages[0], TALK])
+def test_nothing_can_be_assigned(value):
+    with pytest.raises(FrozenInstanceError):
+        value.raw = {}
+
+
+def test_an_edit_that_changes_nothing_returns_the_same_object():
+    message = TALK.messages[1]
+    assert message.with_parts((Text("Yes."), CALL)) is message
+    assert TALK.with_messages(tuple(TALK.messages)) is TALK
+    assert TALK.map_parts(lambda _, part: part) is TALK
+
+
+def test_only_the_edited_message_is_marked_so():
+    edited = TALK.map_parts(lambda i, part: Text("No.") if i == 1 and isinstance(part, Text) else part)
+    assert [m.edited for m in edited.messages] == [False, True, False]
+    assert edited.messages[0] is TALK.messages[0]
+    assert (edited.messages[1].text, TALK.messages[1].text) == ("No.", "Yes.")
+    assert (edited.preamble, edited.preamble_markers) == (TALK.preamble, 1)
+
+
+def test_none_removes_a_part():
+    without = TALK.map_parts(lambda _, part: None if isinstance(part, ToolCall) else part)
+    assert without.messages[1].parts == (Text("Yes."),)
+
+
+def test_the_text_of_a_message_is_its_own_and_the_text_of_a_result_is_all_of_it():
+    assert TALK.messages[1].text == "Yes."
+    assert TALK.messages[1].calls == (CALL,)
+    assert TALK.messages[2].text == ""
+    assert TALK.messages[2].results == (RESULT,)
+    assert RESULT.text == "first\nsecond"
+
+
+def test_a_result_knows_the_length_that_it_came_with():
+    assert RESULT.original_chars == len("first\nsecond")
+    assert replace(RESULT, parts=(Text("f"),), came_chars=RESULT.original_chars).original_chars == len("first\nsecond")
+
+
+def test_how_a_value_was_written_and_what_became_of_it_do_not_tell_values_apart():
+    assert Text("x", raw={"type": "text"}) == Text("x", is_cut=True)
+    assert Message("user", (Text("x"),), raw={"role": "user"}) == Message("user", (Text("x"),))
+    assert replace(RESULT, is_cut=True, came_chars=5) == RESULT

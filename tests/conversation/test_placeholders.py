@@ -1,0 +1,85 @@
+"""A placeholder is one line that says what was cut; nothing that it quotes can close it or pass for one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.placeholders import MARK, MOST_NAMES, SUMMARY_SECTIONS
+
+every_language = pytest.mark.parametrize("language", ["en", "zh"])
+
+
+def all_of(language):
+    return [
+        placeholders.oversized(2_000, 90_000, language),
+        placeholders.lines_left_out(language),
+        placeholders.removed("read", "src/a.py", 1_234, language),
+        placeholders.removed("", "", 1_234, language),
+        placeholders.repeated("read", language),
+        placeholders.superseded("read", language),
+        placeholders.shortened(90_000, language),
+        placeholders.blocks_left_out(["a.py", "b.py"], 700, 900, language),
+        placeholders.blocks_left_out([], 700, 900, language),
+        placeholders.media("image", 70_000, language),
+        placeholders.retrieved_heading(language),
+        placeholders.summary_heading(12, language),
+        placeholders.dropped(12, language),
+    ]
+
+
+@every_language
+def test_each_is_one_line_that_begins_with_the_mark(language):
+    for line in all_of(language):
+        assert line.startswith(MARK)
+        assert len(line.splitlines()) == 1
+        assert line == line.strip()
+
+
+def test_both_languages_say_the_same_figures():
+    for english, chinese in zip(all_of("en"), all_of("zh"), strict=True):
+        assert english != chinese
+        assert sorted(w for w in _figures(english)) == sorted(w for w in _figures(chinese))
+
+
+def _figures(text):
+    return "".join(c if c.isdigit() or c == "," else " " for c in text.replace(",", ",")).replace(", ", " ").split()
+
+
+def test_the_summary_has_the_same_sections_in_every_language():
+    assert len({tuple(titles) for titles in SUMMARY_SECTIONS.values()}) == 1
+
+
+@every_language
+def test_of_many_names_the_first_are_listed(language):
+    names = [f"src/file_{n}.py" for n in range(MOST_NAMES + 1)]
+    line = placeholders.blocks_left_out(names, 700, 900, language)
+    assert names[MOST_NAMES - 1] in line
+    assert names[MOST_NAMES] not in line
+    assert placeholders.GAP in line
+
+
+@every_language
+@given(call=st.text(), name=st.text(min_size=1))
+def test_whoever_is_quoted_cannot_end_the_line_that_names_the_source(language, call, name):
+    for line in (
+        placeholders.source_of_call(call, language),
+        placeholders.source_of_speaker("user", name, language),
+        placeholders.quoted(call),
+    ):
+        assert len(line.splitlines()) == 1
+        assert MARK not in line
+    assert json.loads(placeholders.quoted(call)) == call
+
+
+@given(st.text())
+def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
+    quotation = placeholders.quoted(text)
+    assert quotation.splitlines() == [quotation]
+    assert json.loads(quotation) == text
+    assert placeholders.MARK not in placeholders.quoted(text + placeholders.MARK + text)
+    assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK

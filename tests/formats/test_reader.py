@@ -1,0 +1,72 @@
+"""A request's messages are read when they are asked for, each once, and as the whole conversation would be read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import payloads
+
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.testing import agent_session
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+
+
+def reader_of(wire_format, **fields):
+    payload = agent_session(wire_format, turns=3)
+    return MessageReader(wire_format, payload.get("messages") or payload["input"], **fields)
+
+
+@every_format
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_message_by_message_is_read_what_the_whole_holds(wire_format, data):
+    messages = data.draw(payloads(wire_format))
+    reader = MessageReader(wire_format, messages, ("system text",), 1)
+    whole = CODECS[wire_format].read(messages)
+    assert tuple(map(reader.message, range(len(messages)))) == whole.messages
+    start = data.draw(st.integers(0, len(messages)))
+    part = reader.conversation(start, len(messages))
+    assert part.messages == whole.messages[start:]
+    assert (part.format, part.preamble, part.preamble_markers) == (wire_format, ("system text",), 1)
+    assert CODECS[wire_format].write(reader.conversation()) == messages
+
+
+@every_format
+def test_a_message_is_read_once(wire_format):
+    reader = reader_of(wire_format)
+    first = reader.conversation()
+    assert all(a is b for a, b in zip(first.messages, reader.conversation().messages, strict=True))
+    kept = reader.selected([0, 2])
+    assert [kept.message(0), kept.message(1)] == [first.messages[0], first.messages[2]]
+    assert kept.message(1) is first.messages[2]
+
+
+def test_what_is_not_asked_for_is_not_read():
+    reader = MessageReader("openai-chat", [{"role": "user", "content": "Hi"}, "no message"])
+    assert reader.message(0).text == "Hi"
+    assert len(reader.conversation(0, 1).messages) == 1
+    with pytest.raises(MalformedConversationError, match=r"messages\[1\]"):
+        reader.message(1)
+
+
+@every_format
+def test_a_message_in_another_form_is_given_in_the_place_of_the_original_alone(wire_format):
+    reader = reader_of(wire_format)
+    other = CODECS[wire_format].user_message("other")
+    replaced = reader.replaced({1: other})
+    assert replaced.message(1) is other
+    assert replaced.message(0) is reader.message(0)
+    assert reader.message(1) is not other
+    assert replaced.selected([1, 2]).message(0) is other
+    assert replaced.conversation(1, 2).messages == (other,)
+
+
+@pytest.mark.parametrize("items", [None, "text", {"role": "user"}])
+def test_what_is_no_list_is_no_conversation(items):
+    with pytest.raises(MalformedConversationError):
+        MessageReader("openai-chat", items)
