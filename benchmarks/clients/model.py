@@ -14,6 +14,10 @@ from ctx_hooks.testing.rules import WireFormat
 
 CALLS = 25
 """As many as take a session of results of 4,000 tokens well past a window of 60,000."""
+SUMMARY_WORDS = ("summar", "checkpoint")
+"""What stands in a client's request for a summary of its session, which may offer the tools too."""
+RESULT_SIGNS = ('"tool_result"', '"functionResponse"', '"function_response"')
+"""What stands in a user's message that carries tool results, in the formats that have no role for these."""
 DONE = "All files are read."
 SAY_DONE = f"Answer with exactly: {DONE}"
 """How a client that calls no tools asks for the end."""
@@ -30,7 +34,7 @@ def file_name(number: int) -> str:
 class Model:
     """Answers the requests of one session after another; a script of the fake provider.
 
-    A request that offers no tool to read a file is the client's own business beside the session (a title, a summary): it
+    A request that offers no tool to read a file, or asks for a summary, is the client's own business beside the session: it
     gets a short answer in the form it asks for, and is no step of the session.
     """
 
@@ -47,7 +51,7 @@ class Model:
         """Return the next answer; how many were given `before` is not asked, since tools may change within a session."""
         del wire_format, before
         tool = reader(payload)
-        if tool is None:
+        if tool is None or _asks_for_summary(payload):
             return Reply(self._beside(payload))
         if self.calls == CALLS:
             self.done = True
@@ -63,6 +67,16 @@ class Model:
             self.done = True
             return DONE
         return TEXT
+
+
+def _asks_for_summary(payload: Mapping[str, Any]) -> bool:
+    """Say whether the last message is an instruction of the client's to summarise: neither the user's nor a tool result."""
+    items = payload.get("messages") or payload.get("input") or payload.get("contents")
+    last = items[-1] if isinstance(items, list) and items else {}
+    text = json.dumps(last)
+    if last.get("role") != "user" or any(sign in text for sign in (PROMPT, *RESULT_SIGNS)):
+        return False
+    return any(word in text.lower() for word in SUMMARY_WORDS)
 
 
 def _answer_schema(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:

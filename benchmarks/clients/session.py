@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -33,10 +34,14 @@ class Ended:
 
 
 def prepare(folder: Path) -> Path:
-    """Make the home and the working folder of a session below `folder`, and return the latter, with its files."""
+    """Make the home and the working folder of a session below `folder`, and return the latter, with its files.
+
+    What an earlier session left there is deleted: some clients go on with it.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
     work = folder / "work"
-    (folder / "home").mkdir(parents=True, exist_ok=True)
-    work.mkdir(exist_ok=True)
+    (folder / "home").mkdir(parents=True)
+    work.mkdir()
     for number in range(1, CALLS + 1):
         (work / file_name(number)).write_text(source_text(random.Random(number), FILE_CHARS), encoding="utf-8")
     return work

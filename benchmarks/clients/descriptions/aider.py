@@ -9,6 +9,6 @@ CLIENT = Client(
     route="/v1/chat/completions",
     provider="openai",
     command=("python", "$programs/aider_turns.py", "openai/$model", "$end"),
-    environment={"OPENAI_API_BASE": "$url/v1", "OPENAI_API_KEY": "$key", "AIDER_ANALYTICS": "false"},
+    environment={"OPENAI_API_BASE": "$url/v1", "OPENAI_API_KEY": "$key", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
     calls_tools=False,
 )

@@ -2,9 +2,10 @@
 
 from client import Client
 
+# Its window is that many bytes while it cannot fetch a vocabulary: the default would make it summarise after ten files.
 CONFIGURATION = """\
 {
-  "agents": {"defaults": {"model": "$model", "provider": "custom", "workspace": "$work"}},
+  "agents": {"defaults": {"model": "$model", "provider": "custom", "workspace": "$work", "contextWindowTokens": 1000000}},
   "providers": {"custom": {"apiKey": "$key", "apiBase": "$url/v1"}}
 }
 """

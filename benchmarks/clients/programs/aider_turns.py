@@ -8,7 +8,7 @@ from aider.io import InputOutput
 from aider.models import Model
 
 name, last_message = sys.argv[1:]
-model = Model(name, weak_model=False)
+model = Model(name)
 # Else it summarises all but the last 1,024 tokens, and no session of its grows.
 model.max_chat_history_tokens = 1_000_000
 coder = Coder.create(main_model=model, edit_format="ask", io=InputOutput(yes=True, pretty=False), use_git=False)

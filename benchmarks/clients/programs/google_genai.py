@@ -7,7 +7,8 @@ from google.genai import types
 from reading import DESCRIPTION, NAME, SCHEMA, read_file
 
 model, prompt = sys.argv[1:]
-client = genai.Client()
+# LiteLLM serves this version alone; the SDK's own default is v1.
+client = genai.Client(http_options=types.HttpOptions(api_version="v1beta"))
 schema = {key: value for key, value in SCHEMA.items() if key != "additionalProperties"}
 tool = types.FunctionDeclaration(name=NAME, description=DESCRIPTION, parameters_json_schema=schema)
 config = types.GenerateContentConfig(
