@@ -1,4 +1,4 @@
-"""A session with the Google Gen AI SDK, which calls the tool itself: python google_genai.py MODEL PROMPT."""
+"""A session with the Google Gen AI SDK: python google_genai.py MODEL PROMPT."""
 
 import sys
 
@@ -10,7 +10,7 @@ model, prompt = sys.argv[1:]
 # LiteLLM serves this version alone; the SDK's own default is v1.
 client = genai.Client(http_options=types.HttpOptions(api_version="v1beta"))
 schema = {key: value for key, value in SCHEMA.items() if key != "additionalProperties"}
-tool = types.FunctionDeclaration(name=NAME, description=DESCRIPTION, parameters_json_schema=schema)
+tool = types.FunctionDeclaration(name=NAME, description=DESCRIPTION, parameters=schema)
 config = types.GenerateContentConfig(
     tools=[types.Tool(function_declarations=[tool])], system_instruction="You are a careful reviewer."
 )
