@@ -19,7 +19,7 @@ from model import CALLS, PROMPT, SAY_DONE, file_name
 from ctx_hooks.testing.conversations import source_text
 
 SESSION_SECONDS = 240
-"""Four times what the slowest client takes on two cores."""
+"""Five times what the slowest client takes on two cores, 45 seconds."""
 FILE_CHARS = 16_000
 """About 4,000 tokens."""
 PROGRAMS = Path(__file__).with_name("programs")
