@@ -226,9 +226,9 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
-    model, item = payload.get("model"), _item(reply)
+    opened, item = _response(payload.get("model"), "in_progress"), _item(reply)
     events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": _response(model, "in_progress")},
+        {"type": "response.created", "response": opened},
         {"type": "response.output_item.added", "output_index": 0, "item": _begun(item)},
     ]
     where = {"item_id": item["id"], "output_index": 0}
@@ -246,6 +246,7 @@ def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cac
         events.append({"type": "response.output_text.done", **where, "content_index": 0, "text": reply.text})
         events.append({"type": "response.content_part.done", **where, "content_index": 0, "part": part})
     events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
-    done = {**_response(model, "completed"), "output": [item], "usage": _responses_usage(tokens, cached)}
+    # Clients compare the ids of the two: they are one response.
+    done = {**opened, "status": "completed", "output": [item], "usage": _responses_usage(tokens, cached)}
     events.append({"type": "response.completed", "response": done})
     return [{**event, "sequence_number": n} for n, event in enumerate(events)]

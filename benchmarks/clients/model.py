@@ -1,0 +1,98 @@
+"""The model of the sessions: it reads one file after another through the client's own tool, then says that it is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tools import TEXT, arguments, example, reader
+
+from ctx_hooks.testing.behaviour import Reply
+from ctx_hooks.testing.rules import WireFormat
+
+CALLS = 25
+"""As many as take a session of results of 4,000 tokens well past a window of 60,000."""
+SUMMARY_WORDS = ("summar", "checkpoint")
+"""What stands in a client's request for a summary of its session, which may offer the tools too."""
+RESULT_SIGNS = ('"tool_result"', '"functionResponse"', '"function_response"')
+"""What stands in a user's message that carries tool results, in the formats that have no role for these."""
+DONE = "All files are read."
+SAY_DONE = f"Answer with exactly: {DONE}"
+"""How a client that calls no tools asks for the end."""
+PROMPT = (
+    f"Read every file from file_01.txt to file_{CALLS:02}.txt in this folder, one after another, and say when you are done."
+)
+
+
+def file_name(number: int) -> str:
+    """Return the name of the session's nth file, from 1."""
+    return f"file_{number:02}.txt"
+
+
+class Model:
+    """Answers the requests of one session after another; a script of the fake provider.
+
+    A request that offers no tool to read a file, or asks for a summary, is the client's own business beside the session: it
+    gets a short answer in the form it asks for, and is no step of the session.
+    """
+
+    def __init__(self) -> None:
+        self._folder = Path()
+        self.calls = 0
+        self.done = False
+
+    def begin(self, folder: Path) -> None:
+        """Start a session whose files are in `folder`."""
+        self._folder, self.calls, self.done = folder, 0, False
+
+    def __call__(self, wire_format: WireFormat, payload: Mapping[str, Any], before: int) -> Reply:
+        """Return the next answer; how many were given `before` is not asked, since tools may change within a session."""
+        del wire_format, before
+        tool = reader(payload)
+        if tool is None or _asks_for_summary(payload):
+            return Reply(self._beside(payload))
+        if self.calls == CALLS:
+            self.done = True
+            return Reply(DONE)
+        self.calls += 1
+        return Reply(tool=tool.name, arguments=arguments(tool, str(self._folder / file_name(self.calls))))
+
+    def _beside(self, payload: Mapping[str, Any]) -> str:
+        schema = _answer_schema(payload)
+        if schema is not None:
+            return json.dumps(example(schema))
+        if SAY_DONE in json.dumps(payload.get("messages")):
+            self.done = True
+            return DONE
+        return TEXT
+
+
+def _asks_for_summary(payload: Mapping[str, Any]) -> bool:
+    """Say whether the last message is an instruction of the client's to summarise: neither the user's nor a tool result."""
+    items = payload.get("messages") or payload.get("input") or payload.get("contents")
+    last = items[-1] if isinstance(items, list) and items else {}
+    text = json.dumps(last)
+    if last.get("role") != "user" or any(sign in text for sign in (PROMPT, *RESULT_SIGNS)):
+        return False
+    return any(word in text.lower() for word in SUMMARY_WORDS)
+
+
+def _answer_schema(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the JSON schema that the answer has to follow, as the four wire formats name it."""
+    places = (
+        ("response_format", "json_schema", "schema"),
+        ("output_format", "schema"),
+        ("output_config", "format", "schema"),
+        ("text", "format", "schema"),
+        ("generationConfig", "responseJsonSchema"),
+        ("generationConfig", "responseSchema"),
+    )
+    for place in places:
+        found: Any = payload
+        for name in place:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        if isinstance(found, Mapping):
+            return found
+    return None
