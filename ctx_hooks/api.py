@@ -14,6 +14,7 @@ from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS, Window, budget_tokens_of, target_tokens_of
 
@@ -80,10 +81,11 @@ def compress(
     codec = CODECS[format]
     original = codec.read(messages, system=system, tools=tools)
     given = window_tokens if window_tokens is not None else policy.window_tokens
-    window = given if given is not None else DEFAULT_WINDOW_TOKENS
-    goal = budget_tokens if budget_tokens is not None else budget_tokens_of(Window(window, "policy"), policy)
+    window = ProviderTokens(given) if given is not None else DEFAULT_WINDOW_TOKENS
+    within_window = to_local(budget_tokens_of(Window(window, "policy"), policy), factor=1.0)
+    goal = LocalTokens(budget_tokens) if budget_tokens is not None else within_window
     counter = Counter(vocabulary_of(model))
-    budget = Budget(goal, max(window, goal), counter, policy)
+    budget = Budget(goal, max(window, to_provider(goal, factor=1.0)), counter, policy)
     index = message_stats(format, messages, counter)
     newest = newest_turns(index, policy.max_turns)
     conversation = original.with_messages(tuple(original.messages[i] for i in newest))
@@ -93,7 +95,7 @@ def compress(
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
         history = history_of(conversation.part, tuple(index[i] for i in newest), conversation.preamble, counter)
-        target = goal if target_tokens == "auto" else min(target_tokens, goal)
+        target = goal if target_tokens == "auto" else min(LocalTokens(target_tokens), goal)
         if target_tokens == "auto" and not is_first_request(history.index):
             target = target_tokens_of(goal, policy, history.fixed_tokens)
         outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)

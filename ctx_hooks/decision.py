@@ -12,16 +12,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.compaction.pipeline import StepReport
+    from ctx_hooks.tokens.units import ProviderTokens
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures behind a decision, in provider tokens as far as they are known here."""
+    """The figures behind a decision: estimates in provider tokens, but for the window, which is stated.
 
-    tokens_before: int
-    tokens_after: int
-    budget_tokens: int
-    window_tokens: int
+    >>> Figures(tokens_before=41_000, tokens_after=15_000, budget_tokens=16_000, window_tokens=20_000).tokens_after
+    15000
+    """
+
+    tokens_before: ProviderTokens
+    tokens_after: ProviderTokens
+    budget_tokens: ProviderTokens
+    window_tokens: ProviderTokens
 
 
 @dataclass(frozen=True, slots=True)

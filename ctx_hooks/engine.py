@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.compaction import cost, last_resort
@@ -10,46 +11,27 @@ from ctx_hooks.compaction.message_index import is_first_request, message_stats
 from ctx_hooks.compaction.prefix_stable import History, Thresholds, compacted, history_of
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.learning.calibration import family_factor
-from ctx_hooks.overflow.retry_plan import (
-    LEAST_OUTPUT_TOKENS,
-    SMALLER_FRACTION,
-    RetryPlan,
-    limit_for_retry,
-    lower_output,
-    plan_of,
-)
-from ctx_hooks.request.request import OUTPUT_FIELDS, Request
+from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
+from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
 from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, emit
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import LocalTokens, to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, Window, budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from ctx_hooks.compaction.pipeline import Outcome
-    from ctx_hooks.learning.stats import DeploymentStats
+    from ctx_hooks.learning.known import Known
+    from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.deadline import Deadline
 
-ESTIMATE_ERROR_FRACTION = 0.05
-"""How far a calibrated figure may be off (its 95th percentile): an output that is lowered leaves this free."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a deployment when an attempt at it begins.
-
-    `window` is in provider tokens, with what was learned of it; `factor` is provider tokens per local
-    token; `output_limit_tokens` the largest answer it gives, None where nothing was shown; `counts` asks for a
-    count however small the request looks; `previous` is the attempt that was refused before this one.
-    """
-
-    window: Window
-    factor: float = 1.0
-    output_limit_tokens: int | None = None
-    counts: bool = False
-    previous: Attempt | None = None
+    Measure: TypeAlias = Callable[[Request], History]
+    Compress: TypeAlias = Callable[[Request, History, Budget, Target], Outcome]
 
 
 class Decided(NamedTuple):
@@ -59,65 +41,46 @@ class Decided(NamedTuple):
     attempt: Attempt
 
 
-def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
-    """Return what is known at the time `now` (epoch seconds) for an attempt at `to`."""
-    policy, tenant, window = to.policy, to.tenant, to.window
-    learned = stats.limit_tokens(tenant, window.tokens, policy.learned_limit_floor_fraction, now)
-    if learned is not None and learned < window.tokens:
-        window = replace(window, tokens=learned, source="learned")
-    held = stats.output_held(tenant, window.tokens, now)
-    if held is not None and policy.window_holds_output is None:
-        window = replace(window, holds_output=held)
-    factor = stats.factor(tenant, to.model, now) if policy.calibrate else family_factor(to.model)
-    if previous is not None and previous.deployment == to.deployment:
-        window = _window_for_retry(window, factor, to.attempt, previous)
-    counts = bool(to.attempt) or policy.looks_at_every_request or stats.counts_next(tenant, now)
-    return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, previous)
+def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
+    """Return the decision about a request that fits by its size alone, None where it has to be counted.
 
-
-def decide_by_size(request: Request, to: Target, known: Known) -> Decided | None:
-    """Return the decision about a request that fits by its size alone, None where it has to be counted."""
-    if known.counts:
+    Args:
+        request: the request as it came.
+        to: where the attempt goes.
+        known: what is known of that deployment.
+        most_tokens: an upper bound of the request in any vocabulary.
+    """
+    if known.counts or most_tokens > _budget_tokens(request, to, known):
         return None
-    most = _budget_tokens(request, to, known)
-    size = request.most_tokens(most)
-    if size > most:
-        return None
-    attempt = replace(_attempt(request, to, known, None), most_tokens=size)
-    return _decided(_untouched("fits by its size alone", _lower_output(request, known, None)), attempt)
+    attempt = replace(_attempt(request, to, known), most_tokens=most_tokens)
+    return _as_it_came(request, known, attempt, "fits by its size alone", {})
 
 
-def decide(request: Request, to: Target, known: Known, deadline: Deadline | None = None) -> Decided:
+def decide(request: Request, to: Target, known: Known, deadline: Deadline) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
-    Without a `deadline` it is the last resort: nothing is counted, sizes are estimated, and the oldest turns are dropped.
-    Raises MalformedConversationError when the request holds no conversation, CompressionTimeoutError at the deadline.
+    Raises:
+        MalformedConversationError: the request holds no conversation.
+        CompressionTimeoutError: the deadline has passed.
     """
-    if known.previous is not None and not known.window.tokens:
-        spent = replace(known.previous, spent=True)
-        return Decided(NotRetried("what only the provider sees of it exceeds the limit"), spent)
     counter = Counter(vocabulary_of(to.model), deadline)
-    history = history_in(request, counter) if deadline else _estimated(request)
-    received = history.tokens
-    newest = request.newest_turns(history.index, to.policy.max_turns)
-    if newest is not request:
-        history = history_in(newest, counter) if deadline else _estimated(newest)
-    plan = _plan(request, history, to, known)
-    attempt = replace(_attempt(request, to, known, history), received_tokens=received)
-    if newest is request and received <= plan.most_tokens and plan.max_output_tokens is None:
-        return _fitting(request, to, known, attempt)
-    compressed = _compressed if deadline else _last_resort
-    budget = Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
-    outcome = compressed(newest, history, budget, to)
-    if not outcome.fits and to.attempt and not plan.cut_newest:
-        outcome = compressed(newest, history, replace(budget, cut_newest=True), to)
-    lowered = plan.max_output_tokens
-    attempt = replace(attempt, sent_tokens=outcome.tokens_after, lowered=lowered is not None)
-    changes = newest.changes(outcome.conversation) if outcome.tokens_after < received else {}
-    if to.policy.repair == "always" and not changes:
-        changes = request.repaired()
-    changes |= _lower_output(request, known, attempt) if lowered is None else request.with_output(lowered)
-    return _concluded(changes, outcome, received, plan, to, known, attempt)
+    return _decide(request, to, known, counter, partial(history_in, counter=counter), partial(_compressed, known.factor))
+
+
+def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:
+    """Return the request without its oldest turns: nothing is counted, and what is sent is an estimate.
+
+    Args:
+        request: the request as it came.
+        to: where the attempt goes.
+        known: what is known of that deployment.
+        timeout_seconds: how long a compression was waited for; None for a request that is too large for one.
+
+    Raises:
+        MalformedConversationError: the request holds no conversation.
+    """
+    counter = Counter(vocabulary_of(to.model))
+    return _decide(request, to, known, counter, _estimated, partial(_without_oldest_turns, timeout_seconds))
 
 
 def history_in(request: Request, counter: Counter) -> History:
@@ -126,37 +89,43 @@ def history_in(request: Request, counter: Counter) -> History:
     return history_of(request.part, index, request.preamble(), counter, continues=request.continues_stored_history)
 
 
-def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
-    """Return the window that a retry keeps to: for this request alone, what the refusal says or lets guess.
+def _decide(request: Request, to: Target, known: Known, counter: Counter, measure: Measure, compress: Compress) -> Decided:
+    if known.previous is not None and not known.window.tokens:
+        return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
+    received = measure(request)
+    newest = request.newest_turns(received.index, to.policy.max_turns)
+    history = received if newest is request else measure(newest)
+    plan = _plan(request, history, to, known)
+    attempt = replace(_attempt(request, to, known, history), received_tokens=received.tokens)
+    if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
+        return _as_it_came(request, known, attempt, "fits", _repaired(request, to))
+    budget = Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
+    outcome = compress(newest, history, budget, to)
+    if not outcome.fits and to.attempt and not plan.cut_newest:
+        outcome = compress(newest, history, replace(budget, cut_newest=True), to)
+    attempt = replace(attempt, sent_tokens=outcome.tokens_after, lowered=plan.max_output_tokens is not None)
+    changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
+    changes = changes or _repaired(request, to)
+    if plan.max_output_tokens is None:
+        changes |= _lower_output(request, known, attempt)
+    else:
+        changes |= request.with_output(plan.max_output_tokens)
+    return _concluded(changes, outcome, plan, to, known, attempt)
 
-    Where the provider names its count, what that has more or less than the estimate here, beyond the estimate's error, is
-    taken as fixed: it is content that only the provider sees, or media whose size is a guess. No tokens at all are left
-    where that alone exceeds the limit.
-    """
-    overflow = previous.overflow
-    if overflow is None or overflow.kind == "output_limit" or previous.sent_tokens is None:
-        return window
-    estimated = int(previous.sent_tokens * factor)
-    first = int((previous.first_tokens or previous.sent_tokens) * factor)
-    limit = limit_for_retry(overflow, estimated, first, number)
-    if overflow.limit_tokens and overflow.input_tokens and not overflow.at_least:
-        unseen = overflow.input_tokens - estimated
-        if abs(unseen) > overflow.input_tokens * ESTIMATE_ERROR_FRACTION:
-            limit = max(0, limit - unseen)
-    return replace(window, tokens=limit, source="refusal") if limit < window.tokens else window
 
-
-def _budget_tokens(request: Request, to: Target, known: Known, recent_tokens: float = 0.0, fixed_tokens: int = 0) -> int:
-    """Return what the request may have, in local tokens."""
-    output, recent, fixed = request.max_output_tokens, recent_tokens * known.factor, fixed_tokens * known.factor
-    return int(budget_tokens_of(known.window, to.policy, output, recent, fixed) / known.factor)
+def _budget_tokens(request: Request, to: Target, known: Known, history: History | None = None) -> LocalTokens:
+    """Return what the request may have; without a `history`, as if it had neither system text nor long messages."""
+    recent = history.index[-DYNAMIC_MESSAGES:] if history is not None else ()
+    mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent))
+    fixed_tokens = history.fixed_tokens if history is not None else 0
+    output, factor = request.max_output_tokens, known.factor
+    budget = budget_tokens_of(known.window, to.policy, output, mean_tokens * factor, fixed_tokens * factor)
+    return to_local(budget, factor)
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan:
     """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused."""
-    recent = history.index[-DYNAMIC_MESSAGES:]
-    mean = sum(m.tokens for m in recent) / max(1, len(recent))
-    most = _budget_tokens(request, to, known, mean, history.fixed_tokens)
+    most = _budget_tokens(request, to, known, history)
     previous = known.previous
     if previous is None:
         # Where the provider has named its limit, what does not fit will be refused: nothing would be saved for a retry.
@@ -167,16 +136,45 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     plan = plan_of(to.attempt, to.policy.rescue_attempts, previous.sent_tokens, lowered)
     if plan.max_output_tokens is not None:
         return plan
-    return replace(plan, most_tokens=max(1, min(most, plan.most_tokens)))
+    return replace(plan, most_tokens=max(LocalTokens(1), min(most, plan.most_tokens)))
 
 
-def _fitting(request: Request, to: Target, known: Known, attempt: Attempt) -> Decided:
-    """Return the decision about a request that fits as it came."""
-    changes = request.repaired() if to.policy.repair == "always" else {}
-    return _decided(_untouched("fits", changes | _lower_output(request, known, attempt)), attempt)
+def _attempt(request: Request, to: Target, known: Known, history: History | None = None) -> Attempt:
+    """Return the attempt that sends `history` as it came; None where it was not counted."""
+    tokens = history.tokens if history is not None else None
+    guessed = sum(m.guessed_tokens for m in history.index) if history is not None else 0
+    return Attempt(
+        to.deployment,
+        to.model,
+        to.tenant,
+        request.format,
+        tokens,
+        tokens,
+        known.window,
+        known.factor,
+        to.window.tokens,
+        to.attempt,
+        output_tokens=request.max_output_tokens,
+        guessed_tokens=LocalTokens(guessed),
+        counts_all=history is None or not request.has_uncounted_content,
+    )
 
 
-def _compressed(request: Request, history: History, budget: Budget, to: Target) -> Outcome:
+def _repaired(request: Request, to: Target) -> dict[str, Any]:
+    return request.repaired() if to.policy.repair == "always" else {}
+
+
+def _lower_output(request: Request, known: Known, attempt: Attempt) -> dict[str, Any]:
+    """Return the fields that ask for less output, for a deployment that would refuse the requested one."""
+    requested = request.max_output_tokens
+    if requested is None:
+        return {}
+    sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
+    allowed = allowed_output_tokens(requested, known.output_limit_tokens, known.window, sent)
+    return request.with_output(allowed) if allowed < requested else {}
+
+
+def _compressed(factor: float, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners."""
     event = CompactionEvent(
         "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.attempt
@@ -185,7 +183,8 @@ def _compressed(request: Request, history: History, budget: Budget, to: Target) 
     target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
-    if _does_not_pay(history.tokens, target_tokens, budget, to):
+    holds = to_provider(history.tokens, factor) <= budget.window_tokens
+    if holds and _does_not_pay(history.tokens, target_tokens, to):
         outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
     else:
         outcome, _ = compacted(history, Thresholds(budget, target_tokens), repair=to.policy.repair != "off")
@@ -194,29 +193,47 @@ def _compressed(request: Request, history: History, budget: Budget, to: Target) 
     return outcome
 
 
-def _does_not_pay(received: int, target_tokens: int, budget: Budget, to: Target) -> bool:
-    """Whether the window would hold the request uncompressed, and compacting costs more than it saves."""
-    if not to.policy.cost_aware or to.prices is None or to.attempt or received > budget.window_tokens:
+def _does_not_pay(received: LocalTokens, target_tokens: LocalTokens, to: Target) -> bool:
+    """Whether compacting a request that the window would hold costs more than it saves."""
+    if not to.policy.cost_aware or to.prices is None or to.attempt:
         return False
     return not cost.pays(received, target_tokens, to.policy.expected_turns, to.prices)
 
 
+def _estimated(request: Request) -> History:
+    """Return the history with estimated figures, of which none teaches anything."""
+    conversation = request.conversation()
+    preamble_tokens = LocalTokens(sum(map(last_resort.text_tokens, conversation.preamble)))
+    return History(conversation.part, last_resort.estimated_stats(conversation), preamble_tokens, b"")
+
+
+def _without_oldest_turns(
+    timeout_seconds: float | None, request: Request, history: History, budget: Budget, to: Target
+) -> Outcome:
+    """Return the request without its oldest turns, and tell the listeners."""
+    del history  # it is estimated: the conversation itself is walked once
+    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
+    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
+    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, timeout_seconds))
+    return outcome
+
+
+def _as_it_came(request: Request, known: Known, attempt: Attempt, reason: str, repaired: dict[str, Any]) -> Decided:
+    """Return the decision about a request that fits; it may be repaired, or ask for less output."""
+    changes = repaired | _lower_output(request, known, attempt)
+    return _decided(Compressed(changes, None, ()) if changes else Untouched(reason), attempt)
+
+
 def _concluded(
-    changes: dict[str, Any],
-    outcome: Outcome,
-    received: int,
-    plan: RetryPlan,
-    to: Target,
-    known: Known,
-    attempt: Attempt,
+    changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, to: Target, known: Known, attempt: Attempt
 ) -> Decided:
     """Return the decision about a request that was compressed, or tried to be."""
-    before, after, most = (int(n * known.factor) for n in (received, outcome.tokens_after, plan.most_tokens))
+    received = attempt.received_tokens or LocalTokens(0)
+    before, after, most = (to_provider(n, known.factor) for n in (received, outcome.tokens_after, plan.most_tokens))
     figures = Figures(before, after, most, known.window.tokens)
     refused = known.previous
     if refused is not None and plan.max_output_tokens is None and not _is_smaller(outcome, refused):
-        spent = replace(refused, spent=True)
-        return Decided(NotRetried(outcome.reason or "it cannot be made smaller", figures), spent)
+        return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
     if not changes:
         return Decided(Untouched("nothing to do", figures), attempt)
     if not outcome.fits:
@@ -231,68 +248,12 @@ def _is_smaller(outcome: Outcome, refused: Attempt) -> bool:
     return refused.sent_tokens is None or outcome.tokens_after <= refused.sent_tokens * SMALLER_FRACTION
 
 
+def _not_retried(reason: str, figures: Figures | None, refused: Attempt) -> Decided:
+    """Return the decision to send nothing, and the refused attempt, which no retry follows."""
+    return Decided(NotRetried(reason, figures), replace(refused, spent=True))
+
+
 def _decided(decision: Decision, attempt: Attempt) -> Decided:
     """Return the decision with the attempt that asks for the output which the decision leaves."""
-    changes = changes_of(decision)
-    output = next((changes[name] for name in OUTPUT_FIELDS if name in changes), attempt.output_tokens)
-    return Decided(decision, replace(attempt, output_tokens=output))
-
-
-def _last_resort(request: Request, history: History, budget: Budget, to: Target) -> Outcome:
-    """Return the request without its oldest turns, and tell the listeners."""
-    del history  # it is estimated: the conversation itself is walked once
-    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
-    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
-    seconds = None if request.is_too_large else budget.policy.compression_timeout_seconds
-    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, seconds))
-    return outcome
-
-
-def _estimated(request: Request) -> History:
-    """Return the history with estimated figures, of which none teaches anything."""
-    conversation = request.conversation()
-    preamble_tokens = sum(map(last_resort.text_tokens, conversation.preamble))
-    return History(conversation.part, last_resort.estimated_stats(conversation), preamble_tokens, b"")
-
-
-def _untouched(reason: str, changes: dict[str, Any]) -> Decision:
-    return Compressed(changes, None, ()) if changes else Untouched(reason)
-
-
-def _lower_output(request: Request, known: Known, attempt: Attempt | None) -> dict[str, Any]:
-    """Return the lower output for a deployment that would refuse the requested one, nothing where it would not.
-
-    `known.output_limit_tokens` is the most that any answer of the deployment may have; beside it the window may leave
-    less, where the request was counted.
-    """
-    asked, cap, window = request.max_output_tokens, known.output_limit_tokens, known.window
-    if asked is None:
-        return {}
-    allowed = asked
-    if cap is not None and cap >= LEAST_OUTPUT_TOKENS:
-        allowed = min(asked, cap)
-    if window.holds_output and attempt is not None and attempt.sent_tokens is not None:
-        room = window.tokens - int(attempt.sent_provider_tokens * (1 + ESTIMATE_ERROR_FRACTION))
-        if allowed > window.tokens - attempt.sent_provider_tokens and room >= LEAST_OUTPUT_TOKENS:
-            allowed = room
-    return request.with_output(allowed) if allowed < asked else {}
-
-
-def _attempt(request: Request, to: Target, known: Known, history: History | None) -> Attempt:
-    """Return the attempt that sends `history` as it came; None where it was not counted."""
-    tokens = history.tokens if history is not None else None
-    return Attempt(
-        to.deployment,
-        to.model,
-        to.tenant,
-        request.format,
-        tokens,
-        tokens,
-        known.window,
-        known.factor,
-        to.window.tokens,
-        to.attempt,
-        output_tokens=request.max_output_tokens,
-        guessed_tokens=sum(m.guessed_tokens for m in history.index) if history is not None else 0,
-        counts_all=history is None or not request.has_uncounted_content,
-    )
+    output = changed_output_tokens(changes_of(decision))
+    return Decided(decision, attempt if output is None else replace(attempt, output_tokens=output))

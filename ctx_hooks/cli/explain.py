@@ -19,6 +19,7 @@ from ctx_hooks.policy.resolve import Caller, Policies, Resolved, as_text
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import of_deployment
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.tokens.units import to_local, to_provider
 from ctx_hooks.tokens.window import Window, budget_tokens_of, target_tokens_of
 
 
@@ -65,10 +66,11 @@ def _print_policy(resolved: Resolved, window: Window, request: Request, model: s
     for line in resolved.ignored:
         print(f"left out: {line}")
     budget = budget_tokens_of(window, resolved.policy, request.max_output_tokens)
-    target_tokens = target_tokens_of(budget, resolved.policy)
+    factor = Calibration().factor(model)
+    target_tokens = to_provider(target_tokens_of(to_local(budget, factor), resolved.policy), factor)
     print(
         f"window: {window.tokens} tokens ({window.source}), budget {budget}, compacted down to {target_tokens}, "
-        f"factor {Calibration().factor(model)}"
+        f"factor {factor}"
     )
 
 

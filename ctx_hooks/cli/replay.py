@@ -16,6 +16,7 @@ from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.vocabulary import DEFAULT
 from ctx_hooks.tokens.window import target_tokens_of
 
@@ -57,14 +58,15 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
     """Return every request of a session in the three ways."""
     counter = Counter(DEFAULT)
     codec = CODECS[fmt]
-    budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
+    goal = LocalTokens(budget_tokens)
+    budget = Budget(goal, ProviderTokens(goal * 5 // 4), counter)
     index = message_stats(fmt, messages, counter)
     ways: tuple[list[Sent], ...] = ([], [], [])
     before: list[list[bytes]] = [[], [], []]
     for length in request_points(index):
         conversation = codec.read(messages[:length])
-        history = History(conversation.part, index[:length], 0, b"")
-        target_tokens = target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)
+        history = History(conversation.part, index[:length], LocalTokens(0), b"")
+        target_tokens = target_tokens_of(goal, DEFAULT_POLICY, history.fixed_tokens)
         outcome, compactions = compacted(history, Thresholds(budget, target_tokens))
         slid = _newest(conversation, budget)
         for n, sent in enumerate((conversation, outcome.conversation, slid)):

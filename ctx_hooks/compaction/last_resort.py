@@ -18,6 +18,7 @@ from ctx_hooks.conversation.protection import older_exchanges, stays
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
 from ctx_hooks.tokens.media import media_tokens
+from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation, Format
@@ -33,9 +34,9 @@ PLACEHOLDER_CHARS = 250
 """The longest placeholder that is put into a text, with its line breaks."""
 
 
-def message_tokens(message: Message, fmt: Format) -> int:
+def message_tokens(message: Message, fmt: Format) -> LocalTokens:
     """Return the estimated tokens of a message: rarely less than what a vocabulary counts."""
-    return MESSAGE_TOKENS + text_tokens(message.name or "") + sum(_part_tokens(p, fmt) for p in message.parts)
+    return LocalTokens(MESSAGE_TOKENS + text_tokens(message.name or "") + sum(_part_tokens(p, fmt) for p in message.parts))
 
 
 def text_tokens(text: str) -> int:
@@ -44,10 +45,10 @@ def text_tokens(text: str) -> int:
     return -(-size // BYTES_PER_TOKEN)
 
 
-def estimated_tokens(conversation: Conversation) -> int:
+def estimated_tokens(conversation: Conversation) -> LocalTokens:
     """Return the estimated tokens of the whole request."""
     messages = sum(message_tokens(m, conversation.format) for m in conversation.messages)
-    return messages + sum(map(text_tokens, conversation.preamble))
+    return LocalTokens(messages + sum(map(text_tokens, conversation.preamble)))
 
 
 def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:

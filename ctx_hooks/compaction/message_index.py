@@ -18,6 +18,7 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.fields import item_of, items_of
 from ctx_hooks.runtime.content_cache import ContentCache
+from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,15 +37,15 @@ class MessageStats:
     """
 
     digest: bytes
-    tokens: int
+    tokens: LocalTokens
     role: Role
     is_request: bool
     result_chars: int = 0
     stays: bool = False
-    guessed_tokens: int = 0
+    guessed_tokens: LocalTokens = LocalTokens(0)
 
 
-_Figures: TypeAlias = tuple[int, Role, bool, int, bool, int]
+_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens]
 
 _figures: ContentCache[_Figures] = ContentCache(share=0.1)
 

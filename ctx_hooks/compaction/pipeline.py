@@ -23,6 +23,7 @@ from ctx_hooks.compaction.steps.installed import extra_steps
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
+    from ctx_hooks.tokens.units import LocalTokens
 
 LOSSLESS: tuple[Step, ...] = (terminal_noise.STEP, json_layout.STEP)
 """Steps that keep every visible character of every text."""
@@ -59,8 +60,8 @@ class Outcome:
     """A compressed conversation with its figures; `fits` says whether the goal was met, `reason` why it was not."""
 
     conversation: Conversation
-    tokens_before: int
-    tokens_after: int
+    tokens_before: LocalTokens
+    tokens_after: LocalTokens
     fits: bool
     steps: tuple[StepReport, ...]
     reason: str | None = None

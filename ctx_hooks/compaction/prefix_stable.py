@@ -25,6 +25,7 @@ from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
 from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
+from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,7 +64,7 @@ class Thresholds:
     """A compaction is due above the goal of the budget `trigger`, and compacts down to `target_tokens`."""
 
     trigger: Budget
-    target_tokens: int
+    target_tokens: LocalTokens
 
     def digest(self) -> bytes:
         """Return 16 bytes that stand for what a compaction depends on beside the history."""
@@ -82,19 +83,20 @@ class History:
 
     read: Callable[[int, int], Conversation]
     index: tuple[MessageStats, ...]
-    preamble_tokens: int
+    preamble_tokens: LocalTokens
     preamble_digest: bytes
     continues: bool = False
 
     @property
-    def tokens(self) -> int:
+    def tokens(self) -> LocalTokens:
         """The tokens of the whole request."""
-        return self.preamble_tokens + sum(m.tokens for m in self.index)
+        return LocalTokens(self.preamble_tokens + sum(m.tokens for m in self.index))
 
     @property
-    def fixed_tokens(self) -> int:
+    def fixed_tokens(self) -> LocalTokens:
         """The tokens in front of the conversation that no compaction makes smaller."""
-        return self.preamble_tokens + sum(m.tokens for m in takewhile(lambda m: m.role == "system", self.index))
+        fixed = takewhile(lambda m: m.role == "system", self.index)
+        return LocalTokens(self.preamble_tokens + sum(m.tokens for m in fixed))
 
 
 def history_of(
@@ -106,7 +108,7 @@ def history_of(
     continues: bool = False,
 ) -> History:
     """Return the history of the messages that `index` lists, behind the texts of a preamble."""
-    return History(read, index, sum(counter.text(t) for t in preamble), digest_of(preamble), continues)
+    return History(read, index, LocalTokens(sum(counter.text(t) for t in preamble)), digest_of(preamble), continues)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the running requests have tried so far, so that a retry knows what it has to undercut."""
+"""The last attempt of each running request: a retry has to be smaller than it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 from ctx_hooks.tokens.window import Window
 
 RUNNING_REQUESTS = 10_000
@@ -16,31 +17,50 @@ RUNNING_REQUESTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: what was received and sent, in local tokens, what was assumed, and how it ended.
+    """One attempt: what was received and sent, what was assumed, and how it ended.
 
-    `sent_tokens` is None when a look at its size was enough and nothing was counted; `most_tokens` is that size. `factor`
-    is the assumed provider tokens per local token, `guessed_tokens` how much of the count is a guess.
-    `counts_all` is False for a request with content that cannot be counted here, such as a history that the provider
-    keeps. `window` is the one that was fitted to, `window_tokens` the one that configuration or LiteLLM state.
-    `first_tokens` is what the first attempt of the request sent, `output_tokens` the output that it asked for. `number`
-    counts from 0; `failed` says that the attempt is over, `spent` that no retry could make the request smaller.
-    `refusal` is the provider's own text.
+    Attributes:
+        deployment: the key of what is learned of the deployment.
+        model: the model whose vocabulary counts.
+        tenant: who asked.
+        format: the format of the request.
+        received_tokens: the request as it came; None where its size alone was enough and nothing was counted.
+        sent_tokens: what was sent of it; None likewise.
+        window: the window that was fitted to.
+        factor: the assumed provider tokens per local token.
+        window_tokens: the window that configuration or LiteLLM state.
+        number: 0 for the first attempt of a request; retries count from 1.
+        first_tokens: what the first attempt of the request sent.
+        output_tokens: the requested output, as it was sent.
+        most_tokens: an upper bound of the request in any vocabulary, where it was not counted.
+        guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
+        counts_all: False for a request with content that cannot be counted here, such as a stored history.
+        lowered: whether the retry asks for less output than was refused.
+        failed: whether the attempt is over.
+        spent: whether no retry could make the request smaller.
+        overflow: what the provider's refusal said, if it was an overflow.
+        refusal: the provider's own text.
+
+    >>> window = Window(ProviderTokens(200_000), "model_info")
+    >>> sent = LocalTokens(40_000)
+    >>> Attempt("id:claude", "claude", "", "anthropic", sent, sent, window, factor=1.3).sent_provider_tokens
+    52000
     """
 
     deployment: str
     model: str
     tenant: str
     format: Format
-    received_tokens: int | None
-    sent_tokens: int | None
+    received_tokens: LocalTokens | None
+    sent_tokens: LocalTokens | None
     window: Window
     factor: float
-    window_tokens: int = 0
+    window_tokens: ProviderTokens = ProviderTokens(0)
     number: int = 0
-    first_tokens: int | None = None
-    output_tokens: int | None = None
+    first_tokens: LocalTokens | None = None
+    output_tokens: ProviderTokens | None = None
     most_tokens: int = 0
-    guessed_tokens: int = 0
+    guessed_tokens: LocalTokens = LocalTokens(0)
     counts_all: bool = True
     lowered: bool = False
     failed: bool = False
@@ -49,9 +69,9 @@ class Attempt:
     refusal: str = ""
 
     @property
-    def sent_provider_tokens(self) -> int:
-        """The estimate of what was sent, in provider tokens; 0 where it was not counted."""
-        return int((self.sent_tokens or 0) * self.factor)
+    def sent_provider_tokens(self) -> ProviderTokens:
+        """The estimate of what was sent; 0 where it was not counted."""
+        return to_provider(self.sent_tokens or LocalTokens(0), self.factor)
 
 
 class Attempts:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+
 FAMILY_FACTORS = {"claude": 1.3}
 """Claude has about 1.32 provider tokens per o200k_base token: the median of eighteen real sessions, 1.17 to 1.50."""
 LEAST_RATIO, LARGEST_RATIO = 0.5, 2.5
@@ -22,7 +24,7 @@ HYSTERESIS_FRACTION = 0.03
 Two workers without Redis that answer a conversation in turn differ for 14 % of the requests of 400 simulated sessions
 (59 % with a grid of 1.25 % and a hysteresis of 2.5 %), at a 95th percentile of the error of 2.8 %.
 """
-LEAST_COUNTED_TOKENS = 300
+LEAST_LOCAL_TOKENS = 300
 """Below this the fixed overhead of a request says more than its text."""
 
 
@@ -34,16 +36,25 @@ def family_factor(model: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The latest ratios of provider tokens to local tokens of one deployment, and the one in use; None before the first."""
+    """The latest ratios of provider tokens to local tokens of one deployment, and the one in use; None before the first.
+
+    >>> Calibration().observe(LocalTokens(10_000), ProviderTokens(13_000)).factor("claude-sonnet-4")
+    1.3159
+    """
 
     ratios: tuple[float, ...] = ()
     published: float | None = None
 
-    def observe(self, counted_tokens: int, billed_tokens: int) -> Calibration:
-        """Return the calibration after one more answer; itself when the observation says nothing."""
-        if counted_tokens < LEAST_COUNTED_TOKENS or billed_tokens <= 0:
+    def observe(self, local_tokens: LocalTokens, provider_tokens: ProviderTokens) -> Calibration:
+        """Return the calibration after one more answer; itself when the observation says nothing.
+
+        Args:
+            local_tokens: what was sent.
+            provider_tokens: what the provider counted of it.
+        """
+        if local_tokens < LEAST_LOCAL_TOKENS or provider_tokens <= 0:
             return self
-        ratio = billed_tokens / counted_tokens
+        ratio = provider_tokens / local_tokens
         if not LEAST_RATIO <= ratio <= LARGEST_RATIO:
             return self
         ratios = (*self.ratios, round(ratio, 4))[-REMEMBERED:]
@@ -61,8 +72,8 @@ def _quantised(ratio: float) -> float:
     return round(math.exp(round(math.log(ratio) / step) * step), 4)
 
 
-def billed_input_tokens(usage: Any) -> int | None:
-    """Return the provider tokens of the whole input that a usage record states, None when it has none.
+def input_tokens_of(usage: Any) -> ProviderTokens | None:
+    """Return the whole input that a usage record states, None when it states none.
 
     Anthropic reports what came from and went into the prompt cache beside `input_tokens`; OpenAI's figures and LiteLLM's
     own include it.
@@ -70,9 +81,9 @@ def billed_input_tokens(usage: Any) -> int | None:
     fields = usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})
     whole = fields.get("prompt_tokens")
     if isinstance(whole, int) and whole > 0:
-        return whole
+        return ProviderTokens(whole)
     given = fields.get("input_tokens")
     if not isinstance(given, int):
         return None
     cached = (fields.get(k) for k in ("cache_read_input_tokens", "cache_creation_input_tokens"))
-    return given + sum(c for c in cached if isinstance(c, int)) or None
+    return ProviderTokens(given + sum(c for c in cached if isinstance(c, int))) or None

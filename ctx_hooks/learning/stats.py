@@ -1,8 +1,8 @@
 """What answers and refusals have shown of a deployment, by the tenant whose traffic showed it.
 
-Whatever a tenant can cause, it can cause on purpose: an error that quotes its words, a bill for something that is not
-counted here. So a figure that one tenant has shown holds for that tenant; for the others it holds within a stated bound,
-and without it only where a second tenant has shown the same.
+Whatever a tenant can cause, it can cause on purpose: an error that quotes its words, provider tokens for something that
+is not counted here. So a figure that one tenant has shown holds for that tenant; for the others it holds within a stated
+bound, and without it only where a second tenant has shown the same.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from ctx_hooks.learning.calibration import LARGEST_RATIO, LEAST_RATIO, REMEMBERED, Calibration, family_factor
+from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
     "limit",
@@ -64,13 +65,16 @@ MOST_TENANTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The figures that were seen, and when (epoch seconds). In provider tokens.
+    """The figures that were seen, in provider tokens, and when (epoch seconds).
 
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
     which says nothing to other tenants. `refused`: the size of a request that was refused without a
     figure. `holds_output`: 1. `ratios`: the ratio in use, then the latest ones. `low_bill`: what was sent, in
-    provider tokens, 0 for a request that was not counted, and what was billed for it. `accepted_*`: what was billed,
-    the output that was asked for, and both together, of an answered request.
+    provider tokens, 0 for a request that was not counted, and what the provider counted of it. `accepted_*`: the input
+    that the provider counted, the requested output, and both together, of an answered request.
+
+    >>> Observation((128_000,), at=1_790_000_000.0).values
+    (128000,)
     """
 
     values: tuple[float, ...]
@@ -113,7 +117,9 @@ class DeploymentStats:
         found = self.of(kind, ANYONE, now)
         return found.values[0] if found else 0.0
 
-    def limit_tokens(self, tenant: str, window_tokens: int, floor_fraction: float, now: float) -> int | None:
+    def limit_tokens(
+        self, tenant: str, window_tokens: ProviderTokens, floor_fraction: float, now: float
+    ) -> ProviderTokens | None:
         """Return the limit that holds for a tenant, None when nothing was shown.
 
         It holds never less than what the deployment has accepted, but for a limit that the provider named to this tenant
@@ -128,21 +134,21 @@ class DeploymentStats:
             shown.append(max(others[0], window_tokens * floor_fraction, accepted))
         if len(others) >= CONFIRMING_TENANTS:
             shown.append(max(others[CONFIRMING_TENANTS - 1], accepted))
-        return int(min(shown)) if shown else None
+        return ProviderTokens(int(min(shown))) if shown else None
 
-    def output_limit_tokens(self, tenant: str, now: float) -> int | None:
+    def output_limit_tokens(self, tenant: str, now: float) -> ProviderTokens | None:
         """Return the largest output that the deployment gives a tenant: named to it, or to two others."""
         own = self.of("output_limit", tenant, now)
         accepted = self.of("accepted_output", ANYONE, now)
         if own and not (accepted and accepted.at > own.at and accepted.values[0] > own.values[0]):
-            return int(own.values[0])
+            return ProviderTokens(int(own.values[0]))
         others = sorted(self._of_others(("output_limit",), tenant, now).values())
         if len(others) < CONFIRMING_TENANTS:
             return None
         confirmed = others[CONFIRMING_TENANTS - 1]
-        return int(confirmed) if not accepted or accepted.values[0] <= confirmed else None
+        return ProviderTokens(int(confirmed)) if not accepted or accepted.values[0] <= confirmed else None
 
-    def output_held(self, tenant: str, window_tokens: int, now: float) -> bool | None:
+    def output_held(self, tenant: str, window_tokens: ProviderTokens, now: float) -> bool | None:
         """Return whether a window of that size holds the output too, as far as answers and refusals have shown it."""
         others = self._of_others(("holds_output",), tenant, now)
         if self.of("holds_output", tenant, now) or len(others) >= CONFIRMING_TENANTS:
@@ -173,7 +179,7 @@ class DeploymentStats:
         return min(max(median, family / FOREIGN_RATIO_FACTOR), family * FOREIGN_RATIO_FACTOR)
 
     def counts_next(self, tenant: str, now: float) -> bool:
-        """Whether the tenant's next request is counted, however small it looks: the last had oddly few provider tokens."""
+        """Whether the tenant's next request is counted, whatever its size: the last had oddly few provider tokens."""
         return self.of("low_bill", tenant, now) is not None
 
     def _own_limit(self, tenant: str, accepted: float, now: float) -> float | None:

@@ -15,6 +15,7 @@ from ctx_hooks.learning.calibration import LARGEST_RATIO, LEAST_RATIO, Calibrati
 from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Observation
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
 Shown: TypeAlias = Mapping[Key, Observation]
 """What one answer or refusal has shown."""
 
-LEAST_LOW_BILL_TOKENS = 1_024
+LEAST_LOW_TOKENS = 1_024
+"""Of provider tokens below this the fixed cost of a request is a large part, and a share of them says nothing."""
 USUAL_TOKEN_BYTES = 8
-"""Few texts have more bytes a token; an image as base64 has, and then a request is counted for nothing."""
+"""Few texts have more bytes a token; an image as base64 has, and then the next request is counted in vain."""
 LOW_BILL_FRACTION = 0.6
 """Provider tokens below this share of the estimate are odd: the count of a known vocabulary is right within a fifth."""
 GROWTH_FRACTION = 0.15
@@ -33,33 +35,40 @@ GROWTH_FRACTION = 0.15
 STILL_FRACTION = 0.02
 """Provider tokens that move less than this have stood still."""
 MOST_GUESSED_FRACTION = 0.2
-"""A request of which more is images, files or sealed reasoning says nothing of how its text is billed."""
+"""A request of which more is images, files or sealed reasoning says nothing of the ratio for its text."""
 REFUSED_STEPS = 4
 """The size of what was refused without a figure is rounded down to a step, of which a doubling has so many: the powers of
 two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 
 
-def of_answer(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> Shown:
-    """Return what an answer shows whose input had so many provider tokens."""
+def of_answer(stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float) -> Shown:
+    """Return what an answer shows.
+
+    Args:
+        stats: what the deployment has shown before.
+        attempt: the answered attempt.
+        provider_tokens: its input, as the provider's usage states it.
+        now: epoch seconds.
+    """
     tenant = attempt.tenant
-    output = attempt.output_tokens or 0
+    output = attempt.output_tokens or ProviderTokens(0)
     accepted: dict[Key, int] = {
-        ("accepted_input", ANYONE): billed_tokens,
+        ("accepted_input", ANYONE): provider_tokens,
         ("accepted_output", ANYONE): output,
-        ("accepted_total", ANYONE): billed_tokens + output,
+        ("accepted_total", ANYONE): provider_tokens + output,
     }
     shown: dict[Key, Observation] = {}
     if attempt.sent_tokens is None:
-        if billed_tokens >= LEAST_LOW_BILL_TOKENS and billed_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
-            shown["low_bill", tenant] = Observation((0, billed_tokens), now)
-    elif truncates(stats, attempt, billed_tokens, now):
-        return {("limit", tenant): Observation((max(billed_tokens, LEAST_LIMIT_TOKENS),), now)}
-    elif _is_low(attempt, billed_tokens) and not _grew(stats, attempt, now):
+        if provider_tokens >= LEAST_LOW_TOKENS and provider_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
+            shown["low_bill", tenant] = Observation((0, provider_tokens), now)
+    elif truncates(stats, attempt, provider_tokens, now):
+        return {("limit", tenant): Observation((max(provider_tokens, LEAST_LIMIT_TOKENS),), now)}
+    elif _is_low(attempt, provider_tokens) and not _grew(stats, attempt, now):
         before = stats.of("low_bill", tenant, now)
         if before is None or not 0 < before.values[0] <= attempt.sent_provider_tokens:
-            shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, billed_tokens), now)
+            shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
     elif attempt.counts_all and _mostly_text(attempt):
-        shown |= _ratio(stats, attempt, attempt.sent_tokens, billed_tokens, now)
+        shown |= _ratio(stats, attempt, attempt.sent_tokens, provider_tokens, now)
     for (kind, whose), value in accepted.items():
         shown[kind, whose] = Observation((value,), now)
     return shown
@@ -70,24 +79,24 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
 
     Nothing where its figures and the count here cannot both be right.
     """
-    counted = attempt.sent_tokens
-    if counted is None:
+    sent = attempt.sent_tokens
+    if sent is None:
         return {}
     tenant, limit, given = attempt.tenant, overflow.limit_tokens, overflow.input_tokens
     if overflow.pattern == RATE_TOO_LARGE.name or not attempt.counts_all or not _mostly_text(attempt):
         return _told(attempt, overflow, now)
     if overflow.kind == "output_limit":
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
-    if given and not LEAST_RATIO <= given / max(1, counted) <= LARGEST_RATIO:
+    if given and not LEAST_RATIO <= given / max(1, sent) <= LARGEST_RATIO:
         return {}
     shown: dict[Key, Observation] = {}
     if given and not overflow.at_least:
-        shown |= _ratio(stats, attempt, counted, given, now)
+        shown |= _ratio(stats, attempt, sent, given, now)
     if overflow.kind == "input_plus_output":
         shown["holds_output", tenant] = Observation((1,), now)
     refused = attempt.sent_provider_tokens
     if overflow.kind == "input_plus_output":
-        refused += attempt.output_tokens or 0
+        refused = ProviderTokens(refused + (attempt.output_tokens or 0))
     if limit is not None and LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO:
         shown["limit", tenant] = Observation((limit,), now)
     elif limit is None and refused >= 2 * LEAST_LIMIT_TOKENS:
@@ -107,29 +116,31 @@ def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
     return {("own_limit", attempt.tenant): Observation((limit,), now)}
 
 
-def truncates(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> bool:
+def truncates(stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float) -> bool:
     """Return whether the deployment reads a part of what it is sent, as Ollama does in silence.
 
     Fewer provider tokens than expected show a vocabulary that is better than the local one; provider tokens that stand
     still while requests grow show a request that was cut.
     """
     before = stats.of("low_bill", attempt.tenant, now)
-    if before is None or not _is_low(attempt, billed_tokens) or not _grew(stats, attempt, now):
+    if before is None or not _is_low(attempt, provider_tokens) or not _grew(stats, attempt, now):
         return False
-    billed = before.values[1]
-    return abs(billed_tokens - billed) <= STILL_FRACTION * billed
+    provider_tokens_before = before.values[1]
+    return abs(provider_tokens - provider_tokens_before) <= STILL_FRACTION * provider_tokens_before
 
 
-def truncation(stats: DeploymentStats, attempt: Attempt, billed_tokens: int, now: float) -> TruncationEvent | None:
+def truncation(
+    stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float
+) -> TruncationEvent | None:
     """Return the event when an answer shows that the request was too long and was not refused.
 
     Either only a part of it was read, or more was read than the window is configured to hold.
     """
-    exceeds = attempt.window.source not in ("learned", "refusal") and billed_tokens > attempt.window.tokens
-    if not exceeds and not truncates(stats, attempt, billed_tokens, now):
+    exceeds = attempt.window.source not in ("learned", "refusal") and provider_tokens > attempt.window.tokens
+    if not exceeds and not truncates(stats, attempt, provider_tokens, now):
         return None
     sent = attempt.sent_provider_tokens
-    return TruncationEvent("silent_truncation", attempt.deployment, sent, billed_tokens, attempt.window.tokens)
+    return TruncationEvent("silent_truncation", attempt.deployment, sent, provider_tokens, attempt.window.tokens)
 
 
 def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
@@ -137,23 +148,25 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
     for kind in ("limit", "refused", "output_limit"):
         found = shown.get((kind, attempt.tenant))
         if found is not None:
-            return LimitEvent("limit_learned", attempt.deployment, kind, int(found.values[0]), attempt.window_tokens)
+            return LimitEvent(
+                "limit_learned", attempt.deployment, kind, ProviderTokens(int(found.values[0])), attempt.window_tokens
+            )
     return None
 
 
 def _ratio(
-    stats: DeploymentStats, attempt: Attempt, counted_tokens: int, billed_tokens: int, now: float
+    stats: DeploymentStats, attempt: Attempt, local_tokens: LocalTokens, provider_tokens: ProviderTokens, now: float
 ) -> dict[Key, Observation]:
     before = stats.calibration(attempt.tenant, now)
-    after: Calibration = before.observe(counted_tokens, billed_tokens)
+    after: Calibration = before.observe(local_tokens, provider_tokens)
     if after == before or after.published is None:
         return {}
     return {("ratios", attempt.tenant): Observation((after.published, *after.ratios), now)}
 
 
-def _is_low(attempt: Attempt, billed_tokens: int) -> bool:
+def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     expected = ((attempt.sent_tokens or 0) - attempt.guessed_tokens) * attempt.factor
-    return attempt.counts_all and LEAST_LOW_BILL_TOKENS <= billed_tokens < LOW_BILL_FRACTION * expected
+    return attempt.counts_all and LEAST_LOW_TOKENS <= provider_tokens < LOW_BILL_FRACTION * expected
 
 
 def _grew(stats: DeploymentStats, attempt: Attempt, now: float) -> bool:
@@ -166,5 +179,5 @@ def _mostly_text(attempt: Attempt) -> bool:
     return attempt.guessed_tokens <= MOST_GUESSED_FRACTION * (attempt.sent_tokens or 0)
 
 
-def _on_grid(tokens: int) -> int:
-    return int(2 ** (math.floor(math.log2(tokens) * REFUSED_STEPS) / REFUSED_STEPS))
+def _on_grid(tokens: ProviderTokens) -> ProviderTokens:
+    return ProviderTokens(int(2 ** (math.floor(math.log2(tokens) * REFUSED_STEPS) / REFUSED_STEPS)))

@@ -8,6 +8,7 @@ from itertools import islice
 
 from ctx_hooks.overflow.patterns.families import CONTEXT, SETTING
 from ctx_hooks.overflow.patterns.pattern import NUMBER, number
+from ctx_hooks.tokens.units import ProviderTokens
 
 LEAST_WINDOW_TOKENS = 512
 """No model has a smaller window: smaller figures are error numbers, indices and statuses."""
@@ -36,11 +37,15 @@ _LABEL_CHARS = 40
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a text names, in provider tokens."""
+    """What a text names.
 
-    limit_tokens: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    >>> figures_of("the limit is 8192 tokens, you sent 9000 tokens").input_tokens
+    9000
+    """
+
+    limit_tokens: ProviderTokens | None = None
+    input_tokens: ProviderTokens | None = None
+    output_tokens: ProviderTokens | None = None
 
 
 def figures_of(text: str) -> Figures:
@@ -50,10 +55,12 @@ def figures_of(text: str) -> Figures:
     of two is the limit; of one or many it is what a setting or the context is said to be, or what is called a limit.
     """
     found = islice(((n, m.start()) for m in _FIGURE.finditer(text) if (n := number(m[0]))), MOST_FIGURES)
-    places = {n: at for n, at in found if n >= LEAST_WINDOW_TOKENS}
+    places = {ProviderTokens(n): at for n, at in found if n >= LEAST_WINDOW_TOKENS}
     numbers = list(places)
     for whole in numbers:
-        parts = next(((a, whole - a) for a in numbers if a < whole and whole - a in places and a != whole - a), None)
+        parts = next(
+            ((a, rest) for a in numbers if a < whole and (rest := ProviderTokens(whole - a)) in places and a != rest), None
+        )
         limits = [n for n in numbers if parts and n not in (whole, *parts)]
         if parts and limits:
             return Figures(limits[0], parts[0], parts[1])
@@ -70,11 +77,11 @@ def figures_of(text: str) -> Figures:
     return Figures(limit, given if given + (output or 0) > limit else None, output)
 
 
-def _limit(match: re.Match[str] | None, text: str) -> int | None:
+def _limit(match: re.Match[str] | None, text: str) -> ProviderTokens | None:
     """Return the figure found; a bare one in brackets only if it is as round as windows are: error numbers stand there too."""
     if match is None:
         return None
     group = "after" if match["after"] else "before"
     limit = number(match[group])
     bare = text[match.start(group) - 1 : match.start(group)] == "(" and text[match.end(group) :][:1] == ")"
-    return None if limit and bare and limit % 256 and limit % 1000 else limit
+    return None if limit is None or (bare and limit % 256 and limit % 1000) else ProviderTokens(limit)

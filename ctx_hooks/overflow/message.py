@@ -1,4 +1,4 @@
-"""The readable error of an overflow that nothing cured: what happened, in the provider's words and ours, and what helps."""
+"""The text of the final context-window error: what happened, in the provider's words and ours, and what helps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
+from ctx_hooks.tokens.units import ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format
@@ -22,16 +23,25 @@ NotRetried = Literal["switched_off", "not_fitted", "cannot_shrink"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was done about a request that ended in an overflow; None where it is not known. Counts are provider tokens.
+    """What was done about a request that ended in an overflow; None where it is not known.
 
-    `attempts` counts what was sent to the model, retries included. `received_tokens` is our estimate of the request as it
-    came, `sent_tokens` of the smallest that was sent. `window_tokens` is the window that was assumed.
+    Attributes:
+        attempts: how often the request was sent to the model, retries included.
+        received_tokens: an estimate of the request as it came.
+        sent_tokens: an estimate of the smallest that was sent.
+        window_tokens: the window that was assumed.
+        lowered_output: whether a retry asked for less output.
+        not_retried: why there was no retry.
+        overflow: what the provider's refusal said.
+
+    >>> Facts(received_tokens=ProviderTokens(41_000), sent_tokens=ProviderTokens(15_000)).compressed
+    True
     """
 
     attempts: int | None = None
-    received_tokens: int | None = None
-    sent_tokens: int | None = None
-    window_tokens: int | None = None
+    received_tokens: ProviderTokens | None = None
+    sent_tokens: ProviderTokens | None = None
+    window_tokens: ProviderTokens | None = None
     lowered_output: bool = False
     not_retried: NotRetried | None = None
     overflow: Overflow | None = None
@@ -55,7 +65,7 @@ def readable_error(fmt: Format, facts: Facts, policy: Policy) -> str:
     return " ".join((opening, *told))
 
 
-def small_window(window_tokens: int, least_tokens: int) -> str:
+def small_window(window_tokens: ProviderTokens, least_tokens: int) -> str:
     """Return the answer to a request whose model has a window below what the operator allows."""
     return f"The model's window of {window_tokens} tokens is below the least that is served here, {least_tokens} tokens."
 

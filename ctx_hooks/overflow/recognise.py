@@ -14,6 +14,7 @@ from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_STATUSE
 from ctx_hooks.overflow.patterns.output_limits import OUTPUT_LIMITS
 from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
 from ctx_hooks.overflow.texts import first_sentences, own_words, plain, sentences
+from ctx_hooks.tokens.units import ProviderTokens
 
 PATTERNS = (*HOSTED_MODELS, *INFERENCE_SERVERS, *OUTPUT_LIMITS)
 """Wordings whose figures have a known meaning, in the order in which they are tried; before all families."""
@@ -24,22 +25,31 @@ _QUOTES = str.maketrans("", "", '`"*')
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What an overflow error says. Figures are in provider tokens, None where the text has none.
+    """What an overflow error says; figures are None where the text has none.
 
-    `kind` is "input" when the input alone is too long, "input_plus_output" when input and requested output together are,
-    "output_limit" when the requested output is above the model's own cap and a lower `max_tokens` is the only remedy.
-    `pattern` is "rate_too_large" when a single request exceeds a rate limit: its limit is no window.
+    Attributes:
+        kind: "input" when the input alone is too long, "input_plus_output" when input and requested output together are,
+            "output_limit" when the requested output is above the model's own cap and a lower `max_tokens` is the only
+            remedy.
+        pattern: the wording that was recognised; "rate_too_large" when a single request exceeds a rate limit, whose limit
+            is no window.
+        limit_tokens: the limit, of what `kind` says.
+        input_tokens: the input as the provider counts it.
+        requested_output_tokens: the output that was asked for.
+        at_least: whether `input_tokens` is a lower bound and says nothing of the tokenizer.
+        sentence: the first sentences of the provider's message, one line of at most 300 characters.
+
+    >>> Overflow("input", "x", limit_tokens=ProviderTokens(200_000)).limit_tokens
+    200000
     """
 
     kind: Kind
     pattern: str
-    limit_tokens: int | None = None
-    input_tokens: int | None = None
-    requested_output_tokens: int | None = None
+    limit_tokens: ProviderTokens | None = None
+    input_tokens: ProviderTokens | None = None
+    requested_output_tokens: ProviderTokens | None = None
     at_least: bool = False
-    """Whether `input_tokens` is a lower bound and says nothing of the tokenizer."""
     sentence: str = ""
-    """How the provider put it: the first sentences of its message, one line of at most 300 characters."""
 
 
 def recognise_overflow(
@@ -47,9 +57,17 @@ def recognise_overflow(
 ) -> Overflow | None:
     """Return what the error says of an overflow, None when it is about something else.
 
-    `error` is an exception, a text, or a body (mapping or JSON text). Only the error's own message and code count: a
-    prompt or tool result that is echoed in it does not. `provider` decides texts that mean an overflow at one provider
-    only. What is read of an error is bounded, whatever its size.
+    Only the error's own message and code count: a prompt or tool result that is echoed in it does not. What is read of an
+    error is bounded, whatever its size.
+
+    Args:
+        error: an exception, a text, or a body (mapping or JSON text).
+        status: the HTTP status; by default the exception's own.
+        body: the body of the answer, where the exception does not carry it.
+        provider: LiteLLM's name of the provider; decides texts that mean an overflow at one provider only.
+
+    >>> recognise_overflow("prompt is too long: 205000 tokens > 200000 maximum").limit_tokens
+    200000
     """
     status = status if status is not None else _status(error)
     words = own_words(error, body)
@@ -78,7 +96,7 @@ def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
         if found:
             limit, asked = number(found["limit"]), number(found["input"])
             if limit and asked and asked > limit >= LEAST_WINDOW_TOKENS:
-                return Overflow("input", RATE_TOO_LARGE.name, limit, sentence=first_sentences(original))
+                return Overflow("input", RATE_TOO_LARGE.name, ProviderTokens(limit), sentence=first_sentences(original))
     return None
 
 
@@ -110,7 +128,9 @@ def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> 
         kind = "input"
     if kind == "input_plus_output" and given is not None and total is None and not output:
         kind = "input"
-    return Overflow(kind, pattern.name, limit, given, output, pattern.at_least, first_sentences(original))
+    return Overflow(
+        kind, pattern.name, _tokens(limit), _tokens(given), _tokens(output), pattern.at_least, first_sentences(original)
+    )
 
 
 def _about_another_matter(texts: Iterable[str], codes: Iterable[str]) -> bool:
@@ -131,6 +151,10 @@ def _by_family(text: str, original: str) -> Overflow | None:
         return None
     kind: Kind = "input" if above else "input_plus_output" if output else family.kind
     return Overflow(kind, family.name, limit, given, output, sentence=first_sentences(original))
+
+
+def _tokens(figure: int | None) -> ProviderTokens | None:
+    return None if figure is None else ProviderTokens(figure)
 
 
 def _status(error: Any) -> int | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
+
 if TYPE_CHECKING:
     from ctx_hooks.overflow.recognise import Overflow
 
@@ -14,21 +16,33 @@ BLIND_FRACTIONS = (0.6, 0.35, 0.2)
 """What is taken for the limit, as shares of what was refused first, when the error gave no figures."""
 UNCOUNTED_FRACTIONS = (0.8, 0.6, 0.4)
 """How much of a limit is used when the provider named it but not its count of the request."""
-LEAST_OUTPUT_TOKENS = 256
+LEAST_OUTPUT_TOKENS = ProviderTokens(256)
 """An answer shorter than this helps nobody: below, the conversation has to give way instead."""
 OUTPUT_MARGIN_TOKENS = 64
+"""Left free beside input and output: providers add a few tokens of their own to a request (OpenAI: 3 before the answer)."""
+NO_BOUND = LocalTokens(2**63)
+"""More tokens than any request has."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """One retry: the most local tokens it may have, whether the newest tool results may be cut, and a lower output."""
+    """What one attempt has to be.
 
-    most_tokens: int
+    Attributes:
+        most_tokens: the most that it may have.
+        cut_newest: whether the newest tool results may be cut.
+        max_output_tokens: the lower output that it asks for; None where the output stays as requested.
+
+    >>> plan_of(1, retries=3, sent_tokens=LocalTokens(1_000))
+    RetryPlan(most_tokens=950, cut_newest=False, max_output_tokens=None)
+    """
+
+    most_tokens: LocalTokens
     cut_newest: bool
-    max_output_tokens: int | None = None
+    max_output_tokens: ProviderTokens | None = None
 
 
-def lower_output(overflow: Overflow, asked_tokens: int | None) -> int | None:
+def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> ProviderTokens | None:
     """Return the output that still fits when the input does, None when lowering the output is no remedy."""
     limit, given = overflow.limit_tokens, overflow.input_tokens
     asked = overflow.requested_output_tokens or asked_tokens
@@ -38,29 +52,62 @@ def lower_output(overflow: Overflow, asked_tokens: int | None) -> int | None:
         return limit if asked is None or limit < asked else None
     if given is None:
         return None
-    room = limit - given - OUTPUT_MARGIN_TOKENS
+    room = ProviderTokens(limit - given - OUTPUT_MARGIN_TOKENS)
     return room if room >= LEAST_OUTPUT_TOKENS and (asked is None or room < asked) else None
 
 
-def limit_for_retry(overflow: Overflow, refused_tokens: int, refused_first_tokens: int, number: int) -> int:
-    """Return the limit that the retry `number` (from 1) keeps to, for this request alone.
+def limit_for_retry(
+    overflow: Overflow, refused_tokens: ProviderTokens, refused_first_tokens: ProviderTokens, number: int
+) -> ProviderTokens:
+    """Return the limit that a retry keeps to, for this request alone: what the error says, else a guess.
 
-    It is what the error says, in provider tokens, else a guess that falls with each retry. `refused_tokens` and
-    `refused_first_tokens` are the sizes of what was refused last and first, as estimated here. Where the provider tokens
-    are far above the estimate, the rest is content that only it sees, and is set aside.
+    Args:
+        overflow: what the last refusal said.
+        refused_tokens: an estimate of what was refused last.
+        refused_first_tokens: an estimate of what was refused first.
+        number: of the retry, from 1; guesses fall with it.
     """
     if not overflow.limit_tokens:
-        return max(1, int(refused_first_tokens * BLIND_FRACTIONS[min(number, len(BLIND_FRACTIONS)) - 1]))
+        return ProviderTokens(max(1, int(refused_first_tokens * _of(BLIND_FRACTIONS, number))))
     if overflow.input_tokens:
         return overflow.limit_tokens
-    return int(min(overflow.limit_tokens, refused_tokens) * UNCOUNTED_FRACTIONS[min(number, len(UNCOUNTED_FRACTIONS)) - 1])
+    return ProviderTokens(int(min(overflow.limit_tokens, refused_tokens) * _of(UNCOUNTED_FRACTIONS, number)))
 
 
-def plan_of(number: int, retries: int, sent_tokens: int | None, lowered_output_tokens: int | None = None) -> RetryPlan:
-    """Return the plan of the retry `number` (from 1) of `retries`, after `sent_tokens` were refused."""
+def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
+    """Return how many tokens more than the estimate of what was refused the provider has counted; below 0: fewer.
+
+    They are taken as fixed: content that only the provider sees, or media whose size is a guess. None are where the error
+    gives no exact count beside its limit, or the difference is within the estimate's error.
+    """
+    if not overflow.limit_tokens or not overflow.input_tokens or overflow.at_least:
+        return 0
+    unseen = overflow.input_tokens - refused_tokens
+    return unseen if abs(unseen) > overflow.input_tokens * ESTIMATE_ERROR_FRACTION else 0
+
+
+def plan_of(
+    number: int,
+    retries: int,
+    sent_tokens: LocalTokens | None,
+    lowered_output_tokens: ProviderTokens | None = None,
+) -> RetryPlan:
+    """Return the plan of a retry.
+
+    Args:
+        number: of the retry, from 1.
+        retries: how many there may be.
+        sent_tokens: what was refused; None where it was not counted.
+        lowered_output_tokens: the output that fits beside the input as it is; None where only a smaller input helps.
+    """
     last = number >= retries
     if sent_tokens is None:
-        return RetryPlan(2**63, cut_newest=last)
+        return RetryPlan(NO_BOUND, cut_newest=last)
     if lowered_output_tokens is not None:
         return RetryPlan(sent_tokens, cut_newest=False, max_output_tokens=lowered_output_tokens)
-    return RetryPlan(int(sent_tokens * SMALLER_FRACTION), cut_newest=last)
+    return RetryPlan(LocalTokens(int(sent_tokens * SMALLER_FRACTION)), cut_newest=last)
+
+
+def _of(fractions: tuple[float, ...], number: int) -> float:
+    """Return the fraction for a retry; the last one for all that follow."""
+    return fractions[min(number, len(fractions)) - 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -12,9 +13,10 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.fields import preamble_of
+from ctx_hooks.request.output_limit import requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
 from ctx_hooks.request.uncounted import has_uncounted_content
-from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.tokens.units import ProviderTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,16 +41,8 @@ _MESSAGES: Mapping[Format, str] = {
 _SYSTEM: Mapping[Format, str] = {"anthropic": "system", "openai-responses": "instructions"}
 _SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
-LEAST_THINKING_TOKENS = 1_024
-DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
-    "openai-chat": "max_tokens",
-    "anthropic": "max_tokens",
-    "openai-responses": "max_output_tokens",
-}
-OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
-
 
 MOST_REQUEST_BYTES = 32_000_000
 """Larger requests lose their oldest turns at once. The largest windows, of two million tokens, hold about 8 MB of text;
@@ -81,15 +75,9 @@ class Request:
         return has_uncounted_content(self.fields, self.items)
 
     @property
-    def max_output_tokens(self) -> int | None:
+    def max_output_tokens(self) -> ProviderTokens | None:
         """The output that the caller asks for, None when it does not say or says nonsense."""
-        for name in OUTPUT_FIELDS:
-            value = self.fields.get(name)
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
-            if value is not None:
-                warn_once(f"{name} is no positive number ({value!r:.40}) and is passed over")
-        return None
+        return requested_output_tokens(self.fields)
 
     def conversation(self) -> Conversation:
         """Return the conversation; raises MalformedConversationError when the fields hold none."""
@@ -123,19 +111,20 @@ class Request:
         names = (_SYSTEM.get(self.format, ""), "tools", *_SCHEMAS)
         return tuple(self.fields.get(name) for name in names)
 
-    def exceeds(self, tokens: int) -> bool:
-        """Whether the request could have more than `tokens` tokens in any vocabulary; looks no further than that."""
-        return self.most_tokens(tokens) > tokens
-
     def most_tokens(self, enough: int) -> int:
         """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
         return most_tokens([self.items, *self._preamble_values()], enough)
 
     @property
     def is_too_large(self) -> bool:
-        """Whether the request is too large to choose what of it stays: its oldest turns are dropped at once."""
+        """Whether the request is too large to choose what of it stays: its oldest turns are dropped at once.
+
+        All of the request is looked at, which a long one is in a thread.
+        """
         items = self.items
-        return self.exceeds(MOST_REQUEST_BYTES) or (isinstance(items, (list, tuple)) and len(items) > MOST_MESSAGES)
+        if isinstance(items, (list, tuple)) and len(items) > MOST_MESSAGES:
+            return True
+        return most_tokens([items, *self._preamble_values()], MOST_REQUEST_BYTES, most_values=math.inf) > MOST_REQUEST_BYTES
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
         """Return the field that carries the messages, holding a copy of `conversation`.
@@ -159,19 +148,9 @@ class Request:
         conversation, done = message_rules.repair(self.conversation(), continues=self.continues_stored_history)
         return self.changes(conversation) if done else {}
 
-    def with_output(self, tokens: int) -> dict[str, Any]:
-        """Return the field that asks for the output, lowered to `tokens`, with Anthropic's thinking kept below it."""
-        name = next((n for n in OUTPUT_FIELDS if self.fields.get(n) is not None), DEFAULT_OUTPUT_FIELD[self.format])
-        changes: dict[str, Any] = {name: tokens}
-        thinking = self.fields.get("thinking")
-        if isinstance(thinking, Mapping) and isinstance(thinking.get("budget_tokens"), int):
-            # Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024.
-            half = tokens // 2
-            lowered = min(thinking["budget_tokens"], half)
-            changes["thinking"] = (
-                {**thinking, "budget_tokens": lowered} if lowered >= LEAST_THINKING_TOKENS else {"type": "disabled"}
-            )
-        return changes
+    def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
+        """Return the fields that ask for an output of `tokens`."""
+        return with_output(self.format, self.fields, tokens)
 
 
 def format_of(fields: Mapping[str, Any]) -> Format:

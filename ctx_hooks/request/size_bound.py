@@ -25,11 +25,16 @@ MOST_VALUES = 5_000
 """About 5 ms of looking; a request of more values, such as a thousand messages, is counted in a thread."""
 
 
-def most_tokens(values: Iterable[Any], enough: int) -> int:
-    """Return an upper bound of the tokens of JSON `values`; once it is above `enough`, no more is looked at.
+def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VALUES) -> int:
+    """Return an upper bound of the tokens of JSON `values`, in every vocabulary.
 
-    A token has at least one byte, so the bytes of the JSON text bound its tokens in every vocabulary. What is fixed a
-    message, or costs more than its text, is added.
+    A token has at least one byte, so the bytes of the JSON text bound its tokens. What is fixed a message, or costs more
+    than its text, is added.
+
+    Args:
+        values: the request's messages, and what is sent beside them.
+        enough: once the bound is above it, no more is looked at.
+        most_values: with more values than these the answer is above `enough`, whatever they hold.
     """
     waiting = list(values)
     tokens, looked = VALUE_TOKENS * len(waiting), 0
@@ -42,13 +47,13 @@ def most_tokens(values: Iterable[Any], enough: int) -> int:
             tokens += VALUE_TOKENS * len(value)
             if text_or_empty(value.get("type")) in MEDIA_KINDS:
                 tokens += MOST_MEDIA_TOKENS
-            if looked + len(waiting) + len(value) > MOST_VALUES:
+            if looked + len(waiting) + len(value) > most_values:
                 return enough + 1
             tokens += sum(_string_tokens(str(key), enough - tokens) for key in value)
             waiting += value.values()
         elif isinstance(value, (list, tuple)):
             tokens += VALUE_TOKENS * len(value)
-            if looked + len(waiting) + len(value) > MOST_VALUES:
+            if looked + len(waiting) + len(value) > most_values:
                 return enough + 1
             waiting += value
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ctx_hooks import engine
@@ -13,19 +14,23 @@ from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempts
+from ctx_hooks.learning.calibration import LEAST_RATIO
+from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.telemetry.events import emit
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ctx_hooks.engine import Decided, Known
+    from ctx_hooks.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.known import Known
     from ctx_hooks.learning.redis_store import SharedCache
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
@@ -35,8 +40,10 @@ T = TypeVar("T")
 logger = logging.getLogger("ctx_hooks")
 
 LOOP_BYTES = 16_000
-"""A larger request is worked on in a thread, so that the proxy's event loop goes on."""
+"""A larger request is worked on in a thread: the event loop is held up for the 3 ms at most that so much text takes
+(40 to 190 ms a million characters, `tokens/counter.py`)."""
 TRANSLATED = "fitted before it was translated"
+"""The reason of a decision about a request that LiteLLM shows again in another format."""
 
 
 class AttemptRunner:
@@ -64,13 +71,18 @@ class AttemptRunner:
         if attempt is not None:
             await self._learn_refusal(attempt)
 
-    async def answered(self, request_id: str, billed_tokens: int | None) -> None:
-        """Learn from the provider tokens that an answer states for what was sent."""
+    async def answered(self, request_id: str, provider_tokens: ProviderTokens | None) -> None:
+        """Learn from an answer, and forget its request.
+
+        Args:
+            request_id: the request's id in this process.
+            provider_tokens: the input as the answer's usage states it, None where it states none.
+        """
         attempt = self.attempts.done(request_id)
-        if attempt is None or billed_tokens is None:
+        if attempt is None or provider_tokens is None:
             return
         stats, now = await self.learned.of(attempt.deployment), time.time()
-        event = updates.truncation(stats, attempt, billed_tokens, now)
+        event = updates.truncation(stats, attempt, provider_tokens, now)
         if event is not None:
             emit(event)
             logger.warning(
@@ -80,7 +92,7 @@ class AttemptRunner:
                 event.read_tokens,
                 event.window_tokens,
             )
-        await self._learn(attempt, updates.of_answer(stats, attempt, billed_tokens, now))
+        await self._learn(attempt, updates.of_answer(stats, attempt, provider_tokens, now))
 
     async def _decided(self, request: Request, to: Target) -> Decision:
         if not to.policy.enabled:
@@ -91,12 +103,15 @@ class AttemptRunner:
         if to.attempt and (previous is None or previous.spent):
             return Untouched("what was refused before is not known, or cannot be made smaller")
         try:
+            most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
             if to.attempt and previous is not None:
-                previous = await self._counted(request, to, previous)
-            known = engine.known_of(to, await self.learned.of(to.deployment), time.time(), previous if to.attempt else None)
+                previous = await self._counted(request, to, previous, most_tokens)
+            known = known_of(to, await self.learned.of(to.deployment), time.time(), previous if to.attempt else None)
             if to.window.tokens < to.policy.warn_below_tokens:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
-            decided = engine.decide_by_size(request, to, known) or await self._decided_in_time(request, to, known)
+            decided = engine.decide_by_size(request, to, known, most_tokens)
+            if decided is None:
+                decided = await self._decided_in_time(request, to, known, most_tokens)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
@@ -106,7 +121,7 @@ class AttemptRunner:
         self.attempts.sent(to.request_id, decided.attempt)
         return decided.decision
 
-    async def _counted(self, request: Request, to: Target, previous: Attempt) -> Attempt:
+    async def _counted(self, request: Request, to: Target, previous: Attempt, most_tokens: int) -> Attempt:
         """Return the refused attempt with what it sent counted, in the vocabulary of the model that refused it.
 
         A request that looked small was sent without counting; its refusal teaches from here on.
@@ -116,10 +131,10 @@ class AttemptRunner:
         deadline = Deadline(to.policy.compression_timeout_seconds)
         counter = Counter(vocabulary_of(previous.model), deadline)
         try:
-            history = await self._away(request, lambda: engine.history_in(request, counter), deadline)
+            history = await self._away(most_tokens, lambda: engine.history_in(request, counter), deadline)
         except CompressionTimeoutError:
             return previous  # what cannot be counted in time teaches nothing
-        guessed = sum(m.guessed_tokens for m in history.index)
+        guessed = LocalTokens(sum(m.guessed_tokens for m in history.index))
         previous = replace(
             previous,
             received_tokens=history.tokens,
@@ -152,19 +167,22 @@ class AttemptRunner:
             )
         await self.learned.learn(attempt.deployment, shown)
 
-    async def _decided_in_time(self, request: Request, to: Target, known: Known) -> Decided:
+    async def _decided_in_time(self, request: Request, to: Target, known: Known, most_tokens: int) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large."""
-        if not request.is_too_large:
-            deadline = Deadline(to.policy.compression_timeout_seconds)
+        timeout_seconds = None
+        if not await self._away(most_tokens, lambda: request.is_too_large, Deadline()):
+            timeout_seconds = to.policy.compression_timeout_seconds
+            deadline = Deadline(timeout_seconds)
             try:
-                return await self._away(request, lambda: engine.decide(request, to, known, deadline), deadline)
+                return await self._away(most_tokens, lambda: engine.decide(request, to, known, deadline), deadline)
             except CompressionTimeoutError:
                 warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-        return await self._away(request, lambda: engine.decide(request, to, known), Deadline())
+        work = partial(engine.decide_by_last_resort, request, to, known, timeout_seconds)
+        return await self._away(most_tokens, work, Deadline())
 
-    async def _away(self, request: Request, work: Callable[[], T], deadline: Deadline) -> T:
+    async def _away(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
         """Do short work here, and long work in a thread; so is what runs the steps of other packages."""
-        if not request.exceeds(LOOP_BYTES) and not extra_steps():
+        if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
         return await self._workers.run(work, deadline)
 

@@ -1,15 +1,34 @@
-"""What is known of a request that ended in an overflow, for the error that its caller reads."""
+"""The final context-window error: what is known of the request, and the text that its caller reads."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.overflow.message import Facts, NotRetried
+from ctx_hooks import litellm_compat
+from ctx_hooks.overflow.message import Facts, NotRetried, readable_error
+from ctx_hooks.request.request import format_of
+from ctx_hooks.tokens.units import to_provider
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.settings import Policy
+
+
+def final_error_text(fields: Mapping[str, Any], error: Exception, attempt: Attempt | None, policy: Policy) -> str:
+    """Return the text of the final context-window error.
+
+    Args:
+        fields: the request's data, which tell the format that its caller speaks.
+        error: the error that the request ended in; read only where the last attempt noted no overflow.
+        attempt: the last attempt, None where none is known.
+        policy: the request's policy.
+    """
+    noted = attempt.overflow if attempt is not None else None
+    facts = facts_of(attempt, noted or litellm_compat.overflow_of(error), policy)
+    return readable_error(format_of(fields), facts, policy)
 
 
 def facts_of(attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> Facts:
@@ -18,7 +37,8 @@ def facts_of(attempt: Attempt | None, overflow: Overflow | None, policy: Policy)
         return Facts(overflow=overflow)
     not_retried: NotRetried | None = "cannot_shrink" if attempt.spent else None
     received, sent = (
-        None if tokens is None else int(tokens * attempt.factor) for tokens in (attempt.received_tokens, attempt.sent_tokens)
+        None if tokens is None else to_provider(tokens, attempt.factor)
+        for tokens in (attempt.received_tokens, attempt.sent_tokens)
     )
     return Facts(
         attempts=attempt.number + 1,

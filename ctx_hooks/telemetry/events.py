@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from ctx_hooks.conversation.model import Format
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -16,19 +17,28 @@ EventName = Literal["before_compaction", "after_compaction", "silent_truncation"
 
 @dataclass(frozen=True, slots=True)
 class CompactionEvent:
-    """A compaction that is about to happen, or has happened; `tokens_after` and `steps` are known afterwards only.
+    """A compaction that is about to happen, or has happened.
 
-    `attempt` is 0 for the first attempt of a request and counts its retries from 1.
+    Attributes:
+        name: "before_compaction" or "after_compaction".
+        model: the model whose vocabulary counts.
+        format: the format of the request.
+        tokens_before: the request as it came, in local tokens.
+        budget_tokens: what it may have, in local tokens.
+        window_tokens: the model's window, in provider tokens.
+        attempt: 0 for the first attempt of a request; retries count from 1.
+        tokens_after: what is sent, in local tokens; None before.
+        steps: the steps that changed something; none before.
     """
 
     name: Literal["before_compaction", "after_compaction"]
     model: str
     format: Format
-    tokens_before: int
-    budget_tokens: int
-    window_tokens: int
+    tokens_before: LocalTokens
+    budget_tokens: LocalTokens
+    window_tokens: ProviderTokens
     attempt: int = 0
-    tokens_after: int | None = None
+    tokens_after: LocalTokens | None = None
     steps: tuple[str, ...] = ()
 
     @property
@@ -39,13 +49,16 @@ class CompactionEvent:
 
 @dataclass(frozen=True, slots=True)
 class TruncationEvent:
-    """A deployment that answered a request that was too long for it: about what was sent, what it says it has read."""
+    """A deployment that answered a request that was too long for it.
+
+    `sent_tokens` is an estimate of what was sent, `read_tokens` what the provider's usage states. In provider tokens.
+    """
 
     name: Literal["silent_truncation"]
     deployment_id: str
-    sent_tokens: int
-    read_tokens: int
-    window_tokens: int
+    sent_tokens: ProviderTokens
+    read_tokens: ProviderTokens
+    window_tokens: ProviderTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +72,23 @@ class LimitEvent:
     name: Literal["limit_learned"]
     deployment: str
     kind: str
-    limit_tokens: int
-    window_tokens: int
+    limit_tokens: ProviderTokens
+    window_tokens: ProviderTokens
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionTimeoutEvent:
     """A request whose compression took too long, or that is too large for one: its oldest turns were dropped instead.
 
-    The tokens are estimates; `timeout_seconds` is None where the request was too large to begin with.
+    The figures are local tokens, and estimates; `timeout_seconds` is None where the request was too large to begin with.
     """
 
     name: Literal["compression_timeout"]
     model: str
     format: Format
-    tokens_before: int
-    tokens_after: int
-    budget_tokens: int
+    tokens_before: LocalTokens
+    tokens_after: LocalTokens
+    budget_tokens: LocalTokens
     timeout_seconds: float | None
 
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
-from ctx_hooks.request.request import OUTPUT_FIELDS
+from ctx_hooks.request.output_limit import OUTPUT_FIELDS
 from ctx_hooks.runtime.warnings import CUT, one_line
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.decision import Decision, changes_of
-from ctx_hooks.request.request import OUTPUT_FIELDS
+from ctx_hooks.request.output_limit import OUTPUT_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
@@ -14,21 +15,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The goal of one compression: at most `goal_tokens` in all, for a model of `window_tokens`.
+    """The goal of one compression, and what counts towards it.
 
-    `cut_newest` allows what is otherwise protected, the results of the newest tool loop, to be cut as well.
+    Attributes:
+        goal_tokens: the most that the whole request may have.
+        window_tokens: the model's window; the caps on single results are shares of it.
+        counter: counts in the model's vocabulary, until its deadline.
+        policy: what may be cut, and how.
+        cut_newest: whether the results of the newest tool loop, which are otherwise protected, may be cut as well.
+
+    >>> budget = Budget(LocalTokens(16_000), ProviderTokens(20_000), Counter("o200k_base"))
+    >>> budget.with_goal(LocalTokens(8_000)).goal_tokens
+    8000
     """
 
-    goal_tokens: int
-    window_tokens: int
+    goal_tokens: LocalTokens
+    window_tokens: ProviderTokens
     counter: Counter
     policy: Policy = DEFAULT_POLICY
     cut_newest: bool = True
 
     def excess(self, conversation: Conversation) -> int:
-        """Return how many tokens `conversation` is above the goal; zero or less when it fits."""
+        """Return how many local tokens `conversation` is above the goal; zero or less when it fits."""
         return self.counter.conversation(conversation) - self.goal_tokens
 
-    def with_goal(self, goal_tokens: int) -> Budget:
+    def with_goal(self, goal_tokens: LocalTokens) -> Budget:
         """Return this budget with another goal."""
         return replace(self, goal_tokens=goal_tokens)

@@ -19,6 +19,7 @@ from ctx_hooks.conversation.model import (
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.media import media_tokens
+from ctx_hooks.tokens.units import LocalTokens
 from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ meanwhile), and a run of one character, whose pieces are the same, one; in a sin
 add a token: of prose 0.06 %.
 """
 
-_counts: ContentCache[int] = ContentCache(share=0.15)
+_counts: ContentCache[LocalTokens] = ContentCache(share=0.15)
 
 
 class Counter:
@@ -51,54 +52,57 @@ class Counter:
     def __init__(self, vocabulary: VocabularyName, deadline: Deadline | None = None) -> None:
         self.vocabulary = vocabulary
         self.deadline = deadline or Deadline()
-        self._seen: dict[int, tuple[Message, int]] = {}
+        self._seen: dict[int, tuple[Message, LocalTokens]] = {}
 
-    def text(self, text: str) -> int:
+    def text(self, text: str) -> LocalTokens:
         """Return the tokens of `text`."""
         if not text:
-            return 0
+            return LocalTokens(0)
         key = (self.vocabulary, text if len(text) <= SMALL_TEXT_CHARS else digest(text))
         return _counts.get(key, lambda: self._encode(text))
 
-    def part(self, part: Part, fmt: Format) -> int:
+    def part(self, part: Part, fmt: Format) -> LocalTokens:
         """Return the tokens of one part."""
-        if isinstance(part, Text):
-            return self.text(part.text)
-        if isinstance(part, (Reasoning, Opaque)):
-            return self.text(part.text) + sum(self.part(media, fmt) for media in part.media)
-        if isinstance(part, ToolCall):
-            return CALL_TOKENS + self.text(part.name) + self.text(part.arguments)
-        if isinstance(part, ToolResult):
-            return RESULT_TOKENS + sum(self.part(p, fmt) for p in part.parts)
-        return media_tokens(part, fmt) + self.text(part.text)
+        return LocalTokens(self._part(part, fmt))
 
-    def message(self, message: Message, fmt: Format) -> int:
+    def message(self, message: Message, fmt: Format) -> LocalTokens:
         """Return the tokens of one message or item, with its fixed cost."""
         seen = self._seen.get(id(message))
         if seen is not None:
             return seen[1]
         self.deadline.check()
         name = self.text(message.name) + 1 if message.name else 0
-        tokens = MESSAGE_TOKENS + name + sum(self.part(p, fmt) for p in message.parts)
+        tokens = LocalTokens(MESSAGE_TOKENS + name + sum(self._part(p, fmt) for p in message.parts))
         self._seen[id(message)] = (message, tokens)  # the message is held, so that its id stays its own
         return tokens
 
-    def guessed(self, message: Message, fmt: Format) -> int:
+    def guessed(self, message: Message, fmt: Format) -> LocalTokens:
         """Return how many of a message's tokens are a guess: those of media, reasoning and parts that are unknown."""
         parts = [p for part in message.parts for p in (part.parts if isinstance(part, ToolResult) else (part,))]
-        return sum(self.part(p, fmt) for p in parts if not isinstance(p, (Text, ToolCall)))
+        return LocalTokens(sum(self._part(p, fmt) for p in parts if not isinstance(p, (Text, ToolCall))))
 
-    def messages(self, messages: Iterable[Message], fmt: Format) -> int:
+    def messages(self, messages: Iterable[Message], fmt: Format) -> LocalTokens:
         """Return the tokens of several messages."""
-        return sum(self.message(m, fmt) for m in messages)
+        return LocalTokens(sum(self.message(m, fmt) for m in messages))
 
-    def conversation(self, conversation: Conversation) -> int:
+    def conversation(self, conversation: Conversation) -> LocalTokens:
         """Return the tokens of the whole request: preamble and messages."""
         preamble = sum(self.text(t) for t in conversation.preamble)
-        return preamble + self.messages(conversation.messages, conversation.format)
+        return LocalTokens(preamble + self.messages(conversation.messages, conversation.format))
 
-    def _encode(self, text: str) -> int:
+    def _part(self, part: Part, fmt: Format) -> int:
+        if isinstance(part, Text):
+            return self.text(part.text)
+        if isinstance(part, (Reasoning, Opaque)):
+            return self.text(part.text) + sum(self._part(media, fmt) for media in part.media)
+        if isinstance(part, ToolCall):
+            return CALL_TOKENS + self.text(part.name) + self.text(part.arguments)
+        if isinstance(part, ToolResult):
+            return RESULT_TOKENS + sum(self._part(p, fmt) for p in part.parts)
+        return media_tokens(part, fmt) + self.text(part.text)
+
+    def _encode(self, text: str) -> LocalTokens:
         self.deadline.check()
         encode = encoding(self.vocabulary).encode_ordinary
         pieces = Occurrences(text[i : i + PIECE_CHARS] for i in range(0, len(text), PIECE_CHARS))
-        return sum(times * len(encode(piece)) for piece, times in pieces.items())
+        return LocalTokens(sum(times * len(encode(piece)) for piece, times in pieces.items()))

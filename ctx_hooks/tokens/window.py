@@ -6,22 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
 
-DEFAULT_WINDOW_TOKENS = 128_000
+DEFAULT_WINDOW_TOKENS = ProviderTokens(128_000)
 """The window of a model that nobody knows (nanobot)."""
-LEAST_BUDGET_TOKENS = 4_096
+LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
 """The history's budget never falls below this (nanobot), unless the window itself is smaller."""
 LARGEST_RESERVE_FRACTION = 0.25
 """A fixed reserve above this share of the window gives way to the scaled one: a small window must stay usable."""
 LARGEST_TARGET_FRACTION = 0.625
+"""In a small budget `keep_recent_tokens` give way to this share of it, so that at least 3/8 of it are free until the next
+compaction."""
 LEAST_HISTORY_FRACTION = 0.25
 """The share of what system text and tools leave that no requested output takes from the history."""
 DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 """Mean tokens of the last ten messages above which the reserve holds (pi)."""
 DYNAMIC_MESSAGES = 10
+"""The last messages whose mean size the dynamic reserve follows (pi)."""
 INPUT_WINDOW_FAMILIES = ("gemini", "gpt-5")
 """Models whose documented window holds the input alone: their output has a limit of its own."""
 
@@ -30,31 +34,35 @@ Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "def
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A model's window in provider tokens, who says so, and whether the answer has to fit into it as well."""
+    """A model's window, who says so, and whether the answer has to fit into it as well.
 
-    tokens: int
+    >>> Window(ProviderTokens(200_000), "model_info").holds_output
+    True
+    """
+
+    tokens: ProviderTokens
     source: Source
     holds_output: bool = True
 
 
-def window_of(
-    override: int | None, configured: object, known: int | None, learned: int | None = None, *, holds_output: bool = True
-) -> Window:
-    """Return the window: the policy's override (0 is a value), the deployment's own figure, LiteLLM's, 128,000.
+def window_of(override: int | None, configured: object, known: int | None, *, holds_output: bool = True) -> Window:
+    """Return the window as it is stated: by the first of these sources that states one, else 128,000.
 
-    A limit learned from an overflow holds where it is smaller than what was believed. A configured value that is no
-    positive number is logged and passed over.
+    Args:
+        override: the policy's `window_tokens`; 0 is a value.
+        configured: the deployment's `model_info.max_input_tokens`; what is no positive number is logged and ignored.
+        known: LiteLLM's figure for the model.
+        holds_output: whether the answer has to fit into the window as well.
     """
-    believed = Window(known, "model_map") if known else Window(DEFAULT_WINDOW_TOKENS, "default")
     if override is not None:
-        believed = Window(override, "policy")
-    elif isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:
-        believed = Window(configured, "model_info")
-    elif configured is not None:
+        return Window(ProviderTokens(override), "policy", holds_output)
+    if isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:
+        return Window(ProviderTokens(configured), "model_info", holds_output)
+    if configured is not None:
         warn_once(f"model_info.max_input_tokens is no positive number ({configured!r:.40}) and is passed over")
-    if learned is not None and 0 < learned < believed.tokens:
-        believed = Window(learned, "learned")
-    return Window(believed.tokens, believed.source, holds_output)
+    if known:
+        return Window(ProviderTokens(known), "model_map", holds_output)
+    return Window(DEFAULT_WINDOW_TOKENS, "default", holds_output)
 
 
 def holds_output(model: str, policy: Policy) -> bool:
@@ -67,17 +75,22 @@ def holds_output(model: str, policy: Policy) -> bool:
 def reserve_tokens_of(
     window: Window,
     policy: Policy,
-    max_output_tokens: int | None = None,
+    max_output_tokens: ProviderTokens | None = None,
     recent_message_tokens: float = 0.0,
     fixed_tokens: float = 0.0,
-) -> int:
+) -> ProviderTokens:
     """Return the tokens kept free for the answer.
 
     `reserve: fixed` is `reserve_tokens` (pi), in a small window its scaled form; `scaled` is always a share of the window;
-    `dynamic` follows `recent_message_tokens`, the mean size of the last ten messages (pi). It is never less than the
-    request's own `max_output_tokens` where the window holds the output too, short of what leaves the history, beside
-    the `fixed_tokens` of system text and tools, less than 4,096 tokens or a quarter of the rest. An output larger than
-    the window is logged and does not count.
+    `dynamic` follows the size of the newest messages (pi). It is never less than the requested output where the window
+    holds the output too, short of what leaves the history less than 4,096 tokens or a quarter of what fixed text leaves.
+
+    Args:
+        window: what input and, where it holds that too, output have to fit into.
+        policy: its `reserve` and the figures of that.
+        max_output_tokens: the requested output; one larger than the window is logged and ignored.
+        recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
+        fixed_tokens: the size of system text and tools, in provider tokens, not rounded.
     """
     scaled = int(window.tokens * policy.reserve_fraction)
     if policy.reserve == "scaled":
@@ -87,33 +100,38 @@ def reserve_tokens_of(
         if policy.reserve == "dynamic":
             wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
         reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else scaled
+    kept = ProviderTokens(reserve)
     if max_output_tokens is None or not window.holds_output or max_output_tokens <= reserve:
-        return reserve
+        return kept
     if max_output_tokens >= window.tokens:
         warn_once(f"max_tokens {max_output_tokens} leaves no room in a window of {window.tokens} and is passed over")
-        return reserve
+        return kept
     rest = window.tokens - fixed_tokens
-    return max(reserve, min(max_output_tokens, int(rest - max(LEAST_BUDGET_TOKENS, rest * LEAST_HISTORY_FRACTION))))
+    largest = ProviderTokens(int(rest - max(LEAST_BUDGET_TOKENS, rest * LEAST_HISTORY_FRACTION)))
+    return max(kept, min(max_output_tokens, largest))
 
 
 def budget_tokens_of(
     window: Window,
     policy: Policy,
-    max_output_tokens: int | None = None,
+    max_output_tokens: ProviderTokens | None = None,
     recent_message_tokens: float = 0.0,
     fixed_tokens: float = 0.0,
-) -> int:
-    """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window."""
+) -> ProviderTokens:
+    """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
+
+    The arguments are those of `reserve_tokens_of`.
+    """
     budget = window.tokens - reserve_tokens_of(window, policy, max_output_tokens, recent_message_tokens, fixed_tokens)
-    return max(budget, min(LEAST_BUDGET_TOKENS, window.tokens))
+    return max(ProviderTokens(budget), min(LEAST_BUDGET_TOKENS, window.tokens))
 
 
-def keep_recent_tokens_of(budget_tokens: int, policy: Policy) -> int:
+def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:
     """Return how much of the newest text stays whole: `keep_recent_tokens`, in a small budget a share of it."""
-    return min(policy.keep_recent_tokens, int(budget_tokens * policy.keep_recent_fraction))
+    return LocalTokens(min(policy.keep_recent_tokens, int(budget_tokens * policy.keep_recent_fraction)))
 
 
-def target_tokens_of(budget_tokens: int, policy: Policy, fixed_tokens: int = 0) -> int:
+def target_tokens_of(budget_tokens: LocalTokens, policy: Policy, fixed_tokens: LocalTokens = LocalTokens(0)) -> LocalTokens:
     """Return what a compaction compacts down to: `target_fraction` of the budget, or `keep_recent_tokens` if that is more.
 
     In a small budget the latter is held to 5/8 of it, so that a compaction stays rare. For the same reason the
@@ -122,4 +140,4 @@ def target_tokens_of(budget_tokens: int, policy: Policy, fixed_tokens: int = 0) 
     fixed_tokens = min(fixed_tokens, budget_tokens)
     rest = budget_tokens - fixed_tokens
     recent = min(policy.keep_recent_tokens, int(rest * LARGEST_TARGET_FRACTION))
-    return fixed_tokens + max(recent, int(rest * policy.target_fraction))
+    return LocalTokens(fixed_tokens + max(recent, int(rest * policy.target_fraction)))

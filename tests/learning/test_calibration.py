@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ctx_hooks.learning.calibration import Calibration, billed_input_tokens
+from ctx_hooks.learning.calibration import Calibration, input_tokens_of
 
 
 def learned(ratios, counted=10_000):
@@ -88,4 +88,4 @@ def test_what_is_no_tokenizer_is_not_learned(counted, billed):
     ],
 )
 def test_the_whole_input_is_read_from_every_kind_of_usage(usage, expected):
-    assert billed_input_tokens(usage) == expected
+    assert input_tokens_of(usage) == expected

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.request.request import LEAST_THINKING_TOKENS, format_of, request_of
+from ctx_hooks.request.output_limit import LEAST_THINKING_TOKENS
+from ctx_hooks.request.request import format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
@@ -166,9 +167,9 @@ def test_numbers_and_keys_are_counted():
     floats = [random.Random(1).random() for _ in range(40_000)]
     call = {"type": "tool_use", "id": "u", "name": "plot", "input": {"values": floats}}
     plot = request_with("anthropic", {"messages": [{"role": "assistant", "content": [call]}]})
-    assert plot.exceeds(200_000)
+    assert plot.most_tokens(200_000) > 200_000
     keys = {"messages": [{"role": "user", "content": [{"type": "of_tomorrow", "k" * 90_000: 1}]}]}
-    assert request_with("anthropic", keys).exceeds(80_000)
+    assert request_with("anthropic", keys).most_tokens(80_000) > 80_000
 
 
 @every_format
@@ -191,8 +192,28 @@ HUGE = {
 def test_a_huge_request_is_told_at_once(body):
     request = request_with("openai-chat", body)
     started = time.perf_counter()
-    assert request.exceeds(1_000_000)
+    assert request.most_tokens(1_000_000) > 1_000_000
     assert time.perf_counter() - started < 0.1  # 5 ms on an idle machine; reading it all takes longer
+
+
+def test_a_long_session_of_short_messages_is_not_too_large():
+    """The look on the event loop ends after 5,000 values and says nothing of such a session's size."""
+    blocks = [{"role": ("user", "assistant")[n % 2], "content": [{"type": "text", "text": "go on"}]} for n in range(2_000)]
+    request = request_with("openai-chat", {"messages": blocks})
+    assert request.most_tokens(1_000_000) > 1_000_000
+    assert not request.is_too_large
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [{"role": "user", "content": "x" * 33_000_000}]},
+        {"messages": [{"role": "user", "content": "hi"}] * 200_001},
+    ],
+    ids=["bytes", "messages"],
+)
+def test_what_no_window_holds_a_quarter_of_is_too_large(body):
+    assert request_with("openai-chat", body).is_too_large
 
 
 @every_format

@@ -11,7 +11,7 @@ import pytest
 
 import ctx_hooks
 from ctx_hooks import engine
-from ctx_hooks.compaction import pipeline
+from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.overflow.recognise import Overflow
@@ -74,6 +74,17 @@ class TestARequestIsNeverLost:
         assert await AttemptRunner().decide(session(), to(20_000, warn_below_tokens=0)) == Untouched("failed: RuntimeError")
         (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
         assert "a fault" in str(record.exc_info[1])
+
+
+async def test_a_long_session_of_short_messages_is_compressed_and_not_cut_by_estimate():
+    talk = [
+        {"role": ("user", "assistant")[n % 2], "content": [{"type": "text", "text": f"turn {n}: " + "words " * 30}]}
+        for n in range(1_501)
+    ]
+    request = Request("openai-chat", {"model": "m", "messages": talk})
+    decision = await AttemptRunner().decide(request, to(30_000, compression_timeout_seconds=60))
+    assert isinstance(decision, Compressed)
+    assert last_resort.NAME not in [step.name for step in decision.steps]
 
 
 class TestRetries:

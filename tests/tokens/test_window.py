@@ -22,15 +22,14 @@ POLICY = Policy()
 @pytest.mark.parametrize(
     ("sources", "expected"),
     [
-        ((50_000, 60_000, 70_000, 80_000), (50_000, "policy")),
-        ((0, 60_000, 70_000, None), (0, "policy")),
-        ((None, 60_000, 70_000, None), (60_000, "model_info")),
-        ((None, None, 70_000, None), (70_000, "model_map")),
-        ((None, None, None, None), (128_000, "default")),
-        ((None, None, 70_000, 30_000), (30_000, "learned")),
-        ((None, "many", 70_000, None), (70_000, "model_map")),
-        ((None, -5, None, None), (128_000, "default")),
-        ((None, True, None, None), (128_000, "default")),
+        ((50_000, 60_000, 70_000), (50_000, "policy")),
+        ((0, 60_000, 70_000), (0, "policy")),
+        ((None, 60_000, 70_000), (60_000, "model_info")),
+        ((None, None, 70_000), (70_000, "model_map")),
+        ((None, None, None), (128_000, "default")),
+        ((None, "many", 70_000), (70_000, "model_map")),
+        ((None, -5, None), (128_000, "default")),
+        ((None, True, None), (128_000, "default")),
     ],
 )
 def test_the_most_specific_source_wins_and_nonsense_is_passed_over(sources, expected):

@@ -30,7 +30,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
 
 def _recent_messages(conversation: Conversation, budget: Budget) -> frozenset[int]:
     """Return the newest messages that together stay within the share of the goal that is kept whole."""
-    room = keep_recent_tokens_of(budget.goal_tokens, budget.policy)
+    room: int = keep_recent_tokens_of(budget.goal_tokens, budget.policy)
     recent = set()
     for i in range(len(conversation.messages) - 1, -1, -1):
         room -= budget.counter.message(conversation.messages[i], conversation.format)

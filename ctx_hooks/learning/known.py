@@ -1,0 +1,84 @@
+"""What is known of a deployment when an attempt at it begins: frozen once, and handed to the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ctx_hooks.learning.calibration import family_factor
+from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
+from ctx_hooks.tokens.units import ProviderTokens, to_provider
+
+if TYPE_CHECKING:
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.stats import DeploymentStats
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.tokens.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an attempt is decided by, beside the request and its target.
+
+    Attributes:
+        window: the window, with what was learned of it.
+        factor: provider tokens per local token.
+        output_limit_tokens: the largest output that the deployment gives; None where it has shown none.
+        counts: whether the request is counted, whatever its size.
+        previous: the attempt that was refused before this one; None for the first attempt of a request.
+
+    >>> from ctx_hooks.tokens.window import Window
+    >>> Known(Window(ProviderTokens(200_000), "model_info"), factor=1.3).previous is None
+    True
+    """
+
+    window: Window
+    factor: float = 1.0
+    output_limit_tokens: ProviderTokens | None = None
+    counts: bool = False
+    previous: Attempt | None = None
+
+
+def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
+    """Return what is known for an attempt.
+
+    Args:
+        to: where the attempt goes.
+        stats: what answers and refusals have shown of that deployment.
+        now: epoch seconds; what is too old by then is not known.
+        previous: the attempt of the same request that was refused before.
+    """
+    policy, tenant = to.policy, to.tenant
+    factor = stats.factor(tenant, to.model, now) if policy.calibrate else family_factor(to.model)
+    window = _learned_window(to, stats, now)
+    if previous is not None and previous.deployment == to.deployment:
+        window = _window_for_retry(window, factor, to.attempt, previous)
+    counts = bool(to.attempt) or policy.looks_at_every_request or stats.counts_next(tenant, now)
+    return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, previous)
+
+
+def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:
+    """Return the stated window with what was learned: a smaller limit, and whether it holds the output."""
+    window = to.window
+    limit = stats.limit_tokens(to.tenant, window.tokens, to.policy.learned_limit_floor_fraction, now)
+    if limit is not None and limit < window.tokens:
+        window = replace(window, tokens=limit, source="learned")
+    held = stats.output_held(to.tenant, window.tokens, now)
+    if held is not None and to.policy.window_holds_output is None:
+        window = replace(window, holds_output=held)
+    return window
+
+
+def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
+    """Return the window that a retry keeps to: for this request alone, what the refusal says or lets guess.
+
+    No tokens at all are left where what only the provider sees exceeds the limit by itself.
+    """
+    overflow, sent = previous.overflow, previous.sent_tokens
+    if overflow is None or overflow.kind == "output_limit" or sent is None:
+        return window
+    refused = to_provider(sent, factor)
+    first = to_provider(previous.first_tokens or sent, factor)
+    limit = limit_for_retry(overflow, refused, first, number)
+    limit = ProviderTokens(max(0, limit - unseen_tokens(overflow, refused)))
+    return replace(window, tokens=limit, source="refusal") if limit < window.tokens else window

@@ -1,0 +1,74 @@
+"""The requested output: which field asks for it, the largest one that is not refused, and how a lower one is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
+from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.tokens.window import Window
+
+OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
+    "openai-chat": "max_tokens",
+    "anthropic": "max_tokens",
+    "openai-responses": "max_output_tokens",
+}
+LEAST_THINKING_TOKENS = 1_024
+"""Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
+
+
+def requested_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens | None:
+    """Return the output that a request asks for, None where it states none; what is no positive number is logged."""
+    for name in OUTPUT_FIELDS:
+        value = fields.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return ProviderTokens(value)
+        if value is not None:
+            warn_once(f"{name} is no positive number ({value!r:.40}) and is passed over")
+    return None
+
+
+def changed_output_tokens(changes: Mapping[str, Any]) -> ProviderTokens | None:
+    """Return the output among changed fields, None where it is not changed."""
+    return next((ProviderTokens(changes[name]) for name in OUTPUT_FIELDS if name in changes), None)
+
+
+def allowed_output_tokens(
+    requested: ProviderTokens, most: ProviderTokens | None, window: Window, input_tokens: ProviderTokens | None
+) -> ProviderTokens:
+    """Return as much of the requested output as a deployment does not refuse.
+
+    Less than LEAST_OUTPUT_TOKENS is not asked for: the conversation has to give way instead.
+
+    Args:
+        requested: the output that the request asks for.
+        most: the largest output that the deployment gives, None where it has shown none.
+        window: what input and output have to fit into, where it holds the output too.
+        input_tokens: an estimate of the input; None where it was not counted, and the window allows any output.
+    """
+    allowed = requested
+    if most is not None and most >= LEAST_OUTPUT_TOKENS:
+        allowed = min(requested, most)
+    if window.holds_output and input_tokens is not None and allowed > window.tokens - input_tokens:
+        room = ProviderTokens(window.tokens - int(input_tokens * (1 + ESTIMATE_ERROR_FRACTION)))
+        if room >= LEAST_OUTPUT_TOKENS:
+            allowed = room
+    return allowed
+
+
+def with_output(fmt: Format, fields: Mapping[str, Any], tokens: ProviderTokens) -> dict[str, Any]:
+    """Return the fields that ask for an output of `tokens`, with Anthropic's thinking kept below it."""
+    name = next((n for n in OUTPUT_FIELDS if fields.get(n) is not None), DEFAULT_OUTPUT_FIELD[fmt])
+    changes: dict[str, Any] = {name: int(tokens)}
+    thinking = fields.get("thinking")
+    if isinstance(thinking, Mapping) and isinstance(thinking.get("budget_tokens"), int):
+        lowered = min(thinking["budget_tokens"], tokens // 2)
+        kept = {**thinking, "budget_tokens": lowered}
+        changes["thinking"] = kept if lowered >= LEAST_THINKING_TOKENS else {"type": "disabled"}
+    return changes

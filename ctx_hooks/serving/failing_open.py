@@ -1,0 +1,34 @@
+"""What goes wrong inside a hook is logged, and costs no request, answer or error."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import litellm
+from fastapi import HTTPException
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+logger = logging.getLogger("ctx_hooks")
+
+
+@contextmanager
+def failing_open(consequence: str) -> Iterator[None]:
+    """Log any exception of the block as one warning, and go on behind it.
+
+    Args:
+        consequence: what the failure means, as `forwards the request unchanged`; part of the warning.
+
+    Raises:
+        HTTPException: the answer to a window that the operator does not serve.
+        ContextWindowExceededError: a retry that is not sent.
+    """
+    try:
+        yield
+    except (HTTPException, litellm.ContextWindowExceededError):
+        raise
+    except Exception as error:
+        logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)

@@ -1,0 +1,42 @@
+"""Two units that a type checker holds apart: tokens as counted here, and tokens as a provider counts them.
+
+The factor between them is a deployment's provider tokens per local token (`learning/calibration.py`).
+
+>>> to_provider(LocalTokens(1_000), 1.32)
+1320
+>>> to_local(ProviderTokens(1_000), 1.32)
+757
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+LocalTokens = NewType("LocalTokens", int)
+"""Counted here, in a vocabulary that LiteLLM ships."""
+ProviderTokens = NewType("ProviderTokens", int)
+"""Counted by the provider: windows, limits, outputs and what its usage states. What is worked out of local tokens is an
+estimate."""
+
+ESTIMATE_ERROR_FRACTION = 0.05
+"""How far an estimate in provider tokens may be off: the 95th percentile, with a factor that was learned."""
+
+
+def to_provider(tokens: LocalTokens, factor: float) -> ProviderTokens:
+    """Return an estimate of `tokens` as the provider counts them, rounded down.
+
+    Args:
+        tokens: as counted here.
+        factor: provider tokens per local token, above 0.
+    """
+    return ProviderTokens(int(tokens * factor))
+
+
+def to_local(tokens: ProviderTokens, factor: float) -> LocalTokens:
+    """Return how many local tokens fit into `tokens` of the provider's, rounded down.
+
+    Args:
+        tokens: as the provider counts them.
+        factor: provider tokens per local token, above 0.
+    """
+    return LocalTokens(int(tokens / factor))

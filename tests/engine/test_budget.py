@@ -1,0 +1,93 @@
+"""What does not fit is sent within the budget, and what fits goes on as it came."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from engine_requests import MODEL, STORED, decided, every_format, only_newest_loop, sent, session, to, tokens_of
+
+from ctx_hooks.decision import Compressed, GaveUp, Untouched, changes_of
+from ctx_hooks.learning.known import Known
+from ctx_hooks.request.request import Request
+from ctx_hooks.testing import agent_session, violations
+from ctx_hooks.tokens.window import Window
+
+
+class TestBeforeACall:
+    @every_format
+    def test_what_fits_goes_on_as_it_came(self, wire_format):
+        request = session(wire_format, turns=3)
+        decision, attempt = decided(request, to())
+        assert isinstance(decision, Untouched)
+        assert (attempt.received_tokens, attempt.sent_tokens) == (tokens_of(request),) * 2
+
+    @every_format
+    def test_what_does_not_fit_is_sent_within_the_budget_and_the_attempt_says_what_was_sent(self, wire_format):
+        request = session(wire_format, turns=40)
+        before = json.dumps(request.fields)
+        decision, attempt = decided(request, to(20_000))
+        assert isinstance(decision, Compressed)
+        assert decision.figures.tokens_before == attempt.received_tokens == tokens_of(request)
+        assert decision.figures.tokens_after == attempt.sent_tokens == tokens_of(sent(request, decision))
+        assert decision.figures.tokens_after <= decision.figures.budget_tokens < decision.figures.window_tokens == 20_000
+        assert not violations(wire_format, sent(request, decision).fields)
+        assert json.dumps(request.fields) == before, "the caller's request stays as it is"
+
+    def test_a_budget_is_in_the_providers_tokens(self):
+        """A provider with twice as many tokens per local token gets half as many local tokens."""
+        request = session(turns=40)
+        whole, _ = decided(request, to(40_000))
+        halved, attempt = decided(request, to(40_000), Known(Window(40_000, "model_info"), factor=2.0))
+        assert halved.figures.budget_tokens == pytest.approx(whole.figures.budget_tokens, abs=2)
+        assert halved.figures.tokens_after == pytest.approx(2 * attempt.sent_tokens, abs=2)
+        assert attempt.sent_tokens * 2 <= 40_000
+
+    @pytest.mark.parametrize(("words", "reserve_tokens"), [(100, 8_192), (1_500, 16_384), (2_500, 32_768)])
+    def test_the_dynamic_reserve_follows_the_mean_of_the_newest_messages(self, words, reserve_tokens):
+        newest = [{"role": ("user", "assistant")[n % 2], "content": "word " * words} for n in range(10)]
+        messages = [{"role": "user", "content": "word " * 150_000}, {"role": "assistant", "content": "a"}, *newest]
+        request = Request(
+            "openai-chat", {"model": MODEL, "messages": [*messages, {"role": "user", "content": "word " * words}]}
+        )
+        decision, _ = decided(request, to(140_000, reserve="dynamic"))
+        assert decision.figures.budget_tokens == 140_000 - reserve_tokens
+
+    def test_what_answers_a_call_that_the_provider_keeps_stays(self):
+        """The call stands in the stored history, so its result is no orphan."""
+        decision, _ = decided(STORED, to(20_000))
+        assert isinstance(decision, Compressed)
+        assert decision.changes["input"][-1] == STORED.items[-1]
+
+    def test_a_conversation_that_goes_on_is_left_room_and_a_single_question_is_not(self):
+        """A first request fills the window: nothing shows that turns will follow."""
+        pages = [{"role": "user", "content": f"page {n}: " + f"words of page {n} " * 400} for n in range(30)]
+        first = Request("openai-chat", {"model": MODEL, "messages": [*pages, {"role": "user", "content": "Summarise."}]})
+        decision, attempt = decided(first, to(20_000))
+        assert isinstance(decision, Compressed)
+        assert attempt.sent_tokens > 0.85 * decision.figures.budget_tokens
+        decision, attempt = decided(session(turns=40), to(20_000, target_fraction=0.5))
+        assert attempt.sent_tokens < 0.75 * decision.figures.budget_tokens
+
+    def test_what_cannot_be_made_to_fit_goes_on_as_small_as_it_got(self):
+        request = Request("openai-chat", agent_session("openai-chat", question="the user's own words " * 8_000))
+        decision, attempt = decided(request, to(10_000))
+        assert isinstance(decision, GaveUp)
+        assert decision.reason
+        assert attempt.sent_tokens == tokens_of(sent(request, decision)) < tokens_of(request)
+
+    def test_only_the_newest_turns_are_sent_however_much_would_fit(self):
+        talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 30} for n in range(9)]
+        request = Request("openai-chat", {"model": MODEL, "messages": talk})
+        decision, attempt = decided(request, to(max_turns=2))
+        assert changes_of(decision)["messages"] == talk[6:]
+        assert attempt.received_tokens == tokens_of(request) > attempt.sent_tokens
+
+    @pytest.mark.parametrize("rescue_attempts", [0, 3])
+    def test_the_newest_results_are_cut_before_the_call_only_where_the_provider_has_named_its_limit(self, rescue_attempts):
+        request = only_newest_loop()
+        policy = {"tool_result_max_fraction": 1.0}
+        stated, _ = decided(request, to(9_000, **policy, rescue_attempts=rescue_attempts))
+        named, _ = decided(request, to(9_000, **policy), Known(Window(9_000, "learned")))
+        assert not isinstance(stated, Compressed)
+        assert isinstance(named, Compressed)

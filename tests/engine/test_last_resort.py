@@ -1,0 +1,32 @@
+"""What would take too long to compress loses its oldest turns, by estimate."""
+
+from __future__ import annotations
+
+from engine_requests import STORED, every_format, sent, session, to, tokens_of
+
+from ctx_hooks import engine
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.decision import Compressed
+from ctx_hooks.learning.known import Known
+from ctx_hooks.testing import violations
+from ctx_hooks.tokens.window import Window
+
+
+class TestTheLastResort:
+    """Without a deadline: sizes are estimated, nothing is counted, and what is sent teaches nothing."""
+
+    @every_format
+    def test_the_oldest_turns_are_dropped(self, wire_format):
+        request = session(wire_format, turns=40)
+        target = to(20_000)
+        decision, attempt = engine.decide_by_last_resort(request, target, Known(target.window))
+        assert isinstance(decision, Compressed)
+        assert [step.name for step in decision.steps] == [last_resort.NAME]
+        assert not violations(wire_format, sent(request, decision).fields)
+        assert attempt.guessed_tokens >= attempt.sent_tokens
+        assert tokens_of(sent(request, decision)) < 20_000
+
+    def test_what_answers_a_call_that_the_provider_keeps_stays(self):
+        decision, _ = engine.decide_by_last_resort(STORED, to(20_000), Known(Window(20_000, "model_info")))
+        assert [step.name for step in decision.steps] == [last_resort.NAME]
+        assert decision.changes["input"][-1] == STORED.items[-1]

@@ -1,0 +1,160 @@
+"""A retry is smaller than what was refused, or it is not sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from engine_requests import MODEL, NOW, decided, only_newest_loop, session, to, tokens_of
+
+from ctx_hooks.decision import NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.learning.known import Known, known_of
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.overflow.retry_plan import BLIND_FRACTIONS, LEAST_OUTPUT_TOKENS, SMALLER_FRACTION
+from ctx_hooks.request.request import Request
+from ctx_hooks.tokens.window import Window
+
+
+class TestRetries:
+    request = session(turns=40)
+    size = tokens_of(request)
+
+    def refused(self, overflow, number=0, **fields):
+        _, attempt = decided(self.request, to())
+        return replace(attempt, overflow=overflow, failed=True, number=number, first_tokens=self.size, **fields)
+
+    def retry(self, overflow, *, attempt=1, request=None, stats=None, refused=None, **policy):
+        target = to(attempt=attempt, **policy)
+        previous = refused or self.refused(overflow)
+        known = known_of(target, stats or DeploymentStats(), NOW, previous)
+        return known, *decided(request or self.request, target, known)
+
+    def test_what_is_sent_again_is_smaller_by_a_margin(self):
+        for number in (1, 2, 3):
+            _, decision, attempt = self.retry(Overflow("input", "x"), attempt=number)
+            assert isinstance(decision, Rescued)
+            assert decision.attempt == attempt.number == number
+            assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
+
+    def test_what_the_error_names_is_kept_to_at_once(self):
+        limit = int(self.size * 0.2)
+        known, decision, attempt = self.retry(Overflow("input", "x", limit, self.size))
+        assert known.window == Window(limit, "refusal")
+        assert attempt.sent_tokens <= limit
+        assert decision.figures.window_tokens == limit
+
+    def test_what_only_the_provider_sees_is_set_aside(self):
+        """It counts 9,000 more than is counted here: a stored history, or an image."""
+        limit = int(self.size * 0.7)
+        known, _, attempt = self.retry(Overflow("input", "x", limit, self.size + 9_000))
+        assert known.window.tokens == limit - 9_000
+        assert attempt.sent_tokens + 9_000 <= limit
+
+    def test_where_that_alone_exceeds_the_limit_nothing_is_sent_again(self):
+        """The provider counts four times what is counted here: cutting the rest to nothing would not help."""
+        _, decision, attempt = self.retry(Overflow("input", "x", self.size * 2, self.size * 4))
+        assert isinstance(decision, NotRetried)
+        assert attempt.spent
+
+    def test_a_difference_within_the_estimates_error_is_nothing_unseen(self):
+        known, decision, _ = self.retry(Overflow("input", "x", 100, self.size + 90))
+        assert known.window.tokens == 100
+        assert not isinstance(decision, NotRetried)
+
+    def test_a_count_that_is_only_a_lower_bound_sets_nothing_aside(self):
+        limit = int(self.size * 0.7)
+        known, _, _ = self.retry(Overflow("input", "x", limit, self.size + 9_000, at_least=True))
+        assert known.window.tokens == limit
+
+    def test_a_limit_without_a_count_is_kept_to_with_room_to_spare(self):
+        known, _, attempt = self.retry(Overflow("input", "x", int(self.size * 0.7)))
+        assert attempt.sent_tokens < known.window.tokens < self.size * 0.7
+
+    @pytest.mark.parametrize("counted", [None, size + 9_000])
+    def test_without_a_limit_a_share_of_what_was_refused_is_taken_for_it(self, counted):
+        known, _, _ = self.retry(Overflow("input", "x", None, counted))
+        assert known.window == Window(int(self.size * BLIND_FRACTIONS[0]), "refusal")
+
+    @pytest.mark.parametrize("unknown", [{"overflow": None}, {"sent_tokens": None}], ids=str)
+    def test_what_is_not_known_of_a_refusal_says_nothing_of_the_window(self, unknown):
+        refused = replace(self.refused(Overflow("input", "x", 20_000, self.size)), **unknown)
+        known, decision, attempt = self.retry(None, refused=refused)
+        assert known.window == to().window
+        if refused.sent_tokens is None:
+            assert isinstance(decision, Untouched)
+        else:
+            assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
+
+    def test_a_refusal_never_makes_a_window_larger(self):
+        known, _, _ = self.retry(Overflow("input", "x", 10**6, self.size))
+        assert known.window == to().window
+
+    def test_a_refusal_of_another_deployment_says_nothing_of_this_one(self):
+        elsewhere = self.refused(Overflow("input", "x", 20_000, self.size), deployment="another")
+        known, _, _ = self.retry(None, refused=elsewhere)
+        assert known.window == to().window
+
+    def test_a_refused_output_says_nothing_of_the_window(self):
+        asked = session(turns=40, max_tokens=64_000)
+        overflow = Overflow("output_limit", "x", limit_tokens=8_192, requested_output_tokens=64_000)
+        known, decision, attempt = self.retry(overflow, request=asked)
+        assert known.window == to().window
+        assert isinstance(decision, Rescued)
+        assert dict(changes_of(decision)) == {"max_tokens": 8_192}
+        assert (attempt.sent_tokens, attempt.output_tokens, attempt.lowered) == (self.size, 8_192, True)
+
+    def test_an_output_that_does_not_fit_beside_the_input_gives_way_and_the_conversation_stays_whole(self):
+        limit = int(self.size * 1.1)
+        asked = session(turns=40, max_tokens=self.size // 2)
+        overflow = Overflow("input_plus_output", "x", limit, self.size, self.size // 2)
+        _, decision, attempt = self.retry(overflow, request=asked)
+        assert list(changes_of(decision)) == ["max_tokens"]
+        assert LEAST_OUTPUT_TOKENS <= attempt.output_tokens < limit - self.size
+
+    def test_where_the_size_of_what_was_refused_is_not_known_the_budget_holds(self):
+        asked = session(turns=40, max_tokens=8_000)
+        refused = self.refused(Overflow("input_plus_output", "x", 20_000, 19_000, 8_000), sent_tokens=None)
+        decision, attempt = decided(asked, to(20_000, attempt=1), Known(Window(20_000, "model_info"), previous=refused))
+        assert attempt.sent_tokens <= decision.figures.budget_tokens < 20_000
+
+    def test_an_output_is_lowered_once_and_then_the_conversation_gives_way(self):
+        asked = session(turns=40, max_tokens=64_000)
+        overflow = Overflow("input_plus_output", "x", 100_000, self.size, 64_000)
+        lowered = self.refused(overflow, lowered=True, number=1)
+        _, decision, attempt = self.retry(overflow, request=asked, refused=lowered, attempt=2)
+        assert "messages" in changes_of(decision)
+        assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
+
+    def test_a_retry_that_would_be_no_smaller_is_not_sent_and_the_attempt_is_spent(self):
+        only = Request("openai-chat", {"model": MODEL, "messages": [{"role": "user", "content": "Do it. " * 50}]})
+        _, first = decided(only, to())
+        refused = replace(first, overflow=Overflow("input", "x"), failed=True)
+        known = Known(to().window, counts=True, previous=refused)
+        decision, attempt = decided(only, to(attempt=1), known)
+        assert isinstance(decision, NotRetried)
+        assert decision.reason
+        assert attempt == replace(refused, spent=True)
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_the_newest_results_stay_whole_while_older_ones_can_give_way(self, number):
+        newest = only_newest_loop().items
+        request = Request("openai-chat", {"model": MODEL, "messages": [*self.request.items, *newest]})
+        _, first = decided(request, to())
+        refused = replace(first, overflow=Overflow("input", "x"), failed=True, deployment="another")
+        decision, attempt = decided(request, to(attempt=number), Known(to().window, previous=refused))
+        assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
+        assert changes_of(decision)["messages"][-1] == newest[-1]
+
+    def test_the_newest_results_are_cut_where_nothing_else_is_left(self):
+        request = only_newest_loop()
+        _, first = decided(request, to())
+        refused = replace(first, overflow=Overflow("input", "x"), failed=True)
+        target = to(attempt=1, tool_result_max_fraction=1.0)
+        for known in (
+            known_of(target, DeploymentStats(), NOW, refused),
+            Known(target.window, previous=replace(refused, deployment="another")),
+        ):
+            decision, attempt = decided(request, target, known)
+            assert isinstance(decision, Rescued)
+            assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION

@@ -1,0 +1,88 @@
+"""Requests, targets and statistics for tests of the engine, and how it decides about them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctx_hooks import engine
+from ctx_hooks.compaction.cost import Prices
+from ctx_hooks.decision import changes_of
+from ctx_hooks.learning.known import Known
+from ctx_hooks.learning.stats import DeploymentStats, Observation
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.window import Window
+
+NOW = 1_000_000_000.0
+MODEL = "openai/gpt-4o"
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input"}
+every_format = pytest.mark.parametrize("wire_format", FORMATS)
+COUNTER = Counter(vocabulary_of(MODEL))
+DEAR_CACHE = Prices(plain=3.0, cache_read=0.3, cache_write=3.75)
+NO_CACHE = Prices(plain=1.0, cache_read=1.0, cache_write=1.0)
+
+
+def session(wire_format="openai-chat", turns=20, **fields):
+    return Request(wire_format, {**agent_session(wire_format, turns=turns), **fields})
+
+
+def tokens_of(request):
+    return engine.history_in(request, COUNTER).tokens
+
+
+def sent(request, decision):
+    """Return the request as the decision sends it."""
+    return Request(request.format, {**request.fields, **changes_of(decision)})
+
+
+def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
+    window = Window(window_tokens, "model_info")
+    return Target(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, attempt)
+
+
+def decided(request, target, known=None):
+    return engine.decide(request, target, known or Known(target.window), Deadline(60))
+
+
+def by_size(request, target, known=None):
+    return engine.decide_by_size(request, target, known or Known(target.window), request.most_tokens(10**9))
+
+
+def broken_session(turns=3):
+    """Return a session with a result of a call that nobody made."""
+    messages = agent_session("openai-chat", turns=turns)["messages"]
+    orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan"}
+    return Request("openai-chat", {"model": MODEL, "messages": [*messages[:-1], orphan, messages[-1]]})
+
+
+def only_newest_loop():
+    """Return a request whose one large part is the result that the model is about to read."""
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    output = "\n".join(f"line {n} of the output" for n in range(3_000))
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": output},
+    ]
+    return Request("openai-chat", {"model": MODEL, "messages": messages})
+
+
+def stored_session():
+    """Return a session whose last item is the result of a call in the history that the provider keeps."""
+    fields = agent_session("openai-responses", turns=40)
+    answer = {"type": "function_call_output", "call_id": "kept_there", "output": "done"}
+    return Request("openai-responses", {**fields, "input": [*fields["input"], answer], "previous_response_id": "resp_1"})
+
+
+STORED = stored_session()
+
+
+def stats_of(*shown):
+    """Return statistics of (kind, tenant, values...)."""
+    return DeploymentStats({(kind, tenant): Observation(tuple(values), NOW - 1) for kind, tenant, *values in shown})
