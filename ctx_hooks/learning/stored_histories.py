@@ -14,8 +14,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS
+from ctx_hooks.tokens.units import ProviderTokens
 
 if TYPE_CHECKING:
+    from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.redis_store import SharedCache
 
 logger = logging.getLogger("ctx_hooks")
@@ -32,6 +34,14 @@ READ = "local found = redis.call('GET', KEYS[1]) if found and #found < 20 then r
 WRITE = f"redis.call('SET', KEYS[1], ARGV[1], 'EX', {KEPT_SECONDS}) return 1"
 
 
+def stored_tokens_after(attempt: Attempt, total_tokens: ProviderTokens) -> ProviderTokens:
+    """Return the tokens of a history with the answer to `attempt`, of which `total_tokens` were billed.
+
+    Truncation shortens what the model reads, and leaves what is kept as long as it was: it has to be asked for again.
+    """
+    return max(total_tokens, attempt.window.tokens) if attempt.truncates else total_tokens
+
+
 class StoredHistories:
     """Provider tokens by tenant and id of a response. Used on the event loop alone.
 
@@ -41,25 +51,25 @@ class StoredHistories:
 
     def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
         self._shared = shared
-        self._tokens: OrderedDict[bytes, int] = OrderedDict()
+        self._tokens: OrderedDict[bytes, ProviderTokens] = OrderedDict()
 
-    async def tokens_of(self, tenant: str, response_id: str) -> int:
+    async def tokens_of(self, tenant: str, response_id: str) -> ProviderTokens:
         """Return the provider tokens of the history up to and with a response, 0 where they are not known."""
         if not response_id:
-            return 0
+            return ProviderTokens(0)
         key = _key(tenant, response_id)
         if key not in self._tokens:
             self._remember(key, _figure(await self._run(READ, key)))
-        return self._tokens.get(key, 0)
+        return self._tokens.get(key, ProviderTokens(0))
 
-    async def note(self, tenant: str, response_id: str, tokens: int) -> None:
+    async def note(self, tenant: str, response_id: str, tokens: ProviderTokens) -> None:
         """Note how many provider tokens a history has with its newest response."""
         if response_id and tokens > 0:
             key = _key(tenant, response_id)
             self._remember(key, tokens)
             await self._run(WRITE, key, tokens)
 
-    def _remember(self, key: bytes, tokens: int) -> None:
+    def _remember(self, key: bytes, tokens: ProviderTokens) -> None:
         if not tokens:
             return
         self._tokens[key] = tokens
@@ -83,6 +93,7 @@ def _key(tenant: str, response_id: str) -> bytes:
     return blake2b(f"{tenant}\n{response_id}".encode("utf-8", "replace"), digest_size=DIGEST_BYTES).digest()
 
 
-def _figure(found: Any) -> int:
+def _figure(found: Any) -> ProviderTokens:
     text = found.decode("ascii", "replace") if isinstance(found, bytes) else str(found or "")
-    return int(text) if text.isdecimal() and text.isascii() and int(text) <= MOST_TOKENS else 0
+    known = text.isdecimal() and text.isascii() and int(text) <= MOST_TOKENS
+    return ProviderTokens(int(text) if known else 0)

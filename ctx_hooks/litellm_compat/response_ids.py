@@ -15,9 +15,11 @@ def stored_history_of(fields: Mapping[str, Any]) -> str:
     return _provider_id(fields.get("previous_response_id"))
 
 
-def response_id_of(answer: Any) -> str:
-    """Return the provider's id of an answer, a mapping or an object, "" where it has none."""
-    return _provider_id(answer.get("id") if isinstance(answer, Mapping) else getattr(answer, "id", None))
+def stored_response_of(answer: Any) -> str:
+    """Return the provider's id of an answer of the Responses API that a later request can continue, "" for any other."""
+    fields = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
+    kept = fields.get("object") == "response" and fields.get("store") is not False
+    return _provider_id(fields.get("id")) if kept else ""
 
 
 def _provider_id(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
@@ -23,7 +23,7 @@ class Target:
 
     `deployment` is the key of what is learned: the Router's id and the model, since all models behind a wildcard share
     one id. `tenant` stands for who asks, `request_id` for the request in this process. `scopes` are those that set a
-    field of the policy.
+    field of the policy. `continued` is the provider's id of the response that the request continues, "" for none.
     """
 
     model: str
@@ -36,6 +36,7 @@ class Target:
     attempt: int = 0
     ignored: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
+    continued: str = ""
 
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> Target:
@@ -76,4 +77,5 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
 def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, attempt: int = 0) -> Target:
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
-    return of_deployment(deployment, resolved, request_id, attempt, tenant)
+    to = of_deployment(deployment, resolved, request_id, attempt, tenant)
+    return replace(to, continued=litellm_compat.stored_history_of(fields))

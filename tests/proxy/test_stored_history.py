@@ -29,6 +29,7 @@ def keeping():
     with FakeProvider(settings, calls_a_file) as provider:
         models = (
             deployment(provider.url, "unknown", "openai/unknown"),
+            deployment(provider.url, "unknown-streamed", "openai/unknown-streamed"),
             deployment(provider.url, "known", "openai/known", max_input_tokens=WINDOW),
             deployment(provider.url, "asked", "openai/asked"),
             deployment(provider.url, "strict", "openai/strict", ctx_hooks={"stored_history": "error"}),
@@ -72,7 +73,8 @@ def text_of(turn):
 @pytest.mark.parametrize(("model", "overflows"), [("unknown", 1), ("known", 0)])
 def test_the_session_goes_on_past_the_window(model, overflows, stream, keeping):
     proxy, provider = keeping
-    answers = session(proxy, provider, model, stream=stream, user=f"{model}-{stream}")
+    group = "unknown-streamed" if stream and overflows else model
+    answers = session(proxy, provider, group, stream=stream)
     assert [a.status_code for a in answers] == [200] * (TURNS + 1), answers[-1].text
     records = provider.requests()
     assert [r["status"] for r in records].count(400) <= overflows
@@ -80,7 +82,10 @@ def test_the_session_goes_on_past_the_window(model, overflows, stream, keeping):
     assert set(outputs) == {text_of(turn) for turn in range(TURNS)}, "no fresh result is cut"
     asked = [r["payload"].get("truncation") for r in records]
     assert asked[:14] == [None] * 14, "nothing is asked for while the history fits"
-    assert set(asked[17:]) == {"auto"}
+    first = asked.index("auto")
+    assert set(asked[first:]) == {"auto"}, "a history that was too long once stays too long"
+    if overflows:
+        assert [r["status"] for r in records].index(400) == first - 1, "the refusal is what shows the limit"
 
 
 def test_a_caller_that_asks_for_truncation_is_not_helped_twice(keeping):
