@@ -15,10 +15,11 @@ from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
+from ctx_hooks.request.request import TRUNCATION
 from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, emit
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens, to_local, to_provider
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of, target_tokens_of
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
     Measure: TypeAlias = Callable[[Request], History]
     Compress: TypeAlias = Callable[[Request, History, Budget, Target], Outcome]
+
+
+KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
 
 
 class Decided(NamedTuple):
@@ -52,7 +56,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
         known: what is known of that deployment.
         most_tokens: an upper bound of the request in any vocabulary.
     """
-    if known.counts or most_tokens > _budget_tokens(request, to, known):
+    if known.counts or most_tokens > _budget_tokens(request, to, known) - to_local(known.stored_tokens, known.factor):
         return None
     attempt = replace(_attempt(request, to, known), most_tokens=most_tokens)
     return _as_it_came(request, known, attempt, "fits by its size alone", {})
@@ -98,16 +102,27 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     newest = request.newest_turns(received.index, to.policy.max_turns)
     history = received if newest is request else measure(newest)
     plan = _plan(request, history, to, known)
+    if plan is None:
+        return _not_retried(KEPT_BY_PROVIDER, None, known.previous or _attempt(request, to, known, history))
     attempt = replace(_attempt(request, to, known, history), received_tokens=received.tokens)
+    if plan.truncates and received.tokens <= plan.most_tokens:
+        return _left_to_provider(received.tokens, plan, to, known, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _as_it_came(request, known, attempt, "fits", _repaired(request, to))
     budget = Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
     outcome = compress(newest, history, budget, to)
     if not outcome.fits and to.attempt and not plan.cut_newest:
         outcome = compress(newest, history, replace(budget, cut_newest=True), to)
-    attempt = replace(attempt, sent_tokens=outcome.tokens_after, lowered=plan.max_output_tokens is not None)
+    attempt = replace(
+        attempt,
+        sent_tokens=outcome.tokens_after,
+        lowered=plan.max_output_tokens is not None,
+        truncates=attempt.truncates or plan.truncates,
+    )
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     changes = changes or _repaired(request, to)
+    if plan.truncates:
+        changes |= TRUNCATION
     if plan.max_output_tokens is None:
         changes |= _lower_output(request, known, attempt)
     else:
@@ -125,20 +140,40 @@ def _budget_tokens(request: Request, to: Target, known: Known, history: History 
     return to_local(budget, factor)
 
 
-def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan:
-    """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused."""
+def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
+    """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused.
+
+    None where what exceeds the window is a history that the provider keeps, and nothing more can be done about it.
+    """
     most = _budget_tokens(request, to, known, history)
     previous = known.previous
+    truncates = _truncates(request, history.tokens, most, to, known)
     if previous is None:
         # Where the provider has named its limit, what does not fit will be refused: nothing would be saved for a retry.
-        return RetryPlan(most, cut_newest=known.window.source == "learned")
+        return RetryPlan(most, cut_newest=known.window.source == "learned", truncates=truncates)
     lowered = None
     if previous.overflow is not None and not previous.lowered:
         lowered = lower_output(previous.overflow, request.max_output_tokens)
     plan = plan_of(to.attempt, to.policy.rescue_attempts, previous.sent_tokens, lowered)
     if plan.max_output_tokens is not None:
         return plan
+    if truncates:
+        return RetryPlan(most, cut_newest=True, truncates=True)
+    if request.continues_stored_history and history.tokens <= most:
+        return None
     return replace(plan, most_tokens=max(LocalTokens(1), min(most, plan.most_tokens)))
+
+
+def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, to: Target, known: Known) -> bool:
+    """Whether the provider is asked to drop the oldest items of the history that it keeps: never before it has to.
+
+    What a request sends besides is new, and is not cut to make room for what is old.
+    """
+    if not request.may_be_truncated or to.policy.stored_history != "truncate":
+        return False
+    if known.previous is not None:
+        return not known.previous.truncates
+    return known.stored_tokens > 0 and sent + to_local(known.stored_tokens, known.factor) > most
 
 
 def _attempt(request: Request, to: Target, known: Known, history: History | None = None) -> Attempt:
@@ -159,6 +194,8 @@ def _attempt(request: Request, to: Target, known: Known, history: History | None
         output_tokens=request.max_output_tokens,
         guessed_tokens=LocalTokens(guessed),
         counts_all=history is None or not request.has_uncounted_content,
+        stored=request.continues_stored_history,
+        truncates=request.asks_for_truncation,
     )
 
 
@@ -234,7 +271,8 @@ def _concluded(
     before, after, most = (to_provider(n, known.factor) for n in (received, outcome.tokens_after, plan.most_tokens))
     figures = Figures(before, after, most, known.window.tokens)
     refused = known.previous
-    if refused is not None and plan.max_output_tokens is None and not _is_smaller(outcome, refused):
+    remedied = plan.truncates or plan.max_output_tokens is not None
+    if refused is not None and not remedied and not _is_smaller(outcome, refused):
         return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
     if not changes:
         return Decided(Untouched("nothing to do", figures), attempt)
@@ -243,6 +281,19 @@ def _concluded(
     if to.attempt:
         return _decided(Rescued(changes, figures, outcome.steps, to.attempt), attempt)
     return _decided(Compressed(changes, figures, outcome.steps), attempt)
+
+
+def _left_to_provider(received: LocalTokens, plan: RetryPlan, to: Target, known: Known, attempt: Attempt) -> Decided:
+    """Return the decision to send a request as it came, and let the provider shorten the history that it keeps."""
+    whole = ProviderTokens(known.stored_tokens + to_provider(received, known.factor))
+    figures = Figures(
+        whole, min(whole, known.window.tokens), to_provider(plan.most_tokens, known.factor), known.window.tokens
+    )
+    attempt = replace(attempt, truncates=True)
+    changes = dict(TRUNCATION)
+    if to.attempt:
+        return _decided(Rescued(changes, figures, (), to.attempt), attempt)
+    return _decided(Compressed(changes, figures, ()), attempt)
 
 
 def _is_smaller(outcome: Outcome, refused: Attempt) -> bool:

@@ -13,7 +13,6 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.decision import NotRetried, Untouched
-from ctx_hooks.learning.calibration import input_tokens_of
 from ctx_hooks.overflow.message import CODE, small_window
 from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import target
@@ -78,8 +77,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> None:
         """Learn from the provider tokens that each answer states, a streamed one too."""
         with failing_open("learns nothing from an answer"):
-            provider_tokens = input_tokens_of(litellm_compat.usage_of(response_obj))
-            await self.runner.answered(litellm_compat.request_id_of(kwargs), provider_tokens)
+            usage, stored = litellm_compat.usage_of(response_obj), litellm_compat.stored_response_of(response_obj)
+            await self.runner.answered(litellm_compat.request_id_of(kwargs), usage, stored)
 
     async def async_post_call_response_headers_hook(
         self,

@@ -37,6 +37,8 @@ class Attempt:
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
         counts_all: False for a request with content that cannot be counted here, such as a stored history.
         lowered: whether the retry asks for less output than was refused.
+        stored: whether part of the conversation lies with the provider.
+        truncates: whether the provider is asked to drop the oldest items of what it keeps.
         failed: whether the attempt is over.
         spent: whether no retry could make the request smaller.
         overflow: what the provider's refusal said, if it was an overflow.
@@ -64,6 +66,8 @@ class Attempt:
     guessed_tokens: LocalTokens = LocalTokens(0)
     counts_all: bool = True
     lowered: bool = False
+    stored: bool = False
+    truncates: bool = False
     failed: bool = False
     spent: bool = False
     overflow: Overflow | None = None

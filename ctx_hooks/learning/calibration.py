@@ -78,7 +78,7 @@ def input_tokens_of(usage: Any) -> ProviderTokens | None:
     Anthropic reports what came from and went into the prompt cache beside `input_tokens`; OpenAI's figures and LiteLLM's
     own include it.
     """
-    fields = usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})
+    fields = _fields(usage)
     whole = fields.get("prompt_tokens")
     if isinstance(whole, int) and whole > 0:
         return ProviderTokens(whole)
@@ -87,3 +87,13 @@ def input_tokens_of(usage: Any) -> ProviderTokens | None:
         return None
     cached = (fields.get(k) for k in ("cache_read_input_tokens", "cache_creation_input_tokens"))
     return ProviderTokens(given + sum(c for c in cached if isinstance(c, int))) or None
+
+
+def total_tokens_of(usage: Any) -> ProviderTokens:
+    """Return input and output together as a usage record states them, 0 when it states none."""
+    total = _fields(usage).get("total_tokens")
+    return ProviderTokens(total if isinstance(total, int) and total > 0 else 0)
+
+
+def _fields(usage: Any) -> Mapping[str, Any]:
+    return usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})

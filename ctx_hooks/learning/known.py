@@ -25,6 +25,7 @@ class Known:
         factor: provider tokens per local token.
         output_limit_tokens: the largest output that the deployment gives; None where it has shown none.
         counts: whether the request is counted, whatever its size.
+        stored_tokens: the history that the provider keeps of the conversation; 0 where none is, or its size is not known.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
 
     >>> from ctx_hooks.tokens.window import Window
@@ -36,10 +37,17 @@ class Known:
     factor: float = 1.0
     output_limit_tokens: ProviderTokens | None = None
     counts: bool = False
+    stored_tokens: ProviderTokens = ProviderTokens(0)
     previous: Attempt | None = None
 
 
-def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt | None = None) -> Known:
+def known_of(
+    to: Target,
+    stats: DeploymentStats,
+    now: float,
+    previous: Attempt | None = None,
+    stored_tokens: ProviderTokens = ProviderTokens(0),
+) -> Known:
     """Return what is known for an attempt.
 
     Args:
@@ -47,6 +55,7 @@ def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt |
         stats: what answers and refusals have shown of that deployment.
         now: epoch seconds; what is too old by then is not known.
         previous: the attempt of the same request that was refused before.
+        stored_tokens: the history that the provider keeps, as far as its size is known.
     """
     policy, tenant = to.policy, to.tenant
     factor = stats.factor(tenant, to.model, now) if policy.calibrate else family_factor(to.model)
@@ -54,7 +63,7 @@ def known_of(to: Target, stats: DeploymentStats, now: float, previous: Attempt |
     if previous is not None and previous.deployment == to.deployment:
         window = _window_for_retry(window, factor, to.attempt, previous)
     counts = bool(to.attempt) or policy.looks_at_every_request or stats.counts_next(tenant, now)
-    return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, previous)
+    return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, stored_tokens, previous)
 
 
 def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:
@@ -72,11 +81,15 @@ def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:
 def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
     """Return the window that a retry keeps to: for this request alone, what the refusal says or lets guess.
 
-    No tokens at all are left where what only the provider sees exceeds the limit by itself.
+    No tokens at all are left where what only the provider sees exceeds the limit by itself. A stored history is no such
+    content: the provider can shorten it, and what is sent besides is rarely to blame.
     """
     overflow, sent = previous.overflow, previous.sent_tokens
     if overflow is None or overflow.kind == "output_limit" or sent is None:
         return window
+    if previous.stored:
+        named = min(window.tokens, overflow.limit_tokens or window.tokens)
+        return replace(window, tokens=named, source="refusal") if named < window.tokens else window
     refused = to_provider(sent, factor)
     first = to_provider(previous.first_tokens or sent, factor)
     limit = limit_for_retry(overflow, refused, first, number)

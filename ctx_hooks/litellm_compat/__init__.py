@@ -22,6 +22,7 @@ from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
+from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
 
 __all__ = [
     "HEADER",
@@ -42,6 +43,8 @@ __all__ = [
     "refusal",
     "request_id_of",
     "shared_cache",
+    "stored_history_of",
+    "stored_response_of",
     "take_retry_mark",
     "tenant_of",
     "text_of",

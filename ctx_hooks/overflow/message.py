@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CODE = "context_length_exceeded"
 """OpenAI's code for it: clients that compact by themselves look for it."""
 
-NotRetried = Literal["switched_off", "not_fitted", "cannot_shrink"]
+NotRetried = Literal["switched_off", "not_fitted", "cannot_shrink", "stored_history"]
 """Retries are switched off; the route or call is never compressed; what may be cut would not make the request smaller."""
 
 
@@ -135,6 +135,7 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "switched_off": "The request was not retried, since retries are switched off.",
         "not_fitted": "Requests of this kind are neither compressed nor retried.",
         "cannot_shrink": "The request was not retried, since no more of it may be compressed.",
+        "stored_history": "The request was not retried: the history that exceeds the window is kept by the provider.",
         "said": 'The provider said: "{sentence}"',
         "advice": "Send a shorter message or smaller tool output, start a new conversation, or use a model with a larger window.",
         "output_advice": "Ask for a shorter answer.",
@@ -148,6 +149,7 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "switched_off": "重试已关闭,因此没有重试。",
         "not_fitted": "此类请求既不压缩也不重试。",
         "cannot_shrink": "没有更多内容可以压缩,因此没有重试。",
+        "stored_history": "超出窗口的历史记录保存在模型服务商处,因此没有重试。",
         "said": "模型服务商的原话:“{sentence}”",
         "advice": "请缩短消息或工具输出、开始新的对话,或改用窗口更大的模型。",
         "output_advice": "请降低所要求的输出长度。",

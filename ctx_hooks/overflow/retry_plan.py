@@ -32,14 +32,16 @@ class RetryPlan:
         most_tokens: the most that it may have.
         cut_newest: whether the newest tool results may be cut.
         max_output_tokens: the lower output that it asks for; None where the output stays as requested.
+        truncates: whether the provider is asked to drop the oldest items of the history that it keeps.
 
     >>> plan_of(1, retries=3, sent_tokens=LocalTokens(1_000))
-    RetryPlan(most_tokens=950, cut_newest=False, max_output_tokens=None)
+    RetryPlan(most_tokens=950, cut_newest=False, max_output_tokens=None, truncates=False)
     """
 
     most_tokens: LocalTokens
     cut_newest: bool
     max_output_tokens: ProviderTokens | None = None
+    truncates: bool = False
 
 
 def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> ProviderTokens | None:

@@ -103,6 +103,11 @@ class Policy(BaseModel):
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )
+    stored_history: Literal["truncate", "error"] = Field(
+        "truncate",
+        description="A history that the provider keeps (`previous_response_id`) and that exceeds the window: let the "
+        'provider drop its oldest items (`truncation: "auto"`), or answer with the error.',
+    )
     compression_timeout_seconds: float = Field(
         10.0,
         gt=0,

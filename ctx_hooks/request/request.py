@@ -44,6 +44,8 @@ _SCHEMAS = ("functions", "response_format", "text", "output_format", "output_con
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
+TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
+"""The field by which OpenAI's Responses API drops the oldest items of a history that exceeds the window."""
 
 MOST_REQUEST_BYTES = 32_000_000
 """Larger requests lose their oldest turns at once. The largest windows, of two million tokens, hold about 8 MB of text;
@@ -69,6 +71,16 @@ class Request:
     def continues_stored_history(self) -> bool:
         """Whether part of the conversation lies with the provider."""
         return any(self.fields.get(name) for name in STORED_HISTORY)
+
+    @property
+    def asks_for_truncation(self) -> bool:
+        """Whether the provider may drop the oldest items by itself: of a stored history nobody else can (OpenAI)."""
+        return bool(self.fields.get("truncation") == "auto")
+
+    @property
+    def may_be_truncated(self) -> bool:
+        """Whether the provider keeps part of the conversation and can drop its oldest items, and is not asked to already."""
+        return self.format == "openai-responses" and self.continues_stored_history and not self.asks_for_truncation
 
     @property
     def has_uncounted_content(self) -> bool:

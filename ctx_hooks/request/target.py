@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
@@ -33,6 +33,7 @@ class Target:
         attempt: 0 for the first attempt of a request; retries count from 1.
         ignored: what the policy left out, one line each.
         scopes: those that set a field of the policy, as `team`.
+        continued: the provider's id of the stored response that the request continues; "" for none.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
     >>> from ctx_hooks.tokens.units import ProviderTokens
@@ -51,6 +52,7 @@ class Target:
     attempt: int = 0
     ignored: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
+    continued: str = ""
 
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> Target:
@@ -97,4 +99,5 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
 def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, attempt: int = 0) -> Target:
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
-    return of_deployment(deployment, resolved, request_id, attempt, tenant)
+    to = of_deployment(deployment, resolved, request_id, attempt, tenant)
+    return replace(to, continued=litellm_compat.stored_history_of(fields))

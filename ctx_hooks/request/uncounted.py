@@ -77,7 +77,8 @@ def has_uncounted_content(fields: Mapping[str, Any], items: object) -> bool:
     """
     tools = fields.get("tools")
     return (
-        any(fields.get(name) for name in UNCOUNTED_FIELDS)
+        fields.get("truncation") == "auto"
+        or any(fields.get(name) for name in UNCOUNTED_FIELDS)
         or (isinstance(tools, (list, tuple)) and any(_is_hosted(tool) for tool in tools))
         or _holds_uncounted([items, fields.get("system")])
     )

@@ -6,7 +6,7 @@ import logging
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import engine
 from ctx_hooks.compaction.steps.installed import extra_steps
@@ -14,15 +14,16 @@ from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempts
-from ctx_hooks.learning.calibration import LEAST_RATIO
+from ctx_hooks.learning.calibration import LEAST_RATIO, input_tokens_of, total_tokens_of
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
+from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.telemetry.events import emit
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
+from ctx_hooks.tokens.units import LocalTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class AttemptRunner:
     def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
         self.attempts = Attempts()
         self.learned = Learned(shared)
+        self.stored = StoredHistories(shared)
         self._workers = Workers()
 
     async def decide(self, request: Request, to: Target) -> Decision:
@@ -81,16 +83,19 @@ class AttemptRunner:
         if attempt is not None:
             await self._learn_refusal(attempt)
 
-    async def answered(self, request_id: str, provider_tokens: ProviderTokens | None) -> None:
+    async def answered(self, request_id: str, usage: Any, response_id: str = "") -> None:
         """Learn from an answer, and forget its request.
 
         Args:
             request_id: the request's id in this process.
-            provider_tokens: the input as the answer's usage states it, None where it states none.
+            usage: the usage record of the answer, None where it has none.
+            response_id: the provider's id of an answer that it keeps, "" for any other.
         """
-        attempt = self.attempts.done(request_id)
+        attempt, provider_tokens = self.attempts.done(request_id), input_tokens_of(usage)
         if attempt is None or provider_tokens is None:
             return
+        if response_id:
+            await self.stored.note(attempt.tenant, response_id, stored_tokens_after(attempt, total_tokens_of(usage)))
         stats, now = await self.learned.of(attempt.deployment), time.time()
         event = updates.truncation(stats, attempt, provider_tokens, now)
         if event is not None:
@@ -116,7 +121,9 @@ class AttemptRunner:
             most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
             if to.attempt and previous is not None:
                 previous = await self._counted(request, to, previous, most_tokens)
-            known = known_of(to, await self.learned.of(to.deployment), time.time(), previous if to.attempt else None)
+            stored_tokens = await self.stored.tokens_of(to.tenant, to.continued)
+            stats, refused = await self.learned.of(to.deployment), previous if to.attempt else None
+            known = known_of(to, stats, time.time(), refused, stored_tokens)
             if to.window.tokens < to.policy.warn_below_tokens:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
             decided = engine.decide_by_size(request, to, known, most_tokens)

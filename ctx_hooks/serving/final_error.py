@@ -35,7 +35,8 @@ def facts_of(attempt: Attempt | None, overflow: Overflow | None, policy: Policy)
     """Return what is known of a request from its last attempt and from the error that it ended in."""
     if attempt is None:
         return Facts(overflow=overflow)
-    not_retried: NotRetried | None = "cannot_shrink" if attempt.spent else None
+    spent: NotRetried = "stored_history" if attempt.stored else "cannot_shrink"
+    not_retried = spent if attempt.spent else None
     received, sent = (
         None if tokens is None else to_provider(tokens, attempt.factor)
         for tokens in (attempt.received_tokens, attempt.sent_tokens)

@@ -16,6 +16,7 @@ from ctx_hooks.testing import gemini, streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.rules import WireFormat, violations
+from ctx_hooks.testing.stored import StoredResponses, truncated
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
 
 LEFT_STATUS = 499
@@ -28,6 +29,7 @@ class _State:
     records: list[dict[str, Any]] = field(default_factory=list)
     answered: dict[str, int] = field(default_factory=dict)
     prefixes: set[bytes] = field(default_factory=set)
+    stored: StoredResponses = field(default_factory=StoredResponses)
 
 
 def create_app(settings: ProviderSettings | None = None, script: Script | None = None) -> FastAPI:
@@ -56,6 +58,7 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
         state.records.clear()
         state.answered.clear()
         state.prefixes.clear()
+        state.stored.items.clear()
 
     @app.post("/_settings")
     async def configure(request: Request) -> None:
@@ -70,13 +73,16 @@ async def _answer(wire_format: WireFormat, request: Request, state: _State, scri
         path = request.path_params
         payload = {**payload, "model": path["name"], "stream": path["method"] == "streamGenerateContent"}
     used = state.settings
+    sent = payload
+    if wire_format == "openai-responses":
+        payload = await asyncio.to_thread(_continued, sent, state)
     counted = await asyncio.to_thread(count_payload, wire_format, payload, used)
     record = {
         "format": wire_format,
         "model": payload.get("model"),
         "input_tokens": counted,
         "max_tokens": _max_tokens(payload),
-        "payload": payload,
+        "payload": sent,
         "headers": dict(request.headers),
         "status": 200,
         "error": None,
@@ -106,15 +112,30 @@ async def _answer(wire_format: WireFormat, request: Request, state: _State, scri
     billed = min(counted, window) if used.silent_truncation else counted
     cached = _cached_tokens(state, wire_format, payload, billed)
     record["cached_tokens"] = cached
-    if payload.get("stream"):
-        events = streams.stream(wire_format, payload, reply, billed, cached)
-        return StreamingResponse(events, media_type="text/event-stream")
-    return JSONResponse(streams.whole(wire_format, payload, reply, billed, cached))
+    whole = streams.whole(wire_format, payload, reply, billed, cached)
+    events = streams.stream(wire_format, payload, reply, billed, cached)
+    if wire_format == "openai-responses":
+        state.stored.keep(payload, whole)
+        events = streams.response_stream(whole)
+    return StreamingResponse(events, media_type="text/event-stream") if payload.get("stream") else JSONResponse(whole)
+
+
+def _continued(payload: Mapping[str, Any], state: _State) -> dict[str, Any]:
+    """Return a Responses request with the history that it continues, cut where it asks for that."""
+    joined = state.stored.joined(payload)
+    if payload.get("truncation") != "auto":
+        return joined
+    window = state.settings.windows.get(str(payload.get("model")), state.settings.window_tokens)
+    return truncated(joined, lambda cut: count_payload("openai-responses", cut, state.settings) <= window)
 
 
 def _refusal(
     wire_format: WireFormat, payload: Mapping[str, Any], counted: int, settings: ProviderSettings
 ) -> tuple[int, str, Any, bool] | None:
+    unknown = payload.get("previous_response_id")
+    if unknown:
+        text = f"Previous response with id '{unknown}' not found."
+        return 400, *error_body(Wording("openai", text, code="previous_response_not_found"), wire_format), False
     broken = violations(wire_format, payload) if settings.strict else []
     if broken:
         wording = Wording("provider", broken[0].replace("{", "{{").replace("}", "}}"), code="invalid_value")

@@ -47,14 +47,19 @@ def whole(wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tok
     }
 
 
+async def response_stream(response: Mapping[str, Any]) -> AsyncIterator[str]:
+    """Yield the events that bring a whole answer of the Responses route."""
+    for event in _responses_events(response):
+        yield _sse(event)
+
+
 async def stream(
     wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int
 ) -> AsyncIterator[str]:
-    """Yield the events of a streamed answer."""
+    """Yield the events of a streamed answer of the other routes."""
     makers = {
         "openai-chat": _chat_events,
         "anthropic": _anthropic_events,
-        "openai-responses": _responses_events,
         "gemini": _gemini_chunks,
     }
     for event in makers[wire_format](payload, reply, tokens, cached):
@@ -225,14 +230,15 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
     return {**item, **empty, "status": "in_progress"}
 
 
-def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
-    opened, item = _response(payload.get("model"), "in_progress"), _item(reply)
+def _responses_events(response: Mapping[str, Any]) -> list[dict[str, Any]]:
+    item = response["output"][0]
+    begun = {name: value for name, value in response.items() if name != "usage"}
     events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": opened},
+        {"type": "response.created", "response": {**begun, "status": "in_progress", "output": []}},
         {"type": "response.output_item.added", "output_index": 0, "item": _begun(item)},
     ]
     where = {"item_id": item["id"], "output_index": 0}
-    if reply.tool:
+    if item["type"] == "function_call":
         arguments = item["arguments"]
         events.append({"type": "response.function_call_arguments.delta", **where, "delta": arguments})
         events.append({"type": "response.function_call_arguments.done", **where, "arguments": arguments})
@@ -241,12 +247,10 @@ def _responses_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cac
         events.append({"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}})
         events += [
             {"type": "response.output_text.delta", **where, "content_index": 0, "delta": word + " "}
-            for word in reply.text.split(" ")
+            for word in part["text"].split(" ")
         ]
-        events.append({"type": "response.output_text.done", **where, "content_index": 0, "text": reply.text})
+        events.append({"type": "response.output_text.done", **where, "content_index": 0, "text": part["text"]})
         events.append({"type": "response.content_part.done", **where, "content_index": 0, "part": part})
     events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
-    # Clients compare the ids of the two: they are one response.
-    done = {**opened, "status": "completed", "output": [item], "usage": _responses_usage(tokens, cached)}
-    events.append({"type": "response.completed", "response": done})
+    events.append({"type": "response.completed", "response": response})
     return [{**event, "sequence_number": n} for n, event in enumerate(events)]

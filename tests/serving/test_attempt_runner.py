@@ -203,7 +203,7 @@ class TestWhatIsLearned:
         runner = AttemptRunner()
         await runner.decide(session(), to(repair="always"))
         counted = runner.attempts.last("request").sent_tokens
-        await runner.answered("request", int(counted * 1.2))
+        await runner.answered("request", {"prompt_tokens": int(counted * 1.2)})
         assert runner.attempts.last("request") is None
         await runner.decide(session(), to(repair="always"))
         assert runner.attempts.last("request").factor == pytest.approx(1.2, rel=0.03)
@@ -213,7 +213,7 @@ class TestWhatIsLearned:
         await runner.decide(session(), to(repair="always"))
         await runner.answered("request", None)
         assert runner.attempts.last("request") is None
-        await runner.answered("never sent", 50_000)
+        await runner.answered("never sent", {"prompt_tokens": 50_000})
         assert not (await runner.learned.of("deployment")).observations
 
     async def test_a_deployment_that_reads_more_than_its_window_is_told_of(self, caplog):
@@ -221,7 +221,7 @@ class TestWhatIsLearned:
         end = ctx_hooks.on("silent_truncation", events.append)
         runner = AttemptRunner()
         await runner.decide(session(), to(60_000, repair="always"))
-        await runner.answered("request", 70_000)
+        await runner.answered("request", {"prompt_tokens": 70_000})
         end()
         assert [(e.deployment_id, e.read_tokens, e.window_tokens) for e in events] == [("deployment", 70_000, 60_000)]
         assert "refuses nothing" in caplog.text

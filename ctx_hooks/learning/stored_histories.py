@@ -1,0 +1,99 @@
+"""How many tokens the histories have that providers keep: what the answer was billed that a later request continues.
+
+Known in this process, and to the other workers through LiteLLM's Redis when it has one. A size that is not known costs
+one refusal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS
+from ctx_hooks.tokens.units import ProviderTokens
+
+if TYPE_CHECKING:
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.redis_store import SharedCache
+
+logger = logging.getLogger("ctx_hooks")
+
+MOST_HISTORIES = 100_000
+"""About 10 MB; the oldest are forgotten first."""
+KEY_PREFIX = "ctx_hooks:history:"
+KEPT_SECONDS = 30 * 24 * 3600
+"""OpenAI keeps a response for 30 days."""
+DIGEST_BYTES = 16
+MOST_TOKENS = 100_000_000
+"""Whoever has the Redis can write anything there: a larger figure is none."""
+READ = "local found = redis.call('GET', KEYS[1]) if found and #found < 20 then return found end return false"
+WRITE = f"redis.call('SET', KEYS[1], ARGV[1], 'EX', {KEPT_SECONDS}) return 1"
+
+
+def stored_tokens_after(attempt: Attempt, total_tokens: ProviderTokens) -> ProviderTokens:
+    """Return the tokens of a history with the answer to `attempt`, of which `total_tokens` were billed.
+
+    Truncation shortens what the model reads, and leaves what is kept as long as it was: it has to be asked for again.
+    """
+    return max(total_tokens, attempt.window.tokens) if attempt.truncates else total_tokens
+
+
+class StoredHistories:
+    """Provider tokens by tenant and id of a response. Used on the event loop alone.
+
+    Args:
+        shared: Returns LiteLLM's Redis cache, None without one; its failures are survived.
+    """
+
+    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
+        self._shared = shared
+        self._tokens: OrderedDict[bytes, ProviderTokens] = OrderedDict()
+
+    async def tokens_of(self, tenant: str, response_id: str) -> ProviderTokens:
+        """Return the provider tokens of the history up to and with a response, 0 where they are not known."""
+        if not response_id:
+            return ProviderTokens(0)
+        key = _key(tenant, response_id)
+        if key not in self._tokens:
+            self._remember(key, _figure(await self._run(READ, key)))
+        return self._tokens.get(key, ProviderTokens(0))
+
+    async def note(self, tenant: str, response_id: str, tokens: ProviderTokens) -> None:
+        """Note how many provider tokens a history has with its newest response."""
+        if response_id and tokens > 0:
+            key = _key(tenant, response_id)
+            self._remember(key, tokens)
+            await self._run(WRITE, key, tokens)
+
+    def _remember(self, key: bytes, tokens: ProviderTokens) -> None:
+        if not tokens:
+            return
+        self._tokens[key] = tokens
+        self._tokens.move_to_end(key)
+        if len(self._tokens) > MOST_HISTORIES:
+            self._tokens.popitem(last=False)
+
+    async def _run(self, script: str, key: bytes, *args: int) -> Any:
+        shared = self._shared()
+        if shared is None:
+            return None
+        try:
+            running = shared.async_register_script(script)(keys=[KEY_PREFIX + key.hex()], args=list(args))
+            return await asyncio.wait_for(running, REDIS_TIMEOUT_SECONDS)
+        except Exception as error:  # noqa: BLE001 - a request must not wait for, nor fail with, a broken Redis
+            logger.warning("ctx_hooks cannot share the sizes of stored histories through Redis: %r", error)
+            return None
+
+
+def _key(tenant: str, response_id: str) -> bytes:
+    return blake2b(f"{tenant}\n{response_id}".encode("utf-8", "replace"), digest_size=DIGEST_BYTES).digest()
+
+
+def _figure(found: Any) -> ProviderTokens:
+    text = found.decode("ascii", "replace") if isinstance(found, bytes) else str(found or "")
+    known = text.isdecimal() and text.isascii() and int(text) <= MOST_TOKENS
+    return ProviderTokens(int(text) if known else 0)

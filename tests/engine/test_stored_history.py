@@ -1,0 +1,118 @@
+"""A history that the provider keeps is shortened by the provider or by nobody; what is sent besides stays whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from engine_requests import decided, session, to, tokens_of
+
+from ctx_hooks.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.request.request import Request
+
+NOW = 1_000.0
+FRESH = [{"type": "function_call_output", "call_id": "call_1", "output": "a line of a file\n" * 200}]
+WINDOW = 100_000
+
+
+def continued(**fields):
+    return Request("openai-responses", {"input": FRESH, "previous_response_id": "resp_1", **fields})
+
+
+def known(target, stored_tokens=0, previous=None):
+    return known_of(target, DeploymentStats(), NOW, previous, stored_tokens)
+
+
+def refused(request, overflow, **policy):
+    target = to(**policy)
+    _, attempt = decided(request, target, known(target))
+    size = tokens_of(request)
+    return replace(attempt, overflow=overflow, failed=True, received_tokens=size, sent_tokens=size, first_tokens=size)
+
+
+def retry(request, overflow, attempt=1, **policy):
+    target = to(attempt=attempt, **policy)
+    return decided(request, target, known(target, previous=refused(request, overflow, **policy)))
+
+
+class TestBeforeTheCall:
+    def test_a_history_that_fits_is_left_alone(self):
+        target = to()
+        decision, attempt = decided(continued(), target, known(target, 10_000))
+        assert isinstance(decision, Untouched)
+        assert attempt.stored
+        assert not attempt.truncates
+
+    def test_one_that_does_not_is_shortened_by_the_provider_before_it_refuses(self):
+        target = to()
+        decision, attempt = decided(continued(), target, known(target, target.window.tokens))
+        assert isinstance(decision, Compressed)
+        assert decision.changes == {"truncation": "auto"}
+        assert decision.figures.tokens_before > decision.figures.tokens_after == target.window.tokens
+        assert attempt.truncates
+
+    def test_a_policy_can_forbid_it(self):
+        target = to(stored_history="error")
+        decision, _ = decided(continued(), target, known(target, target.window.tokens))
+        assert isinstance(decision, Untouched)
+
+    def test_a_caller_who_asks_for_it_himself_gets_nothing_more(self):
+        target = to()
+        decision, attempt = decided(continued(truncation="auto"), target, known(target, target.window.tokens))
+        assert isinstance(decision, Untouched)
+        assert attempt.truncates
+        assert not attempt.counts_all, "what is billed says nothing of what was sent"
+
+    @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
+    def test_only_the_responses_api_knows_the_field(self, fmt):
+        target = to()
+        request = Request(fmt, {"messages": [{"role": "user", "content": "x"}], "previous_response_id": "resp_1"})
+        decision, _ = decided(request, target, known(target, target.window.tokens))
+        assert changes_of(decision) == {}
+
+
+class TestAfterARefusal:
+    def test_the_provider_is_asked_to_shorten_what_it_keeps(self):
+        decision, attempt = retry(continued(), Overflow("input", "x", WINDOW, WINDOW + 5_000))
+        assert isinstance(decision, Rescued)
+        assert decision.changes == {"truncation": "auto"}
+        assert attempt.truncates
+
+    def test_an_error_without_figures_cuts_nothing_that_is_new(self):
+        decision, _ = retry(continued(), Overflow("input", "x"))
+        assert decision.changes == {"truncation": "auto"}
+
+    def test_what_is_new_is_cut_where_it_exceeds_the_limit_by_itself(self):
+        request = continued()
+        limit = tokens_of(request) // 2
+        decision, attempt = retry(request, Overflow("input", "x", limit, tokens_of(request)))
+        assert decision.changes["truncation"] == "auto"
+        assert attempt.sent_tokens <= limit
+
+    @pytest.mark.parametrize(
+        ("request_", "policy"), [(continued(truncation="auto"), {}), (continued(), {"stored_history": "error"})]
+    )
+    def test_where_nothing_more_can_be_asked_for_nothing_is_asked_again(self, request_, policy):
+        decision, attempt = retry(request_, Overflow("input", "x", WINDOW, WINDOW + 5_000), **policy)
+        assert isinstance(decision, NotRetried)
+        assert attempt.spent
+        assert attempt.stored
+
+    def test_an_output_that_asks_too_much_is_lowered_all_the_same(self):
+        request = continued(max_output_tokens=60_000)
+        decision, _ = retry(request, Overflow("input_plus_output", "x", WINDOW, 50_000, 60_000))
+        assert decision.changes["max_output_tokens"] < 60_000
+        assert "truncation" not in decision.changes
+
+
+def test_a_whole_conversation_is_compacted_whatever_it_asks_the_provider_for():
+    whole = session("openai-responses", turns=60)
+    request = Request("openai-responses", {**whole.fields, "truncation": "auto"})
+    target = to(window_tokens=40_000)
+    assert tokens_of(request) > target.window.tokens
+    decision, attempt = decided(request, target, known(target))
+    assert isinstance(decision, Compressed)
+    assert attempt.sent_tokens < target.window.tokens, "nothing is left for the provider to cut"
