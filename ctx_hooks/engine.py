@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.compaction import cost, last_resort
 from ctx_hooks.compaction.cut_points import Thresholds
-from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import is_first_request, message_stats
+from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
+from ctx_hooks.request.history import counted_history, estimated_history
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
 from ctx_hooks.request.request import TRUNCATION
 from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, emit
@@ -21,12 +21,13 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.window import target_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.pipeline import Outcome
     from ctx_hooks.learning.known import Known
     from ctx_hooks.request.request import Request
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     Measure: TypeAlias = Callable[[Request], History]
     Compress: TypeAlias = Callable[[Request, History, Budget, Target], Outcome]
-
 
 KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
 
@@ -56,7 +56,8 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
         known: what is known of that deployment.
         most_tokens: an upper bound of the request in any vocabulary.
     """
-    if known.counts or most_tokens > _budget_tokens(request, to, known) - to_local(known.stored_tokens, known.factor):
+    budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
+    if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
     attempt = replace(_attempt(request, to, known), most_tokens=most_tokens)
     return _as_it_came(request, known, attempt, "fits by its size alone", {})
@@ -70,7 +71,9 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline) -> De
         CompressionTimeoutError: the deadline has passed.
     """
     counter = Counter(vocabulary_of(to.model), deadline)
-    return _decide(request, to, known, counter, partial(history_in, counter=counter), partial(_compressed, known.factor))
+    return _decide(
+        request, to, known, counter, partial(counted_history, counter=counter), partial(_compressed, known.factor)
+    )
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:
@@ -86,13 +89,7 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_se
         MalformedConversationError: the request holds no conversation.
     """
     counter = Counter(vocabulary_of(to.model))
-    return _decide(request, to, known, counter, _estimated, partial(_without_oldest_turns, timeout_seconds))
-
-
-def history_in(request: Request, counter: Counter) -> History:
-    """Return the request's history as `counter` counts it."""
-    messages = request.messages
-    return history_of(messages, message_stats(messages, counter), counter, continues=request.continues_stored_history)
+    return _decide(request, to, known, counter, estimated_history, partial(_without_oldest_turns, timeout_seconds))
 
 
 def _decide(request: Request, to: Target, known: Known, counter: Counter, measure: Measure, compress: Compress) -> Decided:
@@ -130,22 +127,12 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     return _concluded(changes, outcome, plan, to, known, attempt)
 
 
-def _budget_tokens(request: Request, to: Target, known: Known, history: History | None = None) -> LocalTokens:
-    """Return what the request may have; without a `history`, as if it had neither system text nor long messages."""
-    recent = history.index[-DYNAMIC_MESSAGES:] if history is not None else ()
-    mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent))
-    fixed_tokens = history.fixed_tokens if history is not None else 0
-    output, factor = request.max_output_tokens, known.factor
-    budget = budget_tokens_of(known.window, to.policy, output, mean_tokens * factor, fixed_tokens * factor)
-    return to_local(budget, factor)
-
-
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
     """Return what this attempt has to be: within the budget, and on a retry smaller than what was refused.
 
     None where what exceeds the window is a history that the provider keeps, and nothing more can be done about it.
     """
-    most = _budget_tokens(request, to, known, history)
+    most = known.budget_tokens(to.policy, request.max_output_tokens, history)
     previous = known.previous
     truncates = _truncates(request, history.tokens, most, to, known)
     if previous is None:
@@ -237,13 +224,6 @@ def _does_not_pay(received: LocalTokens, target_tokens: LocalTokens, to: Target)
     if not to.policy.cost_aware or to.prices is None or to.attempt:
         return False
     return not cost.pays(received, target_tokens, to.policy.expected_turns, to.prices)
-
-
-def _estimated(request: Request) -> History:
-    """Return the history with estimated figures, of which none teaches anything."""
-    conversation = request.conversation()
-    preamble_tokens = LocalTokens(sum(map(last_resort.text_tokens, conversation.preamble)))
-    return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")
 
 
 def _without_oldest_turns(

@@ -10,6 +10,7 @@ from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.learning.stats import DeploymentStats, Observation
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.history import counted_history
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
@@ -33,7 +34,7 @@ def session(wire_format="openai-chat", turns=20, **fields):
 
 
 def tokens_of(request):
-    return engine.history_in(request, COUNTER).tokens
+    return counted_history(request, COUNTER).tokens
 
 
 def sent(request, decision):

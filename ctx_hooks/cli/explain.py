@@ -21,7 +21,7 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import of_deployment
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.tokens.units import to_local, to_provider
-from ctx_hooks.tokens.window import Window, budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.window import ReservedOutput, Window, budget_tokens_of, target_tokens_of
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def _print_policy(resolved: Resolved, window: Window, request: Request, model: s
         print(f"{name}: {value!r} ({resolved.origins.get(name, 'default')})")
     for line in resolved.ignored:
         print(f"ignored: {line}")
-    budget = budget_tokens_of(window, resolved.policy, request.max_output_tokens)
+    budget = budget_tokens_of(window, resolved.policy, ReservedOutput(request.max_output_tokens))
     factor = Calibration().factor(model)
     target_tokens = to_provider(target_tokens_of(to_local(budget, factor), resolved.policy), factor)
     print(

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.message_index import digest_of, request_points
-from ctx_hooks.compaction.retrieval import reserved_tokens
+from ctx_hooks.compaction.retrieval import asks, reserved_tokens
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ class CutPoints:
         self._preamble_tokens = history.preamble_tokens
         self._thresholds = thresholds
         self._points = request_points(index)
-        # Of the first n messages each: their tokens, their user turns, the tokens of the newest of these and of what stays.
+        # Of the first n messages each: their tokens, the user turns among them that ask, the tokens of the newest user turn
+        # and of what stays.
         self._arrived_tokens = (0, *accumulate(arrived_tokens))
-        self._turns = (0, *accumulate(m.is_request for m in index))
+        self._turns = (0, *accumulate(asks(m, thresholds.trigger) for m in index))
         self._newest_turn_tokens = (0, *accumulate((m.tokens if m.is_request else 0 for m in index), _newer))
         self._staying_tokens = (0, *accumulate(m.tokens if m.stays else 0 for m in index))
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.message_index import MessageStats
     from ctx_hooks.compaction.selection.bm25 import Postings
     from ctx_hooks.tokens.budget import Budget
 
@@ -86,8 +87,13 @@ def share_tokens(budget: Budget) -> float:
     return min(budget.policy.retrieval_max_tokens, budget.goal_tokens * budget.policy.retrieval_fraction)
 
 
+def asks(message: MessageStats, budget: Budget) -> bool:
+    """Whether a user's turn is given compacted text: one that is longer than that, such as a pasted file, brings its own."""
+    return message.is_request and message.tokens <= share_tokens(budget)
+
+
 def reserved_tokens(turns: int, budget: Budget) -> int:
-    """Return the most compacted text that the first `turns` user turns after a compaction may be given together."""
+    """Return the most compacted text that the first `turns` user turns that ask may be given together."""
     return int(share_tokens(budget) * (1 + LATER_TURN_FRACTION * (turns - 1))) if turns else 0
 
 
@@ -130,7 +136,7 @@ class Retrieval:
         index = self._history.index
         texts: dict[int, str] = {}
         spent_tokens = 0
-        turns = [i for i in range(self._length, len(index)) if index[i].is_request] if self._length else []
+        turns = [i for i in range(self._length, len(index)) if asks(index[i], self._budget)] if self._length else []
         for number, turn in enumerate(turns, 1):
             room_tokens = min(share_tokens(self._budget), reserved_tokens(number, self._budget) - spent_tokens)
             key = (self._digests[self._length], self._digests[turn + 1], room_tokens)

@@ -89,10 +89,11 @@ def input_tokens_of(usage: Any) -> ProviderTokens | None:
     return ProviderTokens(given + sum(c for c in cached if isinstance(c, int))) or None
 
 
-def total_tokens_of(usage: Any) -> ProviderTokens:
-    """Return input and output together as a usage record states them, 0 when it states none."""
-    total = _fields(usage).get("total_tokens")
-    return ProviderTokens(total if isinstance(total, int) and total > 0 else 0)
+def output_tokens_of(usage: Any) -> ProviderTokens:
+    """Return the output that a usage record states, reasoning included, 0 when it states none."""
+    fields = _fields(usage)
+    stated = (fields.get(name) for name in ("completion_tokens", "output_tokens"))
+    return ProviderTokens(next((n for n in stated if isinstance(n, int) and n > 0), 0))
 
 
 def _fields(usage: Any) -> Mapping[str, Any]:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
-from ctx_hooks.tokens.units import ProviderTokens, to_provider
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
+from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, ReservedOutput, budget_tokens_of
 
 if TYPE_CHECKING:
+    from ctx_hooks.compaction.history import History
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.stats import DeploymentStats
+    from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.target import Target
     from ctx_hooks.tokens.window import Window
 
@@ -24,6 +27,7 @@ class Known:
         window: the window, with what was learned of it.
         factor: provider tokens per local token.
         output_limit_tokens: the largest output that the deployment gives; None where it has shown none.
+        answer_tokens: what an answer to this tenant may need, by those before it; None before the first.
         counts: whether the request is counted, whatever its size.
         stored_tokens: the history that the provider keeps of the conversation; 0 where none is, or its size is not known.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
@@ -36,9 +40,22 @@ class Known:
     window: Window
     factor: float = 1.0
     output_limit_tokens: ProviderTokens | None = None
+    answer_tokens: ProviderTokens | None = None
     counts: bool = False
     stored_tokens: ProviderTokens = ProviderTokens(0)
     previous: Attempt | None = None
+
+    def budget_tokens(self, policy: Policy, output_tokens: ProviderTokens | None, history: History) -> LocalTokens:
+        """Return what a request may have that asks for an output of `output_tokens`, None for none in particular."""
+        recent = history.index[-DYNAMIC_MESSAGES:]
+        mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent)) * self.factor
+        fixed_tokens = history.fixed_tokens * self.factor
+        output = ReservedOutput(output_tokens, self.answer_tokens)
+        return to_local(budget_tokens_of(self.window, policy, output, mean_tokens, fixed_tokens), self.factor)
+
+    def uncounted_budget_tokens(self, policy: Policy, output_tokens: ProviderTokens | None) -> LocalTokens:
+        """Return the same for a request that is not counted: its output cannot be lowered to what it leaves."""
+        return to_local(budget_tokens_of(self.window, policy, ReservedOutput(output_tokens)), self.factor)
 
 
 def known_of(
@@ -63,7 +80,8 @@ def known_of(
     if previous is not None and previous.deployment == to.deployment:
         window = _window_for_retry(window, factor, to.attempt, previous)
     counts = bool(to.attempt) or policy.looks_at_every_request or stats.counts_next(tenant, now)
-    return Known(window, factor, stats.output_limit_tokens(tenant, now), counts, stored_tokens, previous)
+    output_limit, answer = stats.output_limit_tokens(tenant, now), stats.answer_tokens(tenant, now)
+    return Known(window, factor, output_limit, answer, counts, stored_tokens, previous)
 
 
 def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, get_args
 
-from ctx_hooks.learning.stats import DeploymentStats, Key, Kind, Observation, valid
+from ctx_hooks.learning.stats import LARGEST_STAYS, DeploymentStats, Key, Kind, Observation, valid
 
 KEY_PREFIX = "ctx_hooks:stats:"
 KEPT_SECONDS = 7 * 24 * 3600
@@ -80,7 +80,7 @@ async def merge(
     """Merge observations into those of a deployment; raises whatever the connection raises."""
     args: list[Any] = []
     for (kind, tenant), o in shown.items():
-        order = o.values[0] if kind.startswith("accepted") else o.at
+        order = o.values[0] if kind in LARGEST_STAYS else o.at
         text = f"{order}|{o.at}|{json.dumps(list(o.values))}"
         args += [f"{kind}:{tenant}", order, text, o.at - kept_seconds[kind]]
     await cache.async_register_script(MERGE)(keys=[KEY_PREFIX + deployment], args=args)

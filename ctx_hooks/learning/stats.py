@@ -7,6 +7,7 @@ bound, and without it only where a second tenant has shown the same.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ Kind = Literal[
     "accepted_input",
     "accepted_output",
     "accepted_total",
+    "answer",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -47,8 +49,13 @@ RANGES: Mapping[Kind, tuple[int, float, float]] = {
     "accepted_input": (1, 0, LARGEST_TOKENS),
     "accepted_output": (1, 0, LARGEST_TOKENS),
     "accepted_total": (1, 0, LARGEST_TOKENS),
+    "answer": (1, 1, LARGEST_TOKENS),
 }
 """Of each kind the most values, the least and the largest: what is read from a shared store is checked against it."""
+LARGEST_STAYS = frozenset({"accepted_input", "accepted_output", "accepted_total", "answer"})
+"""Kinds of which the largest figure stays; of all others the newest."""
+ANSWER_FACTOR = 2
+"""So many times the largest answer of a day is kept free: an answer that would be cut short is twice as long as any."""
 ANYONE = ""
 """The tenant of what a deployment has accepted: a fact about the deployment, whoever showed it."""
 CONFIRMING_TENANTS = 2
@@ -72,7 +79,8 @@ class Observation:
     which says nothing to other tenants. `refused`: the size of a request that was refused without a
     figure. `holds_output`: 1. `ratios`: the ratio in use, then the latest ones. `low_bill`: what was sent, in
     provider tokens, 0 for a request that was not counted, and what the provider counted of it. `accepted_*`: the input
-    that the provider counted, the requested output, and both together, of an answered request.
+    that the provider counted, the requested output, and both together, of an answered request. `answer`: the output that
+    an answer had.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
     (128000,)
@@ -149,6 +157,14 @@ class DeploymentStats:
         confirmed = others[CONFIRMING_TENANTS - 1]
         return ProviderTokens(int(confirmed)) if not accepted or accepted.values[0] <= confirmed else None
 
+    def answer_tokens(self, tenant: str, now: float) -> ProviderTokens | None:
+        """Return what an answer to a tenant may need, None where it had no answer yet.
+
+        It is rounded up to a power of two: the budget that follows from it, and with it the compacted prefix, seldom moves.
+        """
+        largest = self.of("answer", tenant, now)
+        return ProviderTokens(2 ** math.ceil(math.log2(ANSWER_FACTOR * largest.values[0]))) if largest else None
+
     def output_held(self, tenant: str, window_tokens: ProviderTokens, now: float) -> bool | None:
         """Return whether a window of that size holds the output too, as far as answers and refusals have shown it."""
         others = self._of_others(("holds_output",), tenant, now)
@@ -209,7 +225,7 @@ def _between(accepted: float, refused: float) -> float:
 
 
 def _replaces(kind: Kind, other: Observation, known: Observation) -> bool:
-    if kind.startswith("accepted"):
+    if kind in LARGEST_STAYS:
         return other.values[0] >= known.values[0]
     return other.at > known.at
 

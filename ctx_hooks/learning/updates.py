@@ -41,7 +41,13 @@ REFUSED_STEPS = 4
 two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 
 
-def of_answer(stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float) -> Shown:
+def of_answer(
+    stats: DeploymentStats,
+    attempt: Attempt,
+    provider_tokens: ProviderTokens,
+    now: float,
+    answer_tokens: ProviderTokens = ProviderTokens(0),
+) -> Shown:
     """Return what an answer shows.
 
     Args:
@@ -49,6 +55,7 @@ def of_answer(stats: DeploymentStats, attempt: Attempt, provider_tokens: Provide
         attempt: the answered attempt.
         provider_tokens: its input, as the provider's usage states it.
         now: epoch seconds.
+        answer_tokens: its output likewise, 0 where that is not stated.
     """
     tenant = attempt.tenant
     output = attempt.output_tokens or ProviderTokens(0)
@@ -69,6 +76,8 @@ def of_answer(stats: DeploymentStats, attempt: Attempt, provider_tokens: Provide
             shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
     elif attempt.counts_all and _mostly_text(attempt):
         shown |= _ratio(stats, attempt, attempt.sent_tokens, provider_tokens, now)
+    if answer_tokens:
+        shown["answer", tenant] = Observation((answer_tokens,), now)
     for (kind, whose), value in accepted.items():
         shown[kind, whose] = Observation((value,), now)
     return shown

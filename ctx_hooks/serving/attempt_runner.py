@@ -14,16 +14,17 @@ from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempts
-from ctx_hooks.learning.calibration import LEAST_RATIO, input_tokens_of, total_tokens_of
+from ctx_hooks.learning.calibration import LEAST_RATIO, input_tokens_of, output_tokens_of
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
+from ctx_hooks.request.history import counted_history
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.telemetry.events import emit
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens, to_local
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
@@ -91,11 +92,13 @@ class AttemptRunner:
             usage: the usage record of the answer, None where it has none.
             response_id: the provider's id of an answer that it keeps, "" for any other.
         """
-        attempt, provider_tokens = self.attempts.done(request_id), input_tokens_of(usage)
+        attempt = self.attempts.done(request_id)
+        provider_tokens, answer_tokens = input_tokens_of(usage), output_tokens_of(usage)
         if attempt is None or provider_tokens is None:
             return
         if response_id:
-            await self.stored.note(attempt.tenant, response_id, stored_tokens_after(attempt, total_tokens_of(usage)))
+            whole_tokens = ProviderTokens(provider_tokens + answer_tokens)
+            await self.stored.note(attempt.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
         stats, now = await self.learned.of(attempt.deployment), time.time()
         event = updates.truncation(stats, attempt, provider_tokens, now)
         if event is not None:
@@ -107,7 +110,7 @@ class AttemptRunner:
                 event.read_tokens,
                 event.window_tokens,
             )
-        await self._learn(attempt, updates.of_answer(stats, attempt, provider_tokens, now))
+        await self._learn(attempt, updates.of_answer(stats, attempt, provider_tokens, now, answer_tokens))
 
     async def _decided(self, request: Request, to: Target) -> Decision:
         if not to.policy.enabled:
@@ -148,7 +151,7 @@ class AttemptRunner:
         deadline = Deadline(to.policy.compression_timeout_seconds)
         counter = Counter(vocabulary_of(previous.model), deadline)
         try:
-            history = await self._away(most_tokens, lambda: engine.history_in(request, counter), deadline)
+            history = await self._away(most_tokens, lambda: counted_history(request, counter), deadline)
         except CompressionTimeoutError:
             return previous  # what cannot be counted in time teaches nothing
         guessed = LocalTokens(sum(m.guessed_tokens for m in history.index))

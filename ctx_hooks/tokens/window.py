@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
@@ -72,23 +72,35 @@ def holds_output(model: str, policy: Policy) -> bool:
     return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
 
 
+class ReservedOutput(NamedTuple):
+    """The output that a request asks for, and as much of it as answers are known to need; None where not known."""
+
+    requested_tokens: ProviderTokens | None = None
+    answer_tokens: ProviderTokens | None = None
+
+
+NO_OUTPUT = ReservedOutput()
+
+
 def reserve_tokens_of(
     window: Window,
     policy: Policy,
-    max_output_tokens: ProviderTokens | None = None,
+    output: ReservedOutput = NO_OUTPUT,
     recent_message_tokens: float = 0.0,
     fixed_tokens: float = 0.0,
 ) -> ProviderTokens:
     """Return the tokens kept free for the answer.
 
     `reserve: fixed` is `reserve_tokens` (pi), in a small window its scaled form; `scaled` is always a share of the window;
-    `dynamic` follows the size of the newest messages (pi). It is never less than the requested output where the window
-    holds the output too, short of what leaves the history less than 4,096 tokens or a quarter of what fixed text leaves.
+    `dynamic` follows the size of the newest messages (pi). Where the window holds the output too and more is requested, it
+    is as much of that as answers are known to need, else all of it, short of what leaves the history less than 4,096
+    tokens or a quarter of what fixed text leaves. A requested maximum is no need: clients ask for 32,000 and use 300.
 
     Args:
         window: what input and, where it holds that too, output have to fit into.
         policy: its `reserve` and the figures of that.
-        max_output_tokens: the requested output; one larger than the window is logged and ignored.
+        output: the requested output, of which one larger than the window is logged and ignored. Where answers are known
+            to need less, it is lowered to what the input leaves, so the reserve holds the input's estimate error as well.
         recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
         fixed_tokens: the size of system text and tools, in provider tokens, not rounded.
     """
@@ -101,20 +113,25 @@ def reserve_tokens_of(
             wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
         reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else scaled
     kept = ProviderTokens(reserve)
-    if max_output_tokens is None or not window.holds_output or max_output_tokens <= reserve:
+    requested, needed = output
+    if requested is None or not window.holds_output or requested <= reserve:
         return kept
-    if max_output_tokens >= window.tokens:
-        warn_once(f"max_tokens {max_output_tokens} leaves no room in a window of {window.tokens} and is passed over")
+    if requested >= window.tokens:
+        warn_once(f"max_tokens {requested} leaves no room in a window of {window.tokens} and is passed over")
         return kept
     rest = window.tokens - fixed_tokens
     largest = ProviderTokens(int(rest - max(LEAST_BUDGET_TOKENS, rest * LEAST_HISTORY_FRACTION)))
-    return max(kept, min(max_output_tokens, largest))
+    reserved = max(kept, min(requested, largest))
+    if needed is None or needed >= reserved:
+        return reserved
+    lowered = (window.tokens - max(kept, needed)) / (1 + ESTIMATE_ERROR_FRACTION)
+    return min(reserved, ProviderTokens(window.tokens - int(lowered)))
 
 
 def budget_tokens_of(
     window: Window,
     policy: Policy,
-    max_output_tokens: ProviderTokens | None = None,
+    output: ReservedOutput = NO_OUTPUT,
     recent_message_tokens: float = 0.0,
     fixed_tokens: float = 0.0,
 ) -> ProviderTokens:
@@ -122,7 +139,7 @@ def budget_tokens_of(
 
     The arguments are those of `reserve_tokens_of`.
     """
-    budget = window.tokens - reserve_tokens_of(window, policy, max_output_tokens, recent_message_tokens, fixed_tokens)
+    budget = window.tokens - reserve_tokens_of(window, policy, output, recent_message_tokens, fixed_tokens)
     return max(ProviderTokens(budget), min(LEAST_BUDGET_TOKENS, window.tokens))
 
 

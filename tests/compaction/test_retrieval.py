@@ -54,6 +54,17 @@ def test_retrieval_can_be_switched_off():
     assert json.loads(last) == messages[-1]
 
 
+def test_a_turn_that_is_longer_than_what_it_could_be_given_brings_its_own():
+    """A pasted file shares words with everything: it is no question."""
+    talk = [chatter(n) for n in range(300)]
+    talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
+    talk[41]["content"] = "Mrs Winter painted the old harbour twice."
+    pasted = {"role": "user", "content": "Who tuned the piano?\n" + "A line of a pasted file.\n" * 100}
+    assert json.loads(sent([*talk, pasted], trigger=4_000, target=1_000)[0][-1]) == pasted
+    later = [*talk, pasted, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Who painted the harbour?"}]
+    assert "Mrs Winter" in sent(later, trigger=4_000, target=1_000)[0][-1]
+
+
 @pytest.mark.parametrize("goal", [400, 3_000, 100_000])
 def test_each_later_turn_may_have_half_a_share_more(goal):
     budget = Budget(goal, 200_000, Counter("cl100k_base"))

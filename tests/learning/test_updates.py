@@ -40,6 +40,15 @@ def test_an_answer_shows_the_ratio_and_what_was_accepted():
     assert shown["accepted_total", ANYONE].values == (68_000,)
 
 
+def test_an_answer_shows_what_answers_need_to_its_tenant_alone():
+    stats = NOTHING
+    for n, answer in enumerate((300, 40, 1_100, 0)):
+        stats = stats.merged(updates.of_answer(stats, COUNTED, 60_000, NOW + n, answer), NOW + n)
+    assert stats.answer_tokens("ann", NOW + 9) == 4_096, "twice the largest, up to a power of two"
+    assert stats.answer_tokens("bob", NOW + 9) is None
+    assert stats.answer_tokens("ann", NOW + 2 * 86_400) is None
+
+
 def test_a_request_that_was_not_counted_shows_no_ratio():
     assert "ratios" not in values(updates.of_answer(NOTHING, UNCOUNTED, 60_000, NOW))
 

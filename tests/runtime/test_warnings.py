@@ -9,7 +9,7 @@ from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import forget_warnings
-from ctx_hooks.tokens.window import Window, reserve_tokens_of, window_of
+from ctx_hooks.tokens.window import ReservedOutput, Window, reserve_tokens_of, window_of
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_a_nonsense_output_is_told_once_a_value(caplog):
 
 def test_an_output_above_the_window_is_told_once(caplog):
     for _ in range(5):
-        reserve_tokens_of(Window(8_000, "policy"), Policy(), 9_000)
+        reserve_tokens_of(Window(8_000, "policy"), Policy(), ReservedOutput(9_000))
     assert caplog.text.count("leaves no room in a window of 8000") == 1
 
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 
 import ctx_hooks
-from ctx_hooks import engine
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.history import counted_history
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
@@ -169,7 +169,7 @@ class TestWhatIsLearned:
     async def test_the_refusal_of_a_request_that_looked_small_teaches_once_it_is_counted(self, learned_limits):
         """It was sent uncounted; the retry counts it in the vocabulary of the model that refused it, not in its own."""
         tokens, others = (
-            engine.history_in(session(turns=20), Counter(vocabulary_of(model))).tokens for model in ("gpt-4o", "gpt-4")
+            counted_history(session(turns=20), Counter(vocabulary_of(model))).tokens for model in ("gpt-4o", "gpt-4")
         )
         assert tokens != others
         runner = AttemptRunner()

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.output_limit import allowed_output_tokens
 from ctx_hooks.tokens.window import (
+    ReservedOutput,
     Window,
     budget_tokens_of,
     holds_output,
@@ -52,13 +54,40 @@ def test_the_most_specific_source_wins_and_nonsense_is_passed_over(sources, expe
     ],
 )
 def test_the_reserve_follows_the_policy_and_the_requests_own_output(window, policy, output, recent, expected):
-    assert reserve_tokens_of(Window(window, "policy"), policy, output, recent) == expected
+    assert reserve_tokens_of(Window(window, "policy"), policy, ReservedOutput(output), recent) == expected
 
 
 def test_no_requested_output_takes_all_of_the_history():
     window = Window(60_000, "learned")
-    assert reserve_tokens_of(window, POLICY, 50_000, fixed_tokens=20_000) == 30_000
-    assert reserve_tokens_of(window, POLICY, 50_000, fixed_tokens=50_000) == 10_000 - 4_096
+    assert reserve_tokens_of(window, POLICY, ReservedOutput(50_000), fixed_tokens=20_000) == 30_000
+    assert reserve_tokens_of(window, POLICY, ReservedOutput(50_000), fixed_tokens=50_000) == 10_000 - 4_096
+
+
+class TestAnswersThatAreKnown:
+    window = Window(60_000, "model_info")
+
+    def reserve(self, requested, needed, window=None):
+        return reserve_tokens_of(window or self.window, POLICY, ReservedOutput(requested, needed), fixed_tokens=18_000)
+
+    def test_a_requested_maximum_is_no_need(self):
+        assert self.reserve(32_000, None) > 30_000
+        assert self.reserve(32_000, 512) < 8_000
+        assert self.reserve(32_000, 512) < self.reserve(32_000, 16_384) < self.reserve(32_000, None)
+
+    @pytest.mark.parametrize("needed", [512, 8_192, 16_384])
+    def test_what_an_answer_needs_is_free_when_the_output_is_lowered_to_what_the_input_leaves(self, needed):
+        input_tokens = self.window.tokens - self.reserve(32_000, needed)
+        left = allowed_output_tokens(32_000, None, self.window, input_tokens)
+        assert left >= needed
+        assert left >= POLICY.reserve_fraction * self.window.tokens - 1
+
+    def test_no_more_is_reserved_than_without_knowing(self):
+        for needed in (100, 10_000, 40_000, 400_000):
+            assert self.reserve(32_000, needed) <= self.reserve(32_000, None)
+
+    def test_a_window_for_the_input_alone_needs_nothing_more(self):
+        beside = Window(60_000, "model_info", holds_output=False)
+        assert self.reserve(32_000, 16_384, beside) == self.reserve(32_000, None, beside)
 
 
 def test_what_no_compaction_makes_smaller_is_set_aside_before_the_target():
@@ -69,7 +98,7 @@ def test_what_no_compaction_makes_smaller_is_set_aside_before_the_target():
 
 
 def test_an_output_beside_the_window_needs_no_reserve_in_it():
-    assert reserve_tokens_of(Window(1_000_000, "model_map", holds_output=False), POLICY, 65_000) == 16_384
+    assert reserve_tokens_of(Window(1_000_000, "model_map", holds_output=False), POLICY, ReservedOutput(65_000)) == 16_384
 
 
 @pytest.mark.parametrize(
@@ -88,6 +117,6 @@ def test_windows_for_the_input_alone_are_told_apart(model, expected):
 )
 def test_a_budget_is_never_negative_nor_above_the_window(window, output, kind):
     policy = Policy(reserve=kind)
-    budget = budget_tokens_of(Window(window, "policy"), policy, output, 500)
+    budget = budget_tokens_of(Window(window, "policy"), policy, ReservedOutput(output), 500)
     assert min(4_096, window) <= budget <= window
     assert 0 <= target_tokens_of(budget, policy) <= budget

@@ -1,12 +1,13 @@
-"""From an estimate to a fit: a correction search over the room that a selection may fill.
+"""From an estimate to a fit: a correction search over the room that a selection may fill, then a bisection where that fails.
 
 A selection estimates what lines cost, and what is built of it has placeholders and a summary besides. So the room is
 found by trying: select, build, count exactly, and correct the room by what the size was off. A token of room is about a
 token of size, so the measured error is itself the correction; where it was too large a little more is taken away, and
 where it was too small a little less is given, so that the next attempt is rather within the goal than above it.
 
-No bracket of rooms known too small and too large is kept: whole lines and exchanges come and go, so that the size does
-not quite rise with the room. What was built and fitted is kept instead, and the fullest of these is the result.
+Whole lines and exchanges come and go, so that the size does not quite rise with the room: of what was built and fitted
+the fullest is the result. Where nothing did, as with a few large exchanges, the room is bisected between none and the
+smallest that was too large.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def fit(
     """
     room_tokens = _first_room_tokens(conversation, budget, selector, may_remove=may_remove)
     fullest: Conversation | None = None
-    least_unused_tokens = float("inf")
+    least_unused_tokens = too_large_tokens = float("inf")
     for attempt in range(1, ATTEMPTS + 1):
         built = build(selector.select(max(room_tokens, 0), may_remove=may_remove))
         excess_tokens = budget.excess(built)
@@ -65,8 +66,26 @@ def fit(
             fullest, least_unused_tokens = built, -excess_tokens
         if 0 <= -excess_tokens <= CLOSE_FRACTION * budget.goal_tokens:
             break
+        if excess_tokens > 0:
+            too_large_tokens = min(too_large_tokens, room_tokens)
         room_tokens -= _correction_tokens(excess_tokens, attempt, budget.goal_tokens)
-    return fullest or build(selector.select(0, may_remove=may_remove))
+    if fullest is not None:
+        return fullest
+    return _bisected(budget, max(too_large_tokens, 0), lambda room: build(selector.select(room, may_remove=may_remove)))
+
+
+def _bisected(budget: Budget, too_large_tokens: float, built_within: Callable[[float], Conversation]) -> Conversation:
+    """Return what is built within the largest room below one that is too large; within none when nothing fits."""
+    fitting_tokens = 0.0
+    fullest = built_within(fitting_tokens)
+    for _ in range(ATTEMPTS if too_large_tokens else 0):
+        room_tokens = (fitting_tokens + too_large_tokens) / 2
+        built = built_within(room_tokens)
+        if budget.excess(built) > 0:
+            too_large_tokens = room_tokens
+        else:
+            fullest, fitting_tokens = built, room_tokens
+    return fullest
 
 
 def _first_room_tokens(conversation: Conversation, budget: Budget, selector: Selector, *, may_remove: bool) -> float:
