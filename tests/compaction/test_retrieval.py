@@ -61,7 +61,8 @@ def test_a_turn_that_is_longer_than_what_it_could_be_given_brings_its_own():
     talk[41]["content"] = "Mrs Winter painted the old harbour twice."
     pasted = {"role": "user", "content": "Who tuned the piano?\n" + "A line of a pasted file.\n" * 100}
     assert json.loads(sent([*talk, pasted], trigger=4_000, target=1_000)[0][-1]) == pasted
-    later = [*talk, pasted, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Who painted the harbour?"}]
+    question = {"role": "user", "content": "Who painted the harbour?"}
+    later = [*talk, pasted, {"role": "assistant", "content": "I see."}, question]
     assert "Mrs Winter" in sent(later, trigger=4_000, target=1_000)[0][-1]
 
 
