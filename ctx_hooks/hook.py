@@ -44,7 +44,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.policies = Policies(self.settings)
         self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.headers = Headers()
-        start(self.settings, self._handles, self._note_failure)
+        start(self.settings, self._handles, self._note_failure, self._estimate)
         litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(
@@ -131,6 +131,12 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         overflow = litellm_compat.overflow_of(error) if self._handles(fields) else None
         await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
         return overflow is not None
+
+    def _estimate(self, logged: Mapping[str, Any]) -> int | None:
+        """Return the provider tokens of an attempt whose answer states none."""
+        with _failing_open("leaves the estimate to LiteLLM"):
+            return self.runner.unbilled(litellm_compat.request_id_of(logged))
+        return None
 
     async def async_log_success_event(
         self, kwargs: Mapping[str, Any], response_obj: Any, start_time: Any, end_time: Any

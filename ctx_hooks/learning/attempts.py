@@ -24,7 +24,7 @@ class Attempt:
     keeps. `window` is the one that was fitted to, `window_tokens` the one that configuration or LiteLLM state.
     `first_tokens` is what the first attempt of the request sent, `output_tokens` the output that it asked for. `number`
     counts from 0; `failed` says that the attempt is over, `spent` that no retry could make the request smaller.
-    `refusal` is the provider's own text.
+    `refusal` is the provider's own text. `billed` is False when its answer states no usage: any figure is an estimate.
     """
 
     deployment: str
@@ -47,6 +47,7 @@ class Attempt:
     spent: bool = False
     overflow: Overflow | None = None
     refusal: str = ""
+    billed: bool = True
 
     @property
     def sent_provider_tokens(self) -> int:
@@ -84,6 +85,14 @@ class Attempts:
                 return None
             self._last[request_id] = replace(attempt, overflow=overflow, failed=True, refusal=refusal)
             return self._last[request_id]
+
+    def unbilled(self, request_id: str) -> Attempt | None:
+        """Note that the answer to the last attempt states no usage, and return the attempt."""
+        with self._lock:
+            attempt = self._last.get(request_id)
+            if attempt is not None:
+                attempt = self._last[request_id] = replace(attempt, billed=False)
+            return attempt
 
     def last(self, request_id: str) -> Attempt | None:
         """Return the last attempt of a request."""

@@ -64,10 +64,15 @@ class AttemptRunner:
         if attempt is not None:
             await self._learn_refusal(attempt)
 
+    def unbilled(self, request_id: str) -> int | None:
+        """Note that an answer states no usage; return the estimated provider tokens of its input, None if uncounted."""
+        attempt = self.attempts.unbilled(request_id)
+        return attempt.sent_provider_tokens or None if attempt is not None else None
+
     async def answered(self, request_id: str, billed_tokens: int | None) -> None:
         """Learn from the provider tokens that an answer states for what was sent."""
         attempt = self.attempts.done(request_id)
-        if attempt is None or billed_tokens is None:
+        if attempt is None or not attempt.billed or billed_tokens is None:
             return
         stats, now = await self.learned.of(attempt.deployment), time.time()
         event = updates.truncation(stats, attempt, billed_tokens, now)

@@ -26,16 +26,19 @@ def start(
     settings: Settings,
     handles: Callable[[Mapping[str, Any]], bool],
     note: Callable[[Mapping[str, Any], Exception], Awaitable[bool]],
+    estimate: Callable[[Mapping[str, Any]], int | None],
 ) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
     `handles` says of an attempt's arguments whether the plugin treats it; `note` is told of an attempt that failed inside
-    its stream, and says whether it is an overflow. Where the environment switches the plugin off, nothing is done at all.
+    its stream, and says whether it is an overflow; `estimate` says how long the input of a stream was that states no usage.
+    Where the environment switches the plugin off, nothing is done at all.
     """
     if switched_off():
         return
     content_cache.set_limit_bytes(settings.cache_bytes)
     vocabulary.load_all()
+    litellm_compat.estimate_usage(estimate)
     if settings.reclassify_errors:
         litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note, handles)
     if settings.smooth_event_loop:
