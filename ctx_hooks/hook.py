@@ -39,7 +39,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.policies = Policies(self.settings)
         self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.headers = Headers()
-        start(self.settings, self._handles, self._note_failure)
+        start(self.settings, self._handles, self._note_failure, self.runner.estimated_tokens)
         litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(

@@ -43,6 +43,7 @@ class Attempt:
         spent: whether no retry could make the request smaller.
         overflow: what the provider's refusal said, if it was an overflow.
         refusal: the provider's own text.
+        states_usage: False where the answer states none, so that any figure is LiteLLM's estimate.
 
     >>> window = Window(ProviderTokens(200_000), "model_info")
     >>> sent = LocalTokens(40_000)
@@ -72,6 +73,7 @@ class Attempt:
     spent: bool = False
     overflow: Overflow | None = None
     refusal: str = ""
+    states_usage: bool = True
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:
@@ -109,6 +111,14 @@ class Attempts:
                 return None
             self._last[request_id] = replace(attempt, overflow=overflow, failed=True, refusal=refusal)
             return self._last[request_id]
+
+    def without_usage(self, request_id: str) -> Attempt | None:
+        """Note that the answer to the last attempt states no usage, and return the attempt."""
+        with self._lock:
+            attempt = self._last.get(request_id)
+            if attempt is not None:
+                attempt = self._last[request_id] = replace(attempt, states_usage=False)
+            return attempt
 
     def last(self, request_id: str) -> Attempt | None:
         """Return the last attempt of a request."""

@@ -86,7 +86,8 @@ def of_answer(
 def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now: float) -> Shown:
     """Return what an overflow shows: the limit that it names, else that what was sent is too long.
 
-    Nothing where its figures and the count here cannot both be right.
+    Both where by the count here what was sent is within the limit: without the provider's own count nothing else says that
+    the local one is too low. Nothing where its figures and the count here cannot both be right.
     """
     sent = attempt.sent_tokens
     if sent is None:
@@ -106,9 +107,11 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     refused = attempt.sent_provider_tokens
     if overflow.kind == "input_plus_output":
         refused = ProviderTokens(refused + (attempt.output_tokens or 0))
-    if limit is not None and LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO:
+    plausible = limit is None or LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO
+    if limit is not None and plausible:
         shown["limit", tenant] = Observation((limit,), now)
-    elif limit is None and refused >= 2 * LEAST_LIMIT_TOKENS:
+    within = limit is None or (given is None and refused <= limit)
+    if plausible and within and refused >= 2 * LEAST_LIMIT_TOKENS:
         shown["refused", tenant] = Observation((_on_grid(refused),), now)
     return shown
 

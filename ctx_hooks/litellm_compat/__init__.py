@@ -17,6 +17,7 @@ from ctx_hooks.litellm_compat.deployments import (
     shared_cache,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
+from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
 from ctx_hooks.litellm_compat.identity import request_id_of, tenant_of, with_request_id
 from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
@@ -33,6 +34,7 @@ __all__ = [
     "deployment_key_of",
     "deployment_of",
     "deployments",
+    "estimate_usage",
     "group_of",
     "headers_of",
     "known_window_tokens",

@@ -36,7 +36,7 @@ def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
     import litellm  # noqa: PLC0415
 
     return litellm.ContextWindowExceededError(  # type: ignore[no-any-return]  # untyped here
-        message=str(getattr(error, "message", None) or error),
+        message=_message(error),
         model=str(getattr(error, "model", None) or kwargs.get("model") or ""),
         llm_provider=str(getattr(error, "llm_provider", None) or ""),
         response=getattr(error, "response", None),
@@ -45,7 +45,7 @@ def as_overflow(error: Exception, kwargs: Mapping[str, Any]) -> Exception:
 
 def text_of(error: Exception) -> str:
     """Return at most LONGEST_TEXT_CHARS of an error's text, without the leading names of LiteLLM's exceptions."""
-    text = str(getattr(error, "message", None) or error)[:LONGEST_TEXT_CHARS]
+    text = _message(error)[:LONGEST_TEXT_CHARS]
     while text.startswith("litellm.") and ": " in text:
         text = text.split(": ", 1)[1]
     return text
@@ -93,3 +93,9 @@ def worded_error(error: Exception, message: str, code: str) -> Exception:
     error.message = message  # type: ignore[attr-defined]
     error.status_code = 400  # type: ignore[attr-defined]
     return ReadableError(message, "invalid_request_error", None, 400)  # type: ignore[arg-type, call-arg]  # ProxyException's order
+
+
+def _message(error: Exception) -> str:
+    """Return an exception's message; that of a refused stream is the body's bytes."""
+    message = getattr(error, "message", None) or str(error)
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)

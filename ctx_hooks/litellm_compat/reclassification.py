@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ctx_hooks.litellm_compat.errors import as_overflow
 from ctx_hooks.litellm_compat.identity import request_id_of
 from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
-from ctx_hooks.litellm_compat.stream_events import StreamedError, flat_error
+from ctx_hooks.litellm_compat.stream_events import StreamedError, flat_chat_error, flat_error
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -69,6 +69,7 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
     litellm.Router.make_call = make_call
     _reclassify_in_stream(litellm.Router, note)
     _read_flat_errors(recognise)
+    _read_flat_chat_errors(recognise)
     return True
 
 
@@ -136,13 +137,41 @@ def _read_flat_errors(recognise: Recognise) -> None:
     @wraps(original)
     def raise_for_error_event(self: Any, result: Any) -> None:
         with _failing_open("leaves an error as it is"):
-            logged = getattr(getattr(self, "logging_obj", None), "model_call_details", None)
-            error = flat_error(result) if isinstance(logged, Mapping) and request_id_of(logged) else None
-            if error is not None and recognise(StreamedError(error)):
+            error = flat_error(result)
+            if error is not None and _is_ours(self) and recognise(StreamedError(error)):
                 result = SimpleNamespace(type="error", error=error)
         original(self, result)
 
     kind._maybe_raise_for_error_event = raise_for_error_event  # noqa: SLF001
+
+
+def _read_flat_chat_errors(recognise: Recognise) -> None:
+    """Let LiteLLM read an overflow that a chunk of a chat stream is itself: it passes over chunks without choices."""
+    from litellm import CustomStreamWrapper  # noqa: PLC0415
+
+    kind: Any = CustomStreamWrapper
+    original = getattr(kind, "chunk_creator", None)
+    if original is None:
+        return  # such a stream ends without content then, as LiteLLM's own
+
+    @wraps(original)
+    def chunk_creator(self: Any, chunk: Any) -> Any:
+        told = None
+        with _failing_open("passes over a chunk"):
+            error = flat_chat_error(chunk)
+            if error is not None and _is_ours(self) and recognise(StreamedError(error)):
+                told = StreamedError(error)
+        if told is not None:
+            raise told
+        return original(self, chunk)
+
+    kind.chunk_creator = chunk_creator
+
+
+def _is_ours(stream: Any) -> bool:
+    """Whether a stream of LiteLLM's answers a request for which the plugin is on."""
+    logged = getattr(getattr(stream, "logging_obj", None), "model_call_details", None)
+    return isinstance(logged, Mapping) and bool(request_id_of(logged))
 
 
 @contextmanager

@@ -31,6 +31,12 @@ def is_opening(chunks: Sequence[Any]) -> bool:
     return all(map(_is_opening, _events(chunks)))
 
 
+def flat_chat_error(chunk: Any) -> Mapping[str, Any] | None:
+    """Return the error of a chat stream's chunk that is one itself, as older vLLM servers send it; else None."""
+    message = _field(chunk, "message") if _field(chunk, "object") == "error" else None
+    return {"message": message, "code": _field(chunk, "code"), "type": _field(chunk, "type")} if message else None
+
+
 def flat_error(event: Any) -> Mapping[str, Any] | None:
     """Return the error of an `error` event whose fields are beside its type, as in OpenAI's reference; else None."""
     if _kind(event) != "error" or _field(event, "error") is not None:

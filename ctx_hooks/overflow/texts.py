@@ -43,6 +43,7 @@ MESSAGE_KEYS = (
 """Where bodies keep their own words; everything else may be an echo of the request."""
 CODE_KEYS = ("code", "type", "error_type", "status")
 _ECHO = re.compile(r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]")
+_TRACEBACK = "\nTraceback (most recent call last):"
 _URL = re.compile(r"https?://\S+")
 _PREFIX = re.compile(
     r"(?:(?:litellm\.)?\w{0,60}(?:Exception|Error): ?|\w{1,60}Exception(?: \w{1,60})? ?- ?|Error code: \d{3} - |"
@@ -75,6 +76,8 @@ def own_words(*sources: Any) -> OwnWords:
             break
         value = queue.popleft()
         codes.update(dict.fromkeys(_codes(value)))
+        if isinstance(value, bytes):  # what a client has read of a refused stream
+            value = value[:MOST_JSON_CHARS].decode("utf-8", "replace")
         if not isinstance(value, str):
             queue.extend(_parts(value))
             continue
@@ -147,6 +150,7 @@ def _embedded(text: str) -> Any:
 
 
 def _without_echo(text: str) -> str:
-    """Return the text up to where it begins to quote the request."""
-    echo = _ECHO.search(text)
-    return text[: echo.start()] if echo else text
+    """Return the text up to where it begins to quote the request, or LiteLLM shows where it was when it read the error."""
+    own = text.partition(_TRACEBACK)[0]
+    echo = _ECHO.search(own)
+    return own[: echo.start()] if echo else own

@@ -84,6 +84,11 @@ class AttemptRunner:
         if attempt is not None:
             await self._learn_refusal(attempt)
 
+    def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
+        """Note that an answer states no usage, and return the estimate of what was sent, None where it was not counted."""
+        attempt = self.attempts.without_usage(request_id)
+        return attempt.sent_provider_tokens or None if attempt is not None else None
+
     async def answered(self, request_id: str, usage: Any, response_id: str = "") -> None:
         """Learn from an answer, and forget its request.
 
@@ -94,7 +99,7 @@ class AttemptRunner:
         """
         attempt = self.attempts.done(request_id)
         provider_tokens, answer_tokens = input_tokens_of(usage), output_tokens_of(usage)
-        if attempt is None or provider_tokens is None:
+        if attempt is None or not attempt.states_usage or provider_tokens is None:
             return
         if response_id:
             whole_tokens = ProviderTokens(provider_tokens + answer_tokens)

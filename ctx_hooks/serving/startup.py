@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks import litellm_compat
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.runtime import content_cache
+from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.tokens import vocabulary
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctx_hooks.policy.settings import Settings
+    from ctx_hooks.tokens.units import ProviderTokens
 
 
 SWITCH_SECONDS = 0.0005
@@ -26,20 +28,33 @@ def start(
     settings: Settings,
     handles: Callable[[Mapping[str, Any]], bool],
     note: Callable[[Mapping[str, Any], Exception], Awaitable[bool]],
+    estimate: Callable[[str], ProviderTokens | None],
 ) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
-    `handles` says of an attempt's arguments whether the plugin treats it; `note` is told of an attempt that failed inside
-    its stream, and says whether it is an overflow. Where the environment switches the plugin off, nothing is done at all.
+    Where the environment switches the plugin off, nothing is done at all.
+
+    Args:
+        settings: what stands under `callback_settings.ctx_hooks`.
+        handles: says of an attempt's arguments whether the plugin treats it.
+        note: is told of an attempt that failed inside its stream, and says whether it is an overflow.
+        estimate: says of a request, by its id, how long its input was; asked where an answer states no usage.
     """
     if switched_off():
         return
     content_cache.set_limit_bytes(settings.cache_bytes)
     vocabulary.load_all()
+    litellm_compat.estimate_usage(lambda logged: _estimated(estimate, logged))
     if settings.reclassify_errors:
         litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note, handles)
     if settings.smooth_event_loop:
         smooth_event_loop()
+
+
+def _estimated(estimate: Callable[[str], ProviderTokens | None], logged: Mapping[str, Any]) -> ProviderTokens | None:
+    with failing_open("leaves the estimate to LiteLLM"):
+        return estimate(litellm_compat.request_id_of(logged))
+    return None
 
 
 def smooth_event_loop() -> None:

@@ -1,4 +1,4 @@
-"""A strict model provider: four routes, its own token count, a window, and the refusals of the real ones."""
+"""A strict model provider: many protocols, its own token count, a window, and the refusals of the real ones."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from ctx_hooks.testing import gemini, streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
+from ctx_hooks.testing.protocols import PROTOCOLS, Protocol
+from ctx_hooks.testing.protocols.protocol import Sent
 from ctx_hooks.testing.rules import WireFormat, violations
 from ctx_hooks.testing.stored import StoredResponses, truncated
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
@@ -37,17 +39,20 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
     app = FastAPI()
     state = _State(settings or ProviderSettings())
 
-    def serve(wire_format: WireFormat, *paths: str) -> None:
+    def serve(protocol: Protocol) -> None:
         async def answer(request: Request) -> Response:
-            return await _answer(wire_format, request, state, script)
+            return await _answer(protocol, request, state, script)
 
-        for path in paths:
+        for path in protocol.paths:
             app.post(path)(answer)
 
-    serve("openai-chat", "/v1/chat/completions", "/chat/completions")
-    serve("anthropic", "/v1/messages")
-    serve("openai-responses", "/v1/responses", "/responses")
-    serve("gemini", "/v1beta/models/{name}:{method}")
+    for protocol in PROTOCOLS:
+        serve(protocol)
+
+    @app.post("/token")
+    async def token() -> dict[str, Any]:
+        """Where Google's clients get what they sign their requests with; a service account's `token_uri` names it."""
+        return {"access_token": "not-a-token", "expires_in": 3600, "token_type": "Bearer"}
 
     @app.get("/_requests")
     async def requests() -> list[dict[str, Any]]:
@@ -67,11 +72,10 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
     return app
 
 
-async def _answer(wire_format: WireFormat, request: Request, state: _State, script: Script | None) -> Response:
-    payload = await request.json()
-    if wire_format == "gemini":  # whose model and method stand in the path
-        path = request.path_params
-        payload = {**payload, "model": path["name"], "stream": path["method"] == "streamGenerateContent"}
+async def _answer(protocol: Protocol, request: Request, state: _State, script: Script | None) -> Response:
+    received = await request.json()
+    payload = protocol.read(received, request.url.path)
+    wire_format = protocol.wire_format
     used = state.settings
     sent = payload
     if wire_format == "openai-responses":
@@ -94,15 +98,13 @@ async def _answer(wire_format: WireFormat, request: Request, state: _State, scri
             pass
         record["left"] = True
         return Response(status_code=LEFT_STATUS)
-    refusal = _refusal(wire_format, payload, counted, used)
+    refusal = _refusal(protocol, list(protocol.violations(received)), payload, counted, used)
     if refusal is not None:
         status, message, body, in_stream = refusal
         record.update(status=status, error=message)
         if in_stream and payload.get("stream"):
-            told = streams.error_stream(
-                wire_format, payload, body, used.refused_form, after_opening=used.refused_after_opening
-            )
-            return StreamingResponse(told, media_type="text/event-stream")
+            told = protocol.told(payload, body, used)
+            return StreamingResponse(told, media_type=protocol.media_type)
         return JSONResponse(body, status)
     key = _conversation_key(wire_format, payload)
     before = state.answered.get(key, 0)
@@ -112,12 +114,12 @@ async def _answer(wire_format: WireFormat, request: Request, state: _State, scri
     billed = min(counted, window) if used.silent_truncation else counted
     cached = _cached_tokens(state, wire_format, payload, billed)
     record["cached_tokens"] = cached
-    whole = streams.whole(wire_format, payload, reply, billed, cached)
-    events = streams.stream(wire_format, payload, reply, billed, cached)
+    whole = protocol.whole(payload, reply, billed, cached)
+    events: Sent = protocol.stream(payload, reply, billed, cached)
     if wire_format == "openai-responses":
         state.stored.keep(payload, whole)
         events = streams.response_stream(whole)
-    return StreamingResponse(events, media_type="text/event-stream") if payload.get("stream") else JSONResponse(whole)
+    return StreamingResponse(events, media_type=protocol.media_type) if payload.get("stream") else JSONResponse(whole)
 
 
 def _continued(payload: Mapping[str, Any], state: _State) -> dict[str, Any]:
@@ -130,21 +132,21 @@ def _continued(payload: Mapping[str, Any], state: _State) -> dict[str, Any]:
 
 
 def _refusal(
-    wire_format: WireFormat, payload: Mapping[str, Any], counted: int, settings: ProviderSettings
+    protocol: Protocol, own_violations: list[str], payload: Mapping[str, Any], counted: int, settings: ProviderSettings
 ) -> tuple[int, str, Any, bool] | None:
     unknown = payload.get("previous_response_id")
     if unknown:
         text = f"Previous response with id '{unknown}' not found."
-        return 400, *error_body(Wording("openai", text, code="previous_response_not_found"), wire_format), False
-    broken = violations(wire_format, payload) if settings.strict else []
+        return 400, *_error_body(protocol, Wording("openai", text, code="previous_response_not_found")), False
+    broken = [*own_violations, *violations(protocol.wire_format, payload)] if settings.strict else []
     if broken:
         wording = Wording("provider", broken[0].replace("{", "{{").replace("}", "}}"), code="invalid_value")
-        return 400, *error_body(wording, wire_format), False
+        return 400, *_error_body(protocol, wording), False
     output = _max_tokens(payload) or 0
     cap = settings.max_output_tokens
     if cap is not None and output > cap:
         text = f"max_tokens is too large: {output}. This model supports at most {cap} completion tokens, whereas you provided {output}."
-        return 400, *error_body(Wording("openai", text, code="invalid_value"), wire_format), False
+        return 400, *_error_body(protocol, Wording("openai", text, code="invalid_value")), False
     window = settings.windows.get(str(payload.get("model")), settings.window_tokens)
     total = counted + (output if settings.counts_output else 0)
     if total <= window or settings.silent_truncation:
@@ -152,7 +154,13 @@ def _refusal(
     found = WORDINGS[settings.wording]
     figures = {"limit": window, "input": counted, "output": output, "total": counted + output, "excess": total - window}
     in_stream = found.in_stream or settings.refused_form != "wording"
-    return found.status, *error_body(found, wire_format, **figures), in_stream
+    return found.status, *_error_body(protocol, found, **figures), in_stream
+
+
+def _error_body(protocol: Protocol, wording: Wording, **figures: int) -> tuple[str, Any]:
+    """Return an error's text, and its body: the protocol's, or the wording's where it leaves that open."""
+    message, body = error_body(wording, protocol.wire_format, **figures)
+    return message, protocol.refused(message) if protocol.refused else body
 
 
 def _max_tokens(payload: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ from uuid import uuid4
 from ctx_hooks.testing import gemini
 
 if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import Reply, StreamedForm
+    from ctx_hooks.testing.behaviour import ProviderSettings, Reply, StreamedForm
     from ctx_hooks.testing.rules import WireFormat
 
 OUTPUT_TOKENS = 12
@@ -59,7 +59,7 @@ async def stream(
     """Yield the events of a streamed answer of the other routes."""
     makers = {
         "openai-chat": _chat_events,
-        "anthropic": _anthropic_events,
+        "anthropic": anthropic_events,
         "gemini": _gemini_chunks,
     }
     for event in makers[wire_format](payload, reply, tokens, cached):
@@ -69,12 +69,12 @@ async def stream(
 
 
 async def error_stream(
-    wire_format: WireFormat, payload: Mapping[str, Any], body: Any, form: StreamedForm, *, after_opening: bool
+    wire_format: WireFormat, payload: Mapping[str, Any], body: Any, settings: ProviderSettings
 ) -> AsyncIterator[str]:
     """Yield an error event as the only one of a 200 answer, or behind those that open it."""
     error = body.get("error", body) if isinstance(body, dict) else body
-    opening = _opening(wire_format, payload) if after_opening else []
-    for event in (*opening, _error_event(wire_format, payload, error, form)):
+    opening = _opening(wire_format, payload) if settings.refused_after_opening else []
+    for event in (*opening, _error_event(wire_format, payload, error, settings.refused_form)):
         yield _sse(event)
 
 
@@ -91,8 +91,10 @@ def _opening(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[dict[s
 
 
 def _error_event(wire_format: WireFormat, payload: Mapping[str, Any], error: Any, form: StreamedForm) -> dict[str, Any]:
-    if wire_format == "openai-chat":
+    if wire_format == "gemini":
         return {"error": error}
+    if wire_format == "openai-chat":
+        return {"object": "error", **error} if form == "flat" else {"error": error}
     if wire_format == "openai-responses" and form == "failed":
         told = {"code": error.get("code"), "message": error.get("message")}
         return {"type": "response.failed", "response": {**_response(payload.get("model"), "failed"), "error": told}}
@@ -169,7 +171,8 @@ def _anthropic_call(reply: Reply) -> dict[str, Any]:
     return {"type": "tool_use", "id": new_id("toolu"), "name": reply.tool, "input": dict(reply.arguments)}
 
 
-def _anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
+def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
+    """Return the events of an answer in Anthropic's shape, which other providers pack in their own streams."""
     start: dict[str, Any] = {"type": "text", "text": ""}
     deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": word + " "} for word in reply.text.split(" ")]
     if reply.tool:

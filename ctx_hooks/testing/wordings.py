@@ -75,6 +75,14 @@ WORDINGS: dict[str, Wording] = {
         body=_anthropic,
     ),
     "bedrock": Wording("bedrock", "Input is too long for requested model.", figures=False),
+    "bedrock_converse": Wording(
+        "bedrock", "The model returned the following errors: Input is too long for requested model.", figures=False
+    ),
+    "bedrock_invoke": Wording(
+        "bedrock",
+        "The model returned the following errors: input length and `max_tokens` exceed context limit: {input} + {output} > "
+        "{limit}, decrease input length or `max_tokens` and try again",
+    ),
     "bedrock_nova": Wording(
         "bedrock", "Too many input tokens. Max input tokens: {limit}, request input token count: {input}"
     ),
@@ -90,6 +98,16 @@ WORDINGS: dict[str, Wording] = {
         "cohere",
         "too many tokens: total number of tokens (prompt and prediction) cannot exceed {limit} - received {total}. Try "
         "using a shorter prompt or a smaller max_tokens value.",
+    ),
+    "watsonx": Wording(
+        "watsonx",
+        "Invalid input argument for Model 'ibm/served': the number of input tokens {input} cannot exceed the total tokens "
+        "limit {limit} for this model",
+    ),
+    "cohere_excess": Wording(
+        "cohere",
+        "too many tokens: size limit exceeded by {excess} tokens. Try using shorter or fewer inputs. The limit for this model "
+        "is {limit} tokens.",
     ),
     "xai": Wording("xai", "This model's maximum prompt length is {limit} but the request contains {input} tokens."),
     "together": Wording(

@@ -160,6 +160,15 @@ def test_what_is_refused_without_a_figure_is_the_sum_where_the_output_counts_too
     assert values(updates.of_refusal(NOTHING, unnamed, Overflow("input_plus_output", "x"), NOW))["refused"] == (alone,)
 
 
+def test_a_limit_that_the_local_count_is_within_shows_what_was_sent_as_refused_too():
+    named = Overflow("input", "x", 60_000)
+    assert values(updates.of_refusal(NOTHING, COUNTED, named, NOW)) == {"limit": (60_000,), "refused": (46_340,)}
+    above = replace(COUNTED, sent_tokens=61_000)
+    assert values(updates.of_refusal(NOTHING, above, named, NOW)) == {"limit": (60_000,)}
+    counted = Overflow("input", "x", 60_000, 61_000)
+    assert "refused" not in values(updates.of_refusal(NOTHING, COUNTED, counted, NOW)), "the ratio says it"
+
+
 def test_a_refused_output_shows_the_cap_and_no_window():
     text = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
     overflow = recognise_overflow(text, status=400)

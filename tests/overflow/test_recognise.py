@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+import httpx
 import litellm
 import pytest
 from other_errors_data import OTHER_ERRORS
@@ -308,6 +309,20 @@ def test_an_exception_of_litellm_is_read():
     error = litellm.BadRequestError("prompt is too long: 219898 tokens > 200000 maximum", "claude", "anthropic")
     found = recognise_overflow(error)
     assert (found.limit_tokens, found.input_tokens) == (200_000, 219_898)
+
+
+def test_the_bytes_of_a_body_are_read_as_its_text():
+    error = httpx.HTTPStatusError("refused", request=None, response=None)
+    error.message = b'{"error": "prompt is too long: 219898 tokens > 200000 maximum", "error_type": "validation"}'
+    assert recognise_overflow(error).limit_tokens == 200_000
+
+
+def test_where_litellm_was_when_it_read_an_error_is_no_word_of_it():
+    trace = (
+        'Traceback (most recent call last):\n  File "/site-packages/streaming_handler.py"\n    async for chunk in stream:'
+    )
+    error = litellm.APIConnectionError(f"Ollama Error - prompt too long\n{trace}", "ollama", "served")
+    assert recognise_overflow(error).sentence == "Ollama Error - prompt too long"
 
 
 ECHO = "prompt is too long: 219898 tokens > 200000 maximum"

@@ -11,27 +11,49 @@ from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
 WINDOW = 8_000
+CHAT_BACKEND = {"use_chat_completions_api": True}
+"""Sends `/v1/messages` to the deployment's chat route; LiteLLM's default is its Responses route."""
+GOOGLE = ("messages-to-google", "responses-to-google")
 FORMS = [
-    (CHAT, "chat", "nested"),
+    *((CHAT, "chat", form) for form in ("nested", "flat")),
+    *((MESSAGES_TO_OPENAI, "messages-to-chat", form) for form in ("nested", "flat")),
+    *((RESPONSES, "responses-to-chat", form) for form in ("nested", "flat")),
+    (MESSAGES_TO_OPENAI, "messages-to-google", "nested"),
+    (RESPONSES, "responses-to-google", "nested"),
     (MESSAGES, "messages", "nested"),
     *((RESPONSES, "responses", form) for form in ("nested", "flat", "failed")),
     *((MESSAGES_TO_OPENAI, "messages-to-openai", form) for form in ("nested", "flat", "failed")),
 ]
-CASES = [(*form, after_opening) for form in FORMS for after_opening in (False, True)]
+CASES = [
+    (*form, after_opening)
+    for form in FORMS
+    for after_opening in (False, True)
+    if form[1] not in GOOGLE or not after_opening  # Google's streams have no opening
+]
+
+
+HOPELESS = "-hopeless"
 
 
 def group_of(name, form, after_opening):
     return f"{name}-{form}-{'after' if after_opening else 'before'}-opening"
 
 
+def deployment_of(url, name, group, model):
+    if name in GOOGLE:
+        return deployment(f"{url}/v1beta", group, f"gemini/{model}")
+    found = deployment(url, group, f"{'anthropic' if name == 'messages' else 'openai'}/{model}")
+    found["litellm_params"].update(CHAT_BACKEND if name.endswith("-to-chat") else {})
+    return found
+
+
 @pytest.fixture(scope="module")
 def telling():
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW)) as provider:
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60})) as provider:
         models = [
-            deployment(
-                provider.url, group_of(*case), "anthropic/claude-served" if case[0] == "messages" else "openai/served"
-            )
+            deployment_of(provider.url, case[0], f"{group_of(*case)}{suffix}", model)
             for _, *case in CASES
+            for suffix, model in (("", "claude-served"), (HOPELESS, "tiny"))
         ]
         with ProxyProcess(configuration(provider.url, *models)) as proxy:
             yield proxy, provider
@@ -50,6 +72,19 @@ def test_it_is_retried_once_and_the_next_request_fits(route, name, form, after_o
     provider.reset()
     assert route.ask(proxy, group=group, stream=True, seed=1).status_code == 200
     assert [r["status"] for r in provider.requests()] == [200], "the limit is known now"
+
+
+@pytest.mark.parametrize(("route", "name", "form", "after_opening"), CASES, ids=[group_of(*case) for _, *case in CASES])
+def test_where_no_retry_helps_the_answer_is_an_error(route, name, form, after_opening, telling):
+    proxy, provider = telling
+    provider.reset(refused_form=form, refused_after_opening=after_opening)
+    answer = route.ask(proxy, group=group_of(name, form, after_opening) + HOPELESS, stream=True)
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert "The provider said" in error["message"]
+    if route.wire_format == "anthropic":
+        assert (answer.json()["type"], error["type"]) == ("error", "invalid_request_error")
+    assert {r["status"] for r in provider.requests()} == {400}
 
 
 def events(text):

@@ -216,6 +216,15 @@ class TestWhatIsLearned:
         await runner.answered("never sent", {"prompt_tokens": 50_000})
         assert not (await runner.learned.of("deployment")).observations
 
+    async def test_an_answer_that_states_no_usage_is_estimated_by_what_was_sent_and_shows_nothing(self):
+        runner = AttemptRunner()
+        await runner.decide(session(), to(repair="always"))
+        estimated = runner.estimated_tokens("request")
+        assert estimated == runner.attempts.last("request").sent_provider_tokens > 0
+        await runner.answered("request", {"prompt_tokens": estimated * 2})
+        assert not (await runner.learned.of("deployment")).observations
+        assert runner.estimated_tokens("request") is None
+
     async def test_a_deployment_that_reads_more_than_its_window_is_told_of(self, caplog):
         events = []
         end = ctx_hooks.on("silent_truncation", events.append)

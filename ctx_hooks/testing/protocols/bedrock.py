@@ -1,0 +1,148 @@
+"""Amazon Bedrock: Converse, which has its own shape for every model, and Invoke, which carries Anthropic's."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.testing import streams
+from ctx_hooks.testing.protocols import event_stream
+from ctx_hooks.testing.protocols.protocol import Payload, Protocol
+
+if TYPE_CHECKING:
+    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+
+INVOKE_VERSION = "bedrock-2023-05-31"
+
+
+def _where(path: str) -> dict[str, Any]:
+    """Return what the path `/model/{model}/{method}` says."""
+    _, _, model, method = path.split("/")
+    return {"model": model, "stream": method.endswith("-stream")}
+
+
+def _read_converse(body: Payload, path: str) -> dict[str, Any]:
+    """Return the request in Anthropic's shape, which has the same turns, tool uses and tool results."""
+    messages = [{"role": m["role"], "content": [_block(b) for b in m["content"]]} for m in body.get("messages") or []]
+    tools = [
+        {"name": t["toolSpec"]["name"], "input_schema": t["toolSpec"]["inputSchema"]["json"]}
+        for t in (body.get("toolConfig") or {}).get("tools") or []
+        if "toolSpec" in t
+    ]
+    limits = body.get("inferenceConfig") or {}
+    system = [{"type": "text", **part} for part in body.get("system") or [] if "text" in part]
+    return {**_where(path), "messages": messages, "tools": tools, "system": system, "max_tokens": limits.get("maxTokens")}
+
+
+def _block(block: Mapping[str, Any]) -> dict[str, Any]:
+    if "toolUse" in block:
+        use = block["toolUse"]
+        return {"type": "tool_use", "id": use["toolUseId"], "name": use["name"], "input": use["input"]}
+    if "toolResult" in block:
+        result = block["toolResult"]
+        return {"type": "tool_result", "tool_use_id": result["toolUseId"], "content": result["content"]}
+    return {"type": "text", **block} if "text" in block else {"type": next(iter(block)), **block}
+
+
+def _broken_converse(body: Payload) -> Iterator[str]:
+    roles = [m.get("role") for m in body.get("messages") or []]
+    if roles[:1] != ["user"]:
+        yield "A conversation must start with a user message. Try again with a conversation that starts with a user message."
+    if any(a == b for a, b in pairwise(roles)):
+        yield "A conversation must alternate between user and assistant roles. Make sure the conversation alternates."
+    if "toolConfig" not in body and any(
+        "toolUse" in b or "toolResult" in b for m in body.get("messages") or [] for b in m["content"]
+    ):
+        yield "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+
+
+def _usage(tokens: int, cached: int) -> dict[str, int]:
+    counts = {"inputTokens": tokens - cached, "outputTokens": streams.OUTPUT_TOKENS, "cacheReadInputTokens": cached}
+    return {**counts, "totalTokens": tokens + streams.OUTPUT_TOKENS}
+
+
+def _whole_converse(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+    del payload
+    use = {"toolUseId": streams.new_id("tooluse"), "name": reply.tool, "input": dict(reply.arguments)}
+    block: dict[str, Any] = {"toolUse": use} if reply.tool else {"text": reply.text}
+    message = {"role": "assistant", "content": [block]}
+    stop = "tool_use" if reply.tool else "end_turn"
+    return {"output": {"message": message}, "stopReason": stop, "usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}}
+
+
+def _converse_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
+    del payload
+    yield event_stream.event("messageStart", {"role": "assistant"})
+    deltas: Iterable[dict[str, Any]] = ({"text": word + " "} for word in reply.text.split(" "))
+    if reply.tool:
+        start = {"toolUse": {"toolUseId": streams.new_id("tooluse"), "name": reply.tool}}
+        yield event_stream.event("contentBlockStart", {"contentBlockIndex": 0, "start": start})
+        deltas = [{"toolUse": {"input": json.dumps(dict(reply.arguments))}}]
+    for delta in deltas:
+        yield event_stream.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": delta})
+    yield event_stream.event("contentBlockStop", {"contentBlockIndex": 0})
+    yield event_stream.event("messageStop", {"stopReason": "tool_use" if reply.tool else "end_turn"})
+    yield event_stream.event("metadata", {"usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}})
+
+
+def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
+    if settings.refused_after_opening:
+        yield event_stream.event("messageStart", {"role": "assistant"})
+    yield from _told_alone(payload, body, settings)
+
+
+def _told_alone(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[bytes]:
+    del payload, settings
+    yield event_stream.exception("validationException", body)
+
+
+def _refused(message: str) -> dict[str, str]:
+    return {"message": message}
+
+
+def _read_invoke(body: Payload, path: str) -> dict[str, Any]:
+    return {**body, **_where(path)}
+
+
+def _broken_invoke(body: Payload) -> Iterator[str]:
+    if body.get("anthropic_version") != INVOKE_VERSION:
+        yield "Malformed input request: anthropic_version is required, please reformat your input and try again."
+    for name in ("model", "stream"):
+        if name in body:
+            yield f"Malformed input request: #: extraneous key [{name}] is not permitted, please reformat your input and try again."
+
+
+def _whole_invoke(payload: Payload, reply: Reply, tokens: int, cached: int) -> Any:
+    return streams.whole("anthropic", payload, reply, tokens, cached)
+
+
+def _invoke_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
+    for told in streams.anthropic_events(payload, reply, tokens, cached):
+        yield event_stream.event("chunk", {"bytes": base64.b64encode(json.dumps(told).encode()).decode()})
+
+
+CONVERSE = Protocol(
+    paths=("/model/{model}/converse", "/model/{model}/converse-stream"),
+    wire_format="anthropic",
+    read=_read_converse,
+    violations=_broken_converse,
+    refused=_refused,
+    whole=_whole_converse,
+    stream=_converse_events,
+    told=_told,
+    media_type=event_stream.MEDIA_TYPE,
+)
+INVOKE = Protocol(
+    paths=("/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"),
+    wire_format="anthropic",
+    read=_read_invoke,
+    violations=_broken_invoke,
+    refused=_refused,
+    whole=_whole_invoke,
+    stream=_invoke_events,
+    told=_told_alone,
+    media_type=event_stream.MEDIA_TYPE,
+)

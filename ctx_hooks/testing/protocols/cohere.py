@@ -1,0 +1,107 @@
+"""Cohere's second chat API: OpenAI's messages in the request, an answer and events of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.testing import streams
+from ctx_hooks.testing.protocols.protocol import Payload, Protocol
+
+if TYPE_CHECKING:
+    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+
+ACCEPTED = {
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "documents",
+    "citation_options",
+    "response_format",
+    "safety_mode",
+    "max_tokens",
+    "stop_sequences",
+    "temperature",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "k",
+    "p",
+    "logprobs",
+    "stream",
+    "strict_tools",
+    "thinking",
+}
+
+
+def _broken(body: Payload) -> Iterator[str]:
+    for name in sorted(body.keys() - ACCEPTED):
+        yield f"unknown field: parameter '{name}' is not a valid field"
+
+
+def _usage(tokens: int) -> dict[str, Any]:
+    counts = {"input_tokens": tokens, "output_tokens": streams.OUTPUT_TOKENS}
+    return {"billed_units": counts, "tokens": counts}
+
+
+def _call(reply: Reply) -> dict[str, Any]:
+    function = {"name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
+    return {"id": streams.new_id("call"), "type": "function", "function": function}
+
+
+def _finish(reply: Reply) -> str:
+    return "TOOL_CALL" if reply.tool else "COMPLETE"
+
+
+def _whole(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+    del payload, cached  # neither is said in an answer
+    said: dict[str, Any] = (
+        {"tool_plan": "I will look.", "tool_calls": [_call(reply)]}
+        if reply.tool
+        else {"content": [{"type": "text", "text": reply.text}]}
+    )
+    message = {"role": "assistant", **said}
+    return {"id": streams.new_id("chat"), "finish_reason": _finish(reply), "message": message, "usage": _usage(tokens)}
+
+
+def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
+    del payload, cached
+    yield _sent({"type": "message-start", "id": streams.new_id("chat"), "delta": {"message": {"role": "assistant"}}})
+    if reply.tool:
+        yield _sent({"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": _call(reply)}}})
+        yield _sent({"type": "tool-call-end", "index": 0})
+    else:
+        yield _sent({"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}})
+        for word in reply.text.split(" "):
+            content = {"message": {"content": {"text": word + " "}}}
+            yield _sent({"type": "content-delta", "index": 0, "delta": content})
+        yield _sent({"type": "content-end", "index": 0})
+    yield _sent({"type": "message-end", "delta": {"finish_reason": _finish(reply), "usage": _usage(tokens)}})
+
+
+def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
+    del payload
+    if settings.refused_after_opening:
+        yield _sent({"type": "message-start", "id": streams.new_id("chat"), "delta": {"message": {"role": "assistant"}}})
+    delta = {"finish_reason": "ERROR", "error": body["message"], "usage": _usage(0)}
+    yield _sent({"type": "message-end", "delta": delta})
+
+
+def _sent(event: Payload) -> str:
+    """Return an event as it is sent to who accepts JSON and no server-sent events, as LiteLLM does."""
+    return json.dumps(event) + "\n"
+
+
+COHERE = Protocol(
+    paths=("/v2/chat",),
+    wire_format="openai-chat",
+    read=lambda body, path: dict(body),  # noqa: ARG005 - the path says nothing
+    violations=_broken,
+    refused=lambda message: {"id": streams.new_id("error"), "message": message},
+    whole=_whole,
+    stream=_events,
+    told=_told,
+    media_type="application/stream+json",
+)

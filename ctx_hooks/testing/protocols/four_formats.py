@@ -1,0 +1,40 @@
+"""The four wire formats as their own providers speak them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.testing import streams
+from ctx_hooks.testing.protocols.protocol import Payload, Protocol
+
+if TYPE_CHECKING:
+    from ctx_hooks.testing.rules import WireFormat
+
+
+def _as_sent(body: Payload, path: str) -> dict[str, Any]:
+    del path
+    return dict(body)
+
+
+def _named_by_path(body: Payload, path: str) -> dict[str, Any]:
+    """Return Google's request, whose model and method stand in the path."""
+    model, _, method = path.rsplit("/", 1)[1].partition(":")
+    return {**body, "model": model, "stream": method == "streamGenerateContent"}
+
+
+def _own(wire_format: WireFormat, *paths: str) -> Protocol:
+    return Protocol(
+        paths=paths,
+        wire_format=wire_format,
+        read=_named_by_path if wire_format == "gemini" else _as_sent,
+        whole=partial(streams.whole, wire_format),
+        stream=partial(streams.stream, wire_format),
+        told=partial(streams.error_stream, wire_format),
+    )
+
+
+OPENAI_CHAT = _own("openai-chat", "/v1/chat/completions", "/chat/completions")
+ANTHROPIC = _own("anthropic", "/v1/messages")
+OPENAI_RESPONSES = _own("openai-responses", "/v1/responses", "/responses")
+GEMINI = _own("gemini", "/v1beta/models/{name}:{method}")

@@ -1,0 +1,137 @@
+"""Ollama's own protocol: lines of JSON, arguments as objects, calls and results paired by their order alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.testing import streams
+from ctx_hooks.testing.protocols.protocol import Payload, Protocol
+
+if TYPE_CHECKING:
+    from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+
+MEDIA_TYPE = "application/x-ndjson"
+ROLES = {"system", "user", "assistant", "tool"}
+
+
+def _read_chat(body: Payload, path: str) -> dict[str, Any]:
+    """Return the request with an id for each call and result, which Ollama has none of."""
+    del path
+    calls = results = 0
+    messages = []
+    for m in body.get("messages") or []:
+        message = {"role": m.get("role"), "content": m.get("content")}
+        if m.get("tool_calls"):
+            message["tool_calls"] = [_numbered(call, calls + n) for n, call in enumerate(m["tool_calls"])]
+            calls += len(m["tool_calls"])
+        if m.get("role") == "tool":
+            message["tool_call_id"] = str(results)
+            results += 1
+        messages.append(message)
+    return {**_read(body), "messages": messages, "tools": body.get("tools")}
+
+
+def _numbered(call: Mapping[str, Any], number: int) -> dict[str, Any]:
+    function = {**call["function"], "arguments": json.dumps(call["function"]["arguments"])}
+    return {"id": str(number), "type": "function", "function": function}
+
+
+def _read_generate(body: Payload, path: str) -> dict[str, Any]:
+    del path
+    return {**_read(body), "messages": [{"role": "user", "content": body.get("prompt")}]}
+
+
+def _read(body: Payload) -> dict[str, Any]:
+    """Return what both requests hold; a request that does not say otherwise is streamed."""
+    limit = (body.get("options") or {}).get("num_predict")
+    return {"model": body.get("model"), "stream": body.get("stream", True), "max_tokens": limit}
+
+
+def _broken(body: Payload) -> Iterator[str]:
+    for message in body.get("messages") or []:
+        if message.get("role") not in ROLES:
+            yield f"invalid role: {message.get('role')}"
+        if not isinstance(message.get("content", ""), str):
+            yield "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string"
+        for call in message.get("tool_calls") or []:
+            if not isinstance(call["function"].get("arguments"), Mapping):
+                yield (
+                    "json: cannot unmarshal string into Go struct field "
+                    "ChatRequest.messages.tool_calls.function.arguments of type api.ToolCallFunctionArguments"
+                )
+
+
+def _end(tokens: int) -> dict[str, Any]:
+    return {"done": True, "done_reason": "stop", "prompt_eval_count": tokens, "eval_count": streams.OUTPUT_TOKENS}
+
+
+def _head(payload: Payload) -> dict[str, Any]:
+    return {"model": payload.get("model"), "created_at": "2026-01-01T00:00:00Z"}
+
+
+def _message(reply: Reply) -> dict[str, Any]:
+    calls = [{"function": {"name": reply.tool, "arguments": dict(reply.arguments)}}]
+    return {"role": "assistant", "content": reply.text, **({"tool_calls": calls} if reply.tool else {})}
+
+
+def _whole_chat(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+    del cached  # Ollama does not say
+    return {**_head(payload), "message": _message(reply), **_end(tokens)}
+
+
+def _whole_generate(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+    del cached
+    return {**_head(payload), "response": reply.text, **_end(tokens)}
+
+
+def _chat_lines(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
+    del cached
+    pieces = [_message(reply)] if reply.tool else [{"role": "assistant", "content": w + " "} for w in reply.text.split(" ")]
+    for piece in pieces:
+        yield _line({**_head(payload), "message": piece, "done": False})
+    yield _line({**_head(payload), "message": {"role": "assistant", "content": ""}, **_end(tokens)})
+
+
+def _generated_lines(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
+    del cached
+    for word in reply.text.split(" "):
+        yield _line({**_head(payload), "response": word + " ", "done": False})
+    yield _line({**_head(payload), "response": "", **_end(tokens)})
+
+
+def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
+    del payload, settings  # a stream has no opening
+    yield _line(body)
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value) + "\n"
+
+
+def _refused(message: str) -> dict[str, str]:
+    return {"error": message}
+
+
+CHAT = Protocol(
+    paths=("/api/chat",),
+    wire_format="openai-chat",
+    read=_read_chat,
+    violations=_broken,
+    refused=_refused,
+    whole=_whole_chat,
+    stream=_chat_lines,
+    told=_told,
+    media_type=MEDIA_TYPE,
+)
+GENERATE = Protocol(
+    paths=("/api/generate",),
+    wire_format="openai-chat",
+    read=_read_generate,
+    refused=_refused,
+    whole=_whole_generate,
+    stream=_generated_lines,
+    told=_told,
+    media_type=MEDIA_TYPE,
+)
