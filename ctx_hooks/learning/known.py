@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, ReservedOutput, budget_tokens_of
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ class Known:
         fixed_tokens = history.fixed_tokens * self.factor
         output = ReservedOutput(output_tokens, self.answer_tokens)
         return to_local(budget_tokens_of(self.window, policy, output, mean_tokens, fixed_tokens), self.factor)
+
+    def window_less_error(self) -> LocalTokens:
+        """Return what a request may have that leaves free the estimate's error and a usual answer, and nothing else."""
+        answer = self.answer_tokens or 0 if self.window.holds_output else 0
+        return to_local(ProviderTokens(int((self.window.tokens - answer) / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
 
     def uncounted_budget_tokens(self, policy: Policy, output_tokens: ProviderTokens | None) -> LocalTokens:
         """Return the same for a request that is not counted: its output cannot be lowered to what it leaves."""

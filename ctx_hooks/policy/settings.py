@@ -103,6 +103,10 @@ class Policy(BaseModel):
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )
+    client_compaction: Literal["ignore", "first"] = Field(
+        "ignore",
+        description="`first`: a client known to compact by itself gets the chance: only what exceeds the window is fitted.",
+    )
     stored_history: Literal["truncate", "error"] = Field(
         "truncate",
         description="A history that the provider keeps (`previous_response_id`) and that exceeds the window: let the "

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.request.clients import compacts_itself
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Target:
         attempt: 0 for the first attempt of a request; retries count from 1.
         ignored: what the policy left out, one line each.
         scopes: those that set a field of the policy, as `team`.
+        waits: whether the client is left to compact first, so that only what exceeds the window itself is fitted.
         continued: the provider's id of the stored response that the request continues; "" for none.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -52,6 +54,7 @@ class Target:
     attempt: int = 0
     ignored: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
+    waits: bool = False
     continued: str = ""
 
 
@@ -100,4 +103,5 @@ def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Polic
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
     to = of_deployment(deployment, resolved, request_id, attempt, tenant)
-    return replace(to, continued=litellm_compat.stored_history_of(fields))
+    waits = to.policy.client_compaction == "first" and compacts_itself(litellm_compat.headers_of(fields).get("user-agent"))
+    return replace(to, waits=waits, continued=litellm_compat.stored_history_of(fields))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from engine_requests import MODEL, STORED, decided, every_format, only_newest_loop, sent, session, to, tokens_of
@@ -91,3 +92,24 @@ class TestBeforeACall:
         named, _ = decided(request, to(9_000, **policy), Known(Window(9_000, "learned")))
         assert not isinstance(stated, Compressed)
         assert isinstance(named, Compressed)
+
+
+class TestAClientThatCompactsFirst:
+    """It is left the window but for the estimate's error; what exceeds that is fitted as ever."""
+
+    request = session(turns=20)
+    size = tokens_of(request)
+
+    def decide(self, window_tokens, *, waits):
+        target = replace(to(window_tokens), waits=waits)
+        return decided(self.request, target)
+
+    def test_what_the_window_holds_is_left_to_it(self):
+        window_tokens = int(self.size * 1.06)
+        assert isinstance(self.decide(window_tokens, waits=True)[0], Untouched)
+        assert isinstance(self.decide(window_tokens, waits=False)[0], Compressed)
+
+    def test_what_the_window_does_not_hold_is_fitted(self):
+        decision, attempt = self.decide(int(self.size * 0.9), waits=True)
+        assert isinstance(decision, Compressed)
+        assert attempt.sent_tokens < self.size

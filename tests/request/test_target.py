@@ -98,3 +98,19 @@ class TestAGroup:
 
     def test_outside_a_proxy_a_group_is_the_model_of_that_name(self):
         assert target.of_group({"model": MODEL}, policies()).window == Window(128_000, "model_map")
+
+
+class TestTheClient:
+    @pytest.mark.parametrize(
+        ("policy", "user_agent", "waits"),
+        [
+            ("first", "claude-cli/2.1.197 (external, sdk-cli)", True),
+            ("first", "OpenAI/Python 2.20.0", False),
+            ("first", None, False),
+            ("ignore", "claude-cli/2.1.197 (external, sdk-cli)", False),
+        ],
+    )
+    def test_one_that_compacts_by_itself_comes_first_where_the_policy_says_so(self, policy, user_agent, waits):
+        fields = {"model": MODEL, "proxy_server_request": {"headers": {"User-Agent": user_agent} if user_agent else {}}}
+        settings = policies(defaults={"client_compaction": policy})
+        assert target.of_attempt(fields, settings, 0).waits == waits
