@@ -155,8 +155,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             if policy.enabled:
                 attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 facts = facts_of(attempt, litellm_compat.overflow_of(original_exception), policy)
-                text = readable_error(format_of(request_data), facts, policy)
-                return litellm_compat.worded_error(original_exception, text, CODE)
+                fmt = format_of(request_data)
+                text = readable_error(fmt, facts, policy)
+                return litellm_compat.worded_error(original_exception, text, CODE, fmt)
         return None
 
 

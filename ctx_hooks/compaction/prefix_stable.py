@@ -204,8 +204,9 @@ class _Assembly:
         return self._thresholds.trigger.counter.message(cut.messages[0], cut.format)
 
     def _cut_on_arrival(self, i: int) -> Conversation:
-        read = self._history.read(i, i + 1)
-        return read.with_messages((on_arrival(read.messages[0], self._thresholds.trigger),))
+        # Read behind the message before it: a result without an id of its own is known by the call there.
+        read = self._history.read(max(0, i - 1), i + 1)
+        return read.with_messages((on_arrival(read.messages[-1], self._thresholds.trigger),))
 
     def _read(self, start: int, end: int) -> Conversation:
         """Return these messages as they have arrived."""

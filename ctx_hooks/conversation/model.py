@@ -16,7 +16,7 @@ from ctx_hooks.conversation import placeholders
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-Format = Literal["openai-chat", "anthropic", "openai-responses"]
+Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
 MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is what a provider encrypted for itself: reasoning, or its own compaction."""
@@ -24,11 +24,15 @@ MediaKind = Literal["image", "audio", "file", "sealed"]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Plain text of a message or of a tool result; `is_cut` says that a step has taken some of it away."""
+    """Plain text of a message or of a tool result; `is_cut` says that a step has taken some of it away.
+
+    `is_signed` says that the provider has signed it: it stays whole or goes with its exchange.
+    """
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
     is_cut: bool = field(default=False, compare=False)
+    is_signed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,16 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool; `arguments` is the JSON text of its arguments."""
+    """A call of a tool; `arguments` is the JSON text of its arguments.
+
+    `is_signed` says that the provider has signed it: it stays whole or goes with its exchange.
+    """
 
     id: str
     name: str
     arguments: str
     raw: Any = field(default=None, repr=False, compare=False)
+    is_signed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

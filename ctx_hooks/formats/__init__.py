@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ctx_hooks.formats import anthropic_messages, openai_chat, openai_responses
+from ctx_hooks.formats import anthropic_messages, gemini, openai_chat, openai_responses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_hooks.conversation.model import Conversation, Format, Message
+    from ctx_hooks.conversation.model import Conversation, Format, Message, ToolCall
 
 
 class Codec(Protocol):
@@ -27,12 +27,16 @@ class Codec(Protocol):
     def user_message(self, text: str) -> Message:
         """Return a new user message of this format."""
 
-    def tool_result(self, call_id: str, text: str, *, is_error: bool) -> Message:
-        """Return a new message of this format that answers `call_id`."""
+    def assistant_message(self, text: str) -> Message:
+        """Return a new assistant message of this format."""
+
+    def tool_result(self, call: ToolCall, text: str, *, is_error: bool) -> Message:
+        """Return a new message of this format that answers `call`."""
 
 
 CODECS: Mapping[Format, Codec] = {
     "openai-chat": openai_chat,
     "anthropic": anthropic_messages,
     "openai-responses": openai_responses,
+    "gemini": gemini,
 }

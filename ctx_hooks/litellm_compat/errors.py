@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Format
 
 LONGEST_TEXT_CHARS = 2_000
 """An error's own words stand at its start; what follows may be the request echoed back."""
@@ -68,19 +71,22 @@ def refusal(message: str) -> Exception:
     return HTTPException(400, {"error": message})
 
 
-def worded_error(error: Exception, message: str, code: str) -> Exception:
-    """Give the error that the proxy is about to answer another text, and return the one for the OpenAI-shaped routes.
+def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exception:
+    """Give the error that the proxy is about to answer another text, and return the one for the routes that take it.
 
     /v1/messages reads the text off the exception itself and ignores what a failure hook returns. The other routes take
-    the returned exception; of their own they would answer the status in the place of the code.
+    the returned exception; of their own they would answer the status in the place of the code, and Google's routes
+    OpenAI's fields.
     """
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
     from litellm.proxy._types import ProxyException  # noqa: PLC0415
 
     class ReadableError(ProxyException, HTTPException):  # type: ignore[misc]  # untyped here
-        """Both: a failure hook may return the one, and the proxy answers the other in OpenAI's shape."""
+        """Both: a failure hook may return the one, and the proxy answers the other in the caller's shape."""
 
         def to_dict(self) -> dict[str, Any]:
+            if fmt == "gemini":
+                return {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}
             return {"message": message, "type": "invalid_request_error", "param": None, "code": code}
 
     error.message = message  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.cache_markers import CacheMarkers
 from ctx_hooks.message_rules.content import AnthropicContent, ChatContent
 from ctx_hooks.message_rules.first_message import FirstMessageIsUsers
+from ctx_hooks.message_rules.gemini_turns import CallsFollowUser, GeminiContent
 from ctx_hooks.message_rules.pairing import CallsAnswered
 from ctx_hooks.message_rules.reasoning import CurrentLoopThinks, ReasoningHasItem
 from ctx_hooks.message_rules.rule import Repair, Rule, Violation
@@ -27,11 +28,12 @@ RULES: Mapping[Format, tuple[Rule, ...]] = {
         CacheMarkers(),
     ),
     "openai-responses": (CallsAnswered(), ReasoningHasItem()),
+    "gemini": (GeminiContent(), CallsAnswered(), CallsFollowUser(), FirstMessageIsUsers()),
 }
 """Each format's rules, in the order in which they repair.
 
-Gemini, Mistral and Bedrock are spoken to in the chat format, which LiteLLM translates: a call directly behind a user
-turn, as many results as calls, and a user message first follow from these rules and from cuts between exchanges.
+Mistral, Bedrock and Gemini behind chat are spoken to in the chat format, which LiteLLM translates: a call directly behind
+a user turn, as many results as calls, and a user message first follow from these rules and from cuts between exchanges.
 """
 
 

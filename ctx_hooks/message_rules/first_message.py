@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class FirstMessageIsUsers:
-    """Anthropic: "messages: first message must use the "user" role"."""
+    """Anthropic: "messages: first message must use the "user" role".
+
+    Google wants a user's turn before a call, and before an answer: "Please ensure that multiturn requests alternate
+    between user and model."
+    """
 
     name = "first_message_is_users"
 

@@ -15,6 +15,8 @@ from ctx_hooks.message_rules.rule import Repair, Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from ctx_hooks.conversation.model import Format
+
 MISSING_RESULT = "[No result was recorded for this call.]"
 """The text of the result that is added for a call that has none."""
 
@@ -37,6 +39,8 @@ class CallsAnswered:
     Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found
     in `tool_result` blocks", "each tool_use must have a single result".
     Responses: "No tool output found for function call", "No tool call found for function call output with call_id".
+    Google: "Please ensure that function response turn comes immediately after a function call turn. And the number of
+    function response parts should be equal to number of function call parts of the function call turn."
 
     Ids may repeat across turns (agent logs do that): a result belongs to the nearest unanswered call before it.
     """
@@ -53,7 +57,7 @@ class CallsAnswered:
         if not repairs:
             return conversation, ()
         pairs = _pair(conversation.messages)
-        layout = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[conversation.format]
+        layout = LAYOUTS[conversation.format]
         return conversation.with_messages(tuple(layout(conversation, pairs, continues))), repairs
 
     def may_cut(self, conversation: Conversation, index: int) -> bool:
@@ -130,6 +134,8 @@ def _in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[in
     messages = conversation.messages
     if conversation.format == "openai-responses":
         return lambda call, result: result[0] > call[0]
+    if conversation.format == "gemini":
+        return lambda call, result: result[0] == call[0] + 1
     if conversation.format == "openai-chat":
         apart = (0, *accumulate(not m.results for m in messages))
         return lambda call, result: result[0] > call[0] and apart[call[0] + 1] == apart[result[0]]
@@ -144,9 +150,8 @@ def _in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[in
     return stands
 
 
-def _added(conversation: Conversation, call: Part) -> Message:
-    call_id = call.id if isinstance(call, ToolCall) else ""
-    return CODECS[conversation.format].tool_result(call_id, MISSING_RESULT, is_error=True)
+def _added(conversation: Conversation, call: ToolCall) -> Message:
+    return CODECS[conversation.format].tool_result(call, MISSING_RESULT, is_error=True)
 
 
 def _chat(conversation: Conversation, pairs: _Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
@@ -174,7 +179,7 @@ def _responses(conversation: Conversation, pairs: _Pairs, continues: bool) -> It
         if i not in gone and i not in early:
             yield message
         if i in missing:
-            waiting.append(_added(conversation, message.parts[0]))
+            waiting.append(_added(conversation, message.calls[0]))
         elif (i, 0) in pairs.answer and pairs.answer[i, 0][0] in early:
             waiting.append(conversation.messages[pairs.answer[i, 0][0]])
     yield from waiting
@@ -205,3 +210,43 @@ def _anthropic(conversation: Conversation, pairs: _Pairs, continues: bool) -> It
 
 def _carrier(results: list[ToolResult]) -> Message:
     return Message("user", tuple(results), raw={"role": "user", "content": []}, edited=True)
+
+
+def _gemini(conversation: Conversation, pairs: _Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    del continues  # Google keeps no history
+    waiting: list[ToolResult] = []
+    for i, message in enumerate(conversation.messages):
+        rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
+        if waiting and message.results:
+            yield message if _same(message.results, waiting) else message.with_parts((*waiting, *rest))
+        else:
+            if waiting:
+                yield _response_turn(waiting)
+            if rest:
+                yield message.with_parts(rest)
+        waiting = []
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                answer = pairs.answer.get((i, k))
+                found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
+                waiting.append(found if isinstance(found, ToolResult) else _added(conversation, part).results[0])
+    if waiting:
+        yield _response_turn(waiting)
+
+
+def _same(found: tuple[ToolResult, ...], wanted: list[ToolResult]) -> bool:
+    """Whether these are the very results that are wanted, in whatever order."""
+    return sorted(map(id, found)) == sorted(map(id, wanted))
+
+
+def _response_turn(results: list[ToolResult]) -> Message:
+    return Message("user", tuple(results), raw={"role": "user", "parts": []}, edited=True)
+
+
+LAYOUTS: Mapping[Format, Callable[[Conversation, _Pairs, bool], Iterator[Message]]] = {
+    "openai-chat": _chat,
+    "anthropic": _anthropic,
+    "openai-responses": _responses,
+    "gemini": _gemini,
+}
+"""Each format's order of calls and results."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import newest_turns
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import CODECS, gemini_config
 from ctx_hooks.formats.fields import preamble_of
 from ctx_hooks.request.size_bound import most_tokens
 from ctx_hooks.request.uncounted import has_uncounted_content
@@ -28,6 +28,10 @@ FORMATS: Mapping[str, Format] = {
     "anthropic_messages": "anthropic",
     "responses": "openai-responses",
     "aresponses": "openai-responses",
+    "generate_content": "gemini",
+    "agenerate_content": "gemini",
+    "generate_content_stream": "gemini",
+    "agenerate_content_stream": "gemini",
 }
 """LiteLLM's call types whose requests carry a conversation."""
 
@@ -35,6 +39,7 @@ _MESSAGES: Mapping[Format, str] = {
     "openai-chat": "messages",
     "anthropic": "messages",
     "openai-responses": "input",
+    "gemini": "contents",
 }
 _SYSTEM: Mapping[Format, str] = {"anthropic": "system", "openai-responses": "instructions"}
 _SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
@@ -44,6 +49,7 @@ DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
     "openai-chat": "max_tokens",
     "anthropic": "max_tokens",
     "openai-responses": "max_output_tokens",
+    "gemini": "maxOutputTokens",
 }
 OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 STORED_HISTORY = ("previous_response_id", "conversation")
@@ -83,8 +89,12 @@ class Request:
     @property
     def max_output_tokens(self) -> int | None:
         """The output that the caller asks for, None when it does not say or says nonsense."""
-        for name in OUTPUT_FIELDS:
-            value = self.fields.get(name)
+        gemini = self.format == "gemini"
+        holder, names = (
+            (gemini_config.config_of(self.fields), gemini_config.OUTPUT) if gemini else (self.fields, OUTPUT_FIELDS)
+        )
+        for name in names:
+            value = holder.get(name)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
             if value is not None:
@@ -105,8 +115,10 @@ class Request:
 
     @property
     def items(self) -> Any:
-        """The messages or input items; a responses input that is a text is its one item."""
+        """The messages or input items; a responses input that is a text, and Google's one content, is its one item."""
         items = self.fields.get(_MESSAGES[self.format])
+        if self.format == "gemini" and isinstance(items, Mapping):
+            return [items]
         return (
             [{"role": "user", "content": items}] if self.format == "openai-responses" and isinstance(items, str) else items
         )
@@ -120,6 +132,8 @@ class Request:
         return preamble_of(*self._preamble_values())
 
     def _preamble_values(self) -> tuple[Any, ...]:
+        if self.format == "gemini":
+            return (*gemini_config.counted_values(self.fields), self.fields.get("tools"))
         names = (_SYSTEM.get(self.format, ""), "tools", *_SCHEMAS)
         return tuple(self.fields.get(name) for name in names)
 
@@ -161,6 +175,8 @@ class Request:
 
     def with_output(self, tokens: int) -> dict[str, Any]:
         """Return the field that asks for the output, lowered to `tokens`, with Anthropic's thinking kept below it."""
+        if self.format == "gemini":
+            return gemini_config.with_output(self.fields, tokens)
         name = next((n for n in OUTPUT_FIELDS if self.fields.get(n) is not None), DEFAULT_OUTPUT_FIELD[self.format])
         changes: dict[str, Any] = {name: tokens}
         thinking = self.fields.get("thinking")
@@ -179,6 +195,8 @@ def format_of(fields: Mapping[str, Any]) -> Format:
     route = (fields.get("proxy_server_request") or {}).get("url") or ""
     if route.split("?")[0].rstrip("/").endswith("/messages"):
         return "anthropic"
+    if "contents" in fields and "messages" not in fields:
+        return "gemini"
     return "openai-responses" if "input" in fields and "messages" not in fields else "openai-chat"
 
 

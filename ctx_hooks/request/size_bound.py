@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from ctx_hooks.formats.fields import MEDIA_KINDS, text_or_empty
+from ctx_hooks.formats.gemini import MEDIA_FIELDS
 from ctx_hooks.formats.payloads import is_payload
 
 VALUE_TOKENS = 8
@@ -40,7 +41,7 @@ def most_tokens(values: Iterable[Any], enough: int) -> int:
             tokens += _string_tokens(value, enough - tokens)
         elif isinstance(value, Mapping):
             tokens += VALUE_TOKENS * len(value)
-            if text_or_empty(value.get("type")) in MEDIA_KINDS:
+            if text_or_empty(value.get("type")) in MEDIA_KINDS or not MEDIA_FIELDS.isdisjoint(value):
                 tokens += MOST_MEDIA_TOKENS
             if looked + len(waiting) + len(value) > MOST_VALUES:
                 return enough + 1
