@@ -27,7 +27,7 @@ from ctx_hooks.conversation.model import (
     ToolResult,
 )
 from ctx_hooks.formats.fields import compact_json, deep_items_of, flag, opaque_of, preamble_of, text_or_empty
-from ctx_hooks.formats.payloads import MIME_KINDS
+from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
 
 ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}
 """Responses come as the user's, in older clients as the function's. Google takes what has no role as the user's."""
@@ -145,10 +145,11 @@ def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, .
     given = response.get("response")
     beside = response.get("parts")
     media = tuple(_result_part(b) for b in beside) if isinstance(beside, (list, tuple)) else ()
-    if isinstance(given, Mapping) and len(given) == 1 and isinstance(text := next(iter(given.values())), str):
-        return (Text(text), *media)
     if given is None or given == {}:
         return media
+    key, text = next(iter(given.items())) if isinstance(given, Mapping) and len(given) == 1 else ("", None)
+    if isinstance(text, str) and payload_kind(text_or_empty(key), text) is None:
+        return (Text(text), *media)
     found = opaque_of(given)
     return ((found if found.media else Text(compact_json(given))), *media)
 

@@ -213,6 +213,11 @@ def _carrier(results: list[ToolResult]) -> Message:
 
 
 def _gemini(conversation: Conversation, pairs: _Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    """Yield the contents with each turn of calls and, directly behind it, the one turn of its responses.
+
+    A user's words that came before the responses are a turn of their own behind them: Gemini 3 passes over words that
+    stand beside responses, and LiteLLM's translation for other providers puts them before these.
+    """
     del continues  # Google keeps no history
     waiting: list[ToolResult] = []
     for i, message in enumerate(conversation.messages):

@@ -26,10 +26,12 @@ OPENAI_SHORT_SIDE_PIXELS = 768
 AUDIO_BYTES_PER_TOKEN = 1_600
 """Ten tokens a second of 16 kB/s speech."""
 GEMINI_TILE_TOKENS = 258
-GEMINI_TILE_PIXELS = 384
+GEMINI_WHOLE_PIXELS = 384
+GEMINI_LONG_SIDE_PIXELS = 3_072
 GEMINI_TILES_PER_SHORT_SIDE = 1.5
-"""Google's guide to tokens: 258 for an image of at most 384 pixels on both sides, and for each tile of a larger one; its
-guide to images: a tile's side is about "floor(min(width, height) / 1.5)"."""
+GEMINI_LEAST_TILE_PIXELS, GEMINI_LARGEST_TILE_PIXELS = 256, 768
+"""Google's guides to tokens and images: 258 tokens for an image of at most 384 pixels on both sides, and for each tile of a
+larger one, scaled to at most 3,072 pixels before; a tile's side is the smaller dimension divided by 1.5, from 256 to 768."""
 GEMINI_AUDIO_BYTES_PER_TOKEN = 500
 """Google: "Audio is converted to tokens at a fixed rate of 32 tokens per second", here of 16 kB/s speech."""
 FILE_BYTES_PER_TOKEN = 16
@@ -85,10 +87,12 @@ def _anthropic_image(width: int, height: int) -> int:
 
 
 def _gemini_image(width: int, height: int) -> int:
-    if max(width, height) <= GEMINI_TILE_PIXELS:
+    if max(width, height) <= GEMINI_WHOLE_PIXELS:
         return GEMINI_TILE_TOKENS
-    side = max(1, int(min(width, height) / GEMINI_TILES_PER_SHORT_SIDE))
-    return GEMINI_TILE_TOKENS * math.ceil(width / side) * math.ceil(height / side)
+    scale = min(1.0, GEMINI_LONG_SIDE_PIXELS / max(width, height))
+    wanted = int(min(width, height) * scale / GEMINI_TILES_PER_SHORT_SIDE)
+    side = min(max(wanted, GEMINI_LEAST_TILE_PIXELS), GEMINI_LARGEST_TILE_PIXELS)
+    return GEMINI_TILE_TOKENS * math.ceil(width * scale / side) * math.ceil(height * scale / side)
 
 
 def _openai_image(width: int, height: int) -> int:
