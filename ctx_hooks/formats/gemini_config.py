@@ -1,4 +1,4 @@
-"""The `generationConfig` of a request to Google, which LiteLLM hands on as `config`: its output limit and its schemas."""
+"""What stands around the `contents` of a request to Google: its route, and its `generationConfig`, LiteLLM's `config`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from typing import Any
 
 from ctx_hooks.formats.gemini import value_of
 
+METHODS = (":generateContent", ":streamGenerateContent")
+"""How the paths of the routes end that carry a conversation; `:countTokens` only asks for its size."""
 CONFIGS = ("config", "generationConfig", "generation_config")
 """LiteLLM renames the field between its pre-call hook and the attempts; where both stand, `config` is what it sends."""
 OUTPUT = ("maxOutputTokens", "max_output_tokens")
 COUNTED = ("responseSchema", "responseJsonSchema", "systemInstruction", "tools")
 """Google: "The size of your response schema counts towards the input token limit." Its SDK has the other two here."""
+
+
+def came_over_google_route(fields: Mapping[str, Any]) -> bool:
+    """Return whether the proxy received the request on such a route, or what LiteLLM has made of it for another provider."""
+    received = fields.get("proxy_server_request")
+    url = received.get("url") if isinstance(received, Mapping) else None
+    return isinstance(url, str) and url.split("?")[0].endswith(METHODS)
 
 
 def config_name(fields: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices
+from ctx_hooks.formats.gemini_config import came_over_google_route
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, model names are shorter still."""
@@ -53,6 +54,16 @@ def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((m for m in found if auth_of(m) is not None), found[0] if found else {})
 
 
+def _router_notes_of(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata in which the Router notes group and deployment of an attempt.
+
+    On Google's routes that is `litellm_metadata`, while the proxy writes to `metadata` there; on all others both write to
+    the same. What a caller sends under these names the Router overwrites.
+    """
+    notes = kwargs.get("litellm_metadata")
+    return notes if isinstance(notes, Mapping) and came_over_google_route(kwargs) else metadata_of(kwargs)
+
+
 def auth_of(metadata: Mapping[str, Any]) -> Any:
     """Return LiteLLM's object of key and team, None outside a proxy. JSON is no object: nobody can send one."""
     auth = metadata.get("user_api_key_auth")
@@ -61,7 +72,7 @@ def auth_of(metadata: Mapping[str, Any]) -> Any:
 
 def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
     """Return the deployment that the Router chose for an attempt, as the Router noted it: a body can name another."""
-    return Deployment(str(kwargs.get("model") or ""), _mapping(metadata_of(kwargs).get("model_info")))
+    return Deployment(str(kwargs.get("model") or ""), _mapping(_router_notes_of(kwargs).get("model_info")))
 
 
 def group_of(kwargs: Mapping[str, Any]) -> str:
@@ -69,7 +80,7 @@ def group_of(kwargs: Mapping[str, Any]) -> str:
 
     Only of an attempt: before the Router writes it, whatever stands there is the caller's.
     """
-    return str(metadata_of(kwargs).get("model_group") or kwargs.get("model") or "")
+    return str(_router_notes_of(kwargs).get("model_group") or kwargs.get("model") or "")
 
 
 def deployment_key_of(deployment: Deployment) -> str:

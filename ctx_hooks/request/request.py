@@ -195,14 +195,20 @@ def format_of(fields: Mapping[str, Any]) -> Format:
     route = (fields.get("proxy_server_request") or {}).get("url") or ""
     if route.split("?")[0].rstrip("/").endswith("/messages"):
         return "anthropic"
-    if "contents" in fields and "messages" not in fields:
+    if gemini_config.came_over_google_route(fields):
         return "gemini"
     return "openai-responses" if "input" in fields and "messages" not in fields else "openai-chat"
 
 
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
-    """Return the request of a LiteLLM call, None for a call without a conversation (embeddings, images, files)."""
+    """Return the request of a LiteLLM call, None for a call without a conversation (embeddings, images, files).
+
+    None as well for the chat request that LiteLLM makes of Google's for another provider: what it asks has been fitted, and
+    of the deployment that the Router chose, by which policies go, LiteLLM tells the first call alone.
+    """
     fmt = FORMATS.get(str(getattr(call_type, "value", call_type)))
     if fmt is None or not fields.get(_MESSAGES[fmt]):
+        return None
+    if fmt != "gemini" and gemini_config.came_over_google_route(fields):
         return None
     return Request(fmt, fields)

@@ -318,6 +318,7 @@ def test_only_what_is_broken_is_repaired(fmt):
         ({"proxy_server_request": {"url": "http://proxy/v1/messages/"}}, "anthropic"),
         ({"proxy_server_request": {"url": "http://proxy/v1/chat/completions"}, "messages": []}, "openai-chat"),
         ({"input": "hi"}, "openai-responses"),
+        ({"proxy_server_request": {"url": "http://proxy/models/m:streamGenerateContent?alt=sse"}}, "gemini"),
         ({"contents": [], "proxy_server_request": {"url": "http://proxy/v1beta/models/m:generateContent"}}, "gemini"),
         ({"input": "hi", "messages": []}, "openai-chat"),
         ({"proxy_server_request": None}, "openai-chat"),
@@ -325,3 +326,9 @@ def test_only_what_is_broken_is_repaired(fmt):
 )
 def test_the_callers_format_is_that_of_the_route(fields, fmt):
     assert format_of(fields) == fmt
+
+
+def test_what_litellm_makes_of_googles_request_for_another_provider_is_no_second_request():
+    chat = {**HELLO, "proxy_server_request": {"url": "http://proxy/v1beta/models/m:generateContent"}}
+    assert request_of("acompletion", chat) is None
+    assert request_of("acompletion", {**HELLO, "proxy_server_request": {"url": "http://proxy/v1/chat/completions"}})
