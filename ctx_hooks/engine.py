@@ -19,7 +19,7 @@ from ctx_hooks.overflow.retry_plan import (
     lower_output,
     plan_of,
 )
-from ctx_hooks.request.request import OUTPUT_FIELDS, Request
+from ctx_hooks.request.request import Request, output_limits_in
 from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, emit
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -234,7 +234,7 @@ def _is_smaller(outcome: Outcome, refused: Attempt) -> bool:
 def _decided(decision: Decision, attempt: Attempt) -> Decided:
     """Return the decision with the attempt that asks for the output which the decision leaves."""
     changes = changes_of(decision)
-    output = next((changes[name] for name in OUTPUT_FIELDS if name in changes), attempt.output_tokens)
+    output = next(iter(output_limits_in(changes).values()), attempt.output_tokens)
     return Decided(decision, replace(attempt, output_tokens=output))
 
 

@@ -49,7 +49,6 @@ DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
     "openai-chat": "max_tokens",
     "anthropic": "max_tokens",
     "openai-responses": "max_output_tokens",
-    "gemini": "maxOutputTokens",
 }
 OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 STORED_HISTORY = ("previous_response_id", "conversation")
@@ -188,6 +187,13 @@ class Request:
                 {**thinking, "budget_tokens": lowered} if lowered >= LEAST_THINKING_TOKENS else {"type": "disabled"}
             )
         return changes
+
+
+def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
+    """Return the output limits among changed fields, each by its own name, Google's inside its configuration too."""
+    config = gemini_config.config_of(changes)
+    own = {name: changes[name] for name in OUTPUT_FIELDS if name in changes}
+    return own | {name: config[name] for name in gemini_config.OUTPUT if name in config}
 
 
 def format_of(fields: Mapping[str, Any]) -> Format:
