@@ -6,7 +6,7 @@ import json
 
 import pytest
 from conftest import configuration, deployment
-from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
+from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, MODELS, RESPONSES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
@@ -14,6 +14,8 @@ WINDOW = 8_000
 FORMS = [
     (CHAT, "chat", "nested"),
     (MESSAGES, "messages", "nested"),
+    (GEMINI, "gemini", "nested"),
+    (GEMINI_TO_OPENAI, "gemini-to-openai", "nested"),
     *((RESPONSES, "responses", form) for form in ("nested", "flat", "failed")),
     *((MESSAGES_TO_OPENAI, "messages-to-openai", form) for form in ("nested", "flat", "failed")),
 ]
@@ -27,12 +29,7 @@ def group_of(name, form, after_opening):
 @pytest.fixture(scope="module")
 def telling():
     with FakeProvider(ProviderSettings(window_tokens=WINDOW)) as provider:
-        models = [
-            deployment(
-                provider.url, group_of(*case), "anthropic/claude-served" if case[0] == "messages" else "openai/served"
-            )
-            for _, *case in CASES
-        ]
+        models = [deployment(provider.url, group_of(*case), MODELS.get(case[0], "openai/served")) for _, *case in CASES]
         with ProxyProcess(configuration(provider.url, *models)) as proxy:
             yield proxy, provider
 
