@@ -49,8 +49,10 @@ def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider.
 
     A caller's fallback can bring metadata of its own for its attempt: LiteLLM's is known by the object that says who asks.
+    Over Google's routes that is `metadata`; once a stream has failed the Router's, beside it, holds that object as well.
     """
-    found = [m for m in map(fields.get, ("litellm_metadata", "metadata")) if isinstance(m, Mapping) and m]
+    names = ("metadata", "litellm_metadata") if came_over_google_route(fields) else ("litellm_metadata", "metadata")
+    found = [m for m in map(fields.get, names) if isinstance(m, Mapping) and m]
     return next((m for m in found if auth_of(m) is not None), found[0] if found else {})
 
 

@@ -30,15 +30,13 @@ def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
 def request_id_of(fields: Mapping[str, Any]) -> str:
     """Return the id that this process has given to a request, "" where it has none.
 
-    `fields` are those of a hook, or of a logged call, which holds them under `litellm_params`. On Google's routes LiteLLM
-    has two metadata, and after a stream has failed both name who asks: ours is known by its beginning, wherever it stands.
+    `fields` are those of a hook, or of a logged call, which holds them under `litellm_params`.
     """
     logged = fields.get("litellm_params")
     for holder in (fields, logged if isinstance(logged, Mapping) else {}):
-        for metadata in filter(lambda m: isinstance(m, Mapping), map(holder.get, ("litellm_metadata", "metadata"))):
-            found = metadata.get(REQUEST_ID)
-            if isinstance(found, str) and found.startswith(_SECRET):
-                return found
+        found = metadata_of(holder).get(REQUEST_ID)
+        if isinstance(found, str) and found.startswith(_SECRET):
+            return found
     return ""
 
 

@@ -31,7 +31,8 @@ WAYS = ("environment", "defaults", "team", "key", "organization", "model", "mode
 KINDS = {"answer": None, "overflow": "openai", "unknown": "cerebras", "in-stream": "sglang_stream", "rate": "rate_limited"}
 """An answer, an overflow that LiteLLM knows, one that it does not know, one inside a stream, and a rate limit."""
 CHANGING = re.compile(
-    rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:chatcmpl|resp|msg|gen)[-_][\w=+/-]+|\"created(?:_at)?\": ?[\d.]+"
+    rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}|(?:chatcmpl|resp|msg|gen)[-_][\w=+/-]+"
+    rb"|\"created(?:_at)?\": ?[\d.]+"
 )
 """What differs between any two answers: ids and times."""
 
@@ -48,8 +49,9 @@ def models(url):
 def config(url, settings, callbacks):
     return {
         "model_list": list(models(url)),
-        "litellm_settings": {"callbacks": callbacks, "num_retries": 1},
-        "router_settings": {"retry_after": 0, "disable_cooldowns": True},
+        "litellm_settings": {"callbacks": callbacks},
+        # The Router's own number: LiteLLM's is forgotten once a request that it translated from Google's route has failed.
+        "router_settings": {"num_retries": 1, "retry_after": 0, "disable_cooldowns": True},
         "general_settings": {**GENERAL, "custom_auth": "auth_of_all.user_api_key_auth"},
         "callback_settings": {"ctx_hooks": settings},
     }
