@@ -13,13 +13,13 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.decision import NotRetried, Untouched
-from ctx_hooks.overflow.message import CODE, small_window
+from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, request_of
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.failing_open import failing_open
-from ctx_hooks.serving.final_error import final_error_text
+from ctx_hooks.serving.final_error import final_error
 from ctx_hooks.serving.startup import start
 from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.spend_log import figures_of
@@ -107,8 +107,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             policy = target.of_group(request_data, self.policies).policy
             if policy.enabled:
                 attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
-                text = final_error_text(request_data, original_exception, attempt, policy)
-                return litellm_compat.worded_error(original_exception, text, CODE)
+                return final_error(request_data, original_exception, attempt, policy)
         return None
 
     async def _arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:

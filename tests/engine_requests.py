@@ -21,8 +21,8 @@ from ctx_hooks.tokens.window import Window
 
 NOW = 1_000_000_000.0
 MODEL = "openai/gpt-4o"
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
-FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input"}
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
+FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 COUNTER = Counter(vocabulary_of(MODEL))
 DEAR_CACHE = Prices(plain=3.0, cache_read=0.3, cache_write=3.75)

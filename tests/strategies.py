@@ -1,4 +1,4 @@
-"""Conversations of all three formats, made by Hypothesis: valid ones, and ones that were broken afterwards."""
+"""Conversations of all formats, made by Hypothesis: valid ones, and ones that were broken afterwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ctx_hooks.testing import sign
+from ctx_hooks.testing import gemini, sign
+
+FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
+"""The field of each format that carries the messages."""
+
+
+def items_of(payload):
+    """Return the messages of a payload of any format."""
+    return next(payload[field] for field in ("messages", "input", "contents") if field in payload)
+
+
+def spoken(wire_format, role, text):
+    """Return a message of the user's or the assistant's."""
+    if wire_format == "gemini":
+        return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
+    return {"role": role, "content": text}
+
 
 WORDS = [
     "alpha",
@@ -141,7 +157,7 @@ def _steps(draw: Any) -> list[tuple[str, Any]]:
 @st.composite
 def payloads(draw: Any, wire_format: str) -> list[dict[str, Any]]:
     """Draw the messages of a valid request."""
-    write = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses}[wire_format]
+    write = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": _gemini}[wire_format]
     repeat_ids = wire_format == "openai-chat" and draw(st.booleans())
     return write(draw(_steps()), repeat_ids=repeat_ids)
 
@@ -231,3 +247,32 @@ def _responses(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dic
         ]
         items += [{"type": "function_call_output", "call_id": i, "output": c[1]} for i, c in zip(ids, calls, strict=True)]
     return items
+
+
+def _gemini(happened: list[tuple[str, Any]], *, repeat_ids: bool) -> list[dict[str, Any]]:
+    """Calls and responses have ids in every other round of tools; a model that thinks signs the first call of each."""
+    signs = any(kind == "tools" and what[1] for kind, what in happened)
+    contents: list[dict[str, Any]] = []
+    for n, (kind, what) in enumerate(happened):
+        if kind != "tools":
+            contents.append({"role": "model" if kind == "assistant" else "user", "parts": [{"text": what}]})
+            continue
+        said, thinks, calls = what
+        ids = [{"id": _call_id(n, k, repeat_ids=repeat_ids)} if n % 2 else {} for k in range(len(calls))]
+        parts: list[dict[str, Any]] = [{"text": "hm", "thought": True}] if thinks else []
+        if said:
+            parts.append({"text": said})
+        asked = [
+            {"functionCall": {**i, "name": "read_file", "args": {"path": c[0]}}} for i, c in zip(ids, calls, strict=True)
+        ]
+        if signs:
+            asked[0]["thoughtSignature"] = gemini.sign(asked[0])
+        while contents[-1]["role"] == "model":  # no call stands behind the model's own turn
+            parts = [*contents.pop()["parts"], *parts]
+        contents.append({"role": "model", "parts": [*parts, *asked]})
+        answers = [
+            {"functionResponse": {**i, "name": "read_file", "response": {"error" if c[2] else "output": c[1]}}}
+            for i, c in zip(ids, calls, strict=True)
+        ]
+        contents.append({"role": "user", "parts": answers})
+    return contents

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import FIELDS
 
 import ctx_hooks
 from ctx_hooks.errors import MalformedConversationError
@@ -19,8 +20,15 @@ from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
-CALL_TYPES = {"openai-chat": "acompletion", "anthropic": "anthropic_messages", "openai-responses": "aresponses"}
-SESSIONS = {fmt: agent_session(fmt, turns=5, result_chars=800, thinking=fmt == "anthropic") for fmt in CALL_TYPES}
+CALL_TYPES = {
+    "openai-chat": "acompletion",
+    "anthropic": "anthropic_messages",
+    "openai-responses": "aresponses",
+    "gemini": "agenerate_content",
+}
+SESSIONS = {
+    fmt: agent_session(fmt, turns=5, result_chars=800, thinking=fmt in ("anthropic", "gemini")) for fmt in CALL_TYPES
+}
 TO = Target("openai/x", "deployment", Window(1_200, "policy"), ctx_hooks.Policy(), "call")
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("\ud800")
 values = st.recursive(
@@ -56,8 +64,8 @@ def odd_requests(draw: Any, fmt: str) -> dict[str, Any]:
 @given(data=st.data())
 def test_the_library_raises_its_own_error_or_none(fmt, data):
     payload = data.draw(odd_requests(fmt))
-    messages = payload["input" if fmt == "openai-responses" else "messages"]
-    system = payload.get("system", payload.get("instructions"))
+    messages = payload[FIELDS[fmt]]
+    system = payload.get("system", payload.get("instructions", payload.get("systemInstruction")))
     for target in (None, "auto"):
         with contextlib.suppress(MalformedConversationError):
             ctx_hooks.compress(

@@ -8,17 +8,14 @@ import sys
 from functools import partial
 
 import pytest
+from strategies import FIELDS, items_of
 
 import ctx_hooks
 from ctx_hooks.errors import CtxHooksError
 from ctx_hooks.testing import agent_session, violations
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
-
-
-def messages_of(payload):
-    return payload.get("messages") or payload["input"]
 
 
 def call_and_result(text, n=0):
@@ -33,25 +30,24 @@ def call_and_result(text, n=0):
 @pytest.mark.parametrize("budget", [2_000, 6_000, 16_000])
 def test_a_budget_is_met_and_every_rule_kept(wire_format, budget):
     payload = agent_session(wire_format, turns=40, thinking=True)
-    result = ctx_hooks.compress(messages_of(payload), format=wire_format, budget_tokens=budget)
+    result = ctx_hooks.compress(items_of(payload), format=wire_format, budget_tokens=budget)
     assert result.fits
     assert result.changed
     assert result.tokens_after <= budget < result.tokens_before
-    field = "input" if wire_format == "openai-responses" else "messages"
-    assert violations(wire_format, {**payload, field: result.messages}) == []
+    assert violations(wire_format, {**payload, FIELDS[wire_format]: result.messages}) == []
 
 
 @every_format
 def test_a_budget_is_used_and_not_only_met(wire_format):
     payload = agent_session(wire_format, turns=60, result_chars=4_000)
     for budget in range(6_000, 20_000, 1_000):
-        result = ctx_hooks.compress(messages_of(payload), format=wire_format, budget_tokens=budget)
+        result = ctx_hooks.compress(items_of(payload), format=wire_format, budget_tokens=budget)
         assert 0.85 * budget <= result.tokens_after <= budget
 
 
 @every_format
 def test_what_fits_comes_back_equal_and_as_new_objects(wire_format):
-    messages = messages_of(agent_session(wire_format, turns=2))
+    messages = items_of(agent_session(wire_format, turns=2))
     result = ctx_hooks.compress(messages, format=wire_format, budget_tokens=100_000)
     assert result.messages == messages
     assert not result.changed
@@ -117,7 +113,7 @@ def test_pinned_messages_and_results_that_may_not_be_cut_stay_whole():
 
 
 def test_tools_and_system_are_counted():
-    messages = messages_of(agent_session("anthropic", turns=10))
+    messages = items_of(agent_session("anthropic", turns=10))
     bare = ctx_hooks.compress(messages, format="anthropic", budget_tokens=100_000)
     full = ctx_hooks.compress(
         messages,
@@ -147,7 +143,7 @@ def test_the_summary_names_requests_files_commands_and_errors():
 
 
 def test_placeholders_speak_chinese_when_asked():
-    messages = messages_of(agent_session("openai-chat", turns=40))
+    messages = items_of(agent_session("openai-chat", turns=40))
     policy = ctx_hooks.Policy(language="zh")
     text = json.dumps(
         ctx_hooks.compress(messages, format="openai-chat", budget_tokens=2_000, policy=policy).messages, ensure_ascii=False

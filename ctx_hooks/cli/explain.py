@@ -83,6 +83,8 @@ def _deployment(config: dict[str, Any], group: str) -> tuple[str, dict[str, Any]
 
 
 def _format(fields: dict[str, Any]) -> Any:
+    if "contents" in fields:
+        return "gemini"
     if "input" in fields and "messages" not in fields:
         return "openai-responses"
     blocks = [b for m in fields.get("messages") or [] if isinstance(m.get("content"), list) for b in m["content"]]

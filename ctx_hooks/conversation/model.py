@@ -16,7 +16,7 @@ from ctx_hooks.conversation.exchanges import exchanges_of, newest_loop_of, newes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Format = Literal["openai-chat", "anthropic", "openai-responses"]
+Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 Role = Literal["system", "user", "assistant", "tool", "other"]
 MediaKind = Literal["image", "audio", "file", "sealed"]
 """`sealed` is what a provider encrypted for itself: reasoning, or its own compaction."""
@@ -30,6 +30,7 @@ class Text:
         text: the text.
         raw: the provider's own value, written back with every field it came with.
         is_cut: whether a step has taken some of the text away.
+        is_signed: whether the provider has signed it: it stays whole or goes with its exchange.
 
     >>> Text("Hello").text
     'Hello'
@@ -38,6 +39,7 @@ class Text:
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
     is_cut: bool = field(default=False, compare=False)
+    is_signed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,16 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool; `arguments` is the JSON text of its arguments."""
+    """A call of a tool; `arguments` is the JSON text of its arguments.
+
+    `is_signed` says that the provider has signed it: it stays whole or goes with its exchange.
+    """
 
     id: str
     name: str
     arguments: str
     raw: Any = field(default=None, repr=False, compare=False)
+    is_signed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ctx_hooks.formats import anthropic_messages, openai_chat, openai_responses
+from ctx_hooks.formats import anthropic_messages, gemini, openai_chat, openai_responses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_hooks.conversation.model import Conversation, Format, Message
+    from ctx_hooks.conversation.model import Conversation, Format, Message, ToolCall
 
 
 class Codec(Protocol):
     """What each format's module has.
 
-    A conversation is read message by message: `read` gives what `read_message` gives for each item, and no message is read
-    otherwise for what stands around it.
+    A conversation is read message by message: `read` gives what `read_message` gives for each item. Google's alone needs a
+    look at the content before it, which gives a response the id of its call (`gemini.answering`).
     """
 
     def read(self, messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
@@ -31,12 +31,16 @@ class Codec(Protocol):
     def user_message(self, text: str) -> Message:
         """Return a new user message of this format."""
 
-    def tool_result(self, call_id: str, text: str, *, is_error: bool) -> Message:
-        """Return a new message of this format that answers `call_id`."""
+    def assistant_message(self, text: str) -> Message:
+        """Return a new assistant message of this format."""
+
+    def tool_result(self, call: ToolCall, text: str, *, is_error: bool) -> Message:
+        """Return a new message of this format that answers `call`."""
 
 
 CODECS: Mapping[Format, Codec] = {
     "openai-chat": openai_chat,
     "anthropic": anthropic_messages,
     "openai-responses": openai_responses,
+    "gemini": gemini,
 }

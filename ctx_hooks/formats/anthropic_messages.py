@@ -53,14 +53,19 @@ def user_message(text: str) -> Message:
     return Message("user", (Text(text),), raw={"role": "user", "content": text})
 
 
-def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
-    """Return the user message that answers `call_id`."""
-    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+def assistant_message(text: str) -> Message:
+    """Return an assistant message that holds `text`."""
+    return Message("assistant", (Text(text),), raw={"role": "assistant", "content": text})
+
+
+def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+    """Return the user message that answers `call`."""
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.id, "content": text}
     if is_error:
         block["is_error"] = True
     return Message(
         "user",
-        (ToolResult(call_id, (Text(text),), is_error, raw=block),),
+        (ToolResult(call.id, (Text(text),), is_error, raw=block),),
         raw={"role": "user", "content": [block]},
     )
 

@@ -59,10 +59,15 @@ def user_message(text: str) -> Message:
     return Message("user", (Text(text),), raw={"role": "user", "content": text})
 
 
-def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
-    """Return the tool message that answers `call_id`; chat has no error flag, the text says it."""
-    raw = {"role": "tool", "tool_call_id": call_id, "content": text}
-    return Message("tool", (ToolResult(call_id, (Text(text),), is_error),), raw=raw)
+def assistant_message(text: str) -> Message:
+    """Return an assistant message that holds `text`."""
+    return Message("assistant", (Text(text),), raw={"role": "assistant", "content": text})
+
+
+def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+    """Return the tool message that answers `call`; chat has no error flag, the text says it."""
+    raw = {"role": "tool", "tool_call_id": call.id, "content": text}
+    return Message("tool", (ToolResult(call.id, (Text(text),), is_error),), raw=raw)
 
 
 def read_message(raw: Mapping[str, Any]) -> Message:

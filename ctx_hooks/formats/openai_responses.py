@@ -62,10 +62,15 @@ def user_message(text: str) -> Message:
     return Message("user", (Text(text),), raw={"role": "user", "content": text})
 
 
-def tool_result(call_id: str, text: str, *, is_error: bool) -> Message:
-    """Return the item that answers the function call `call_id`; the format has no error flag, the text says it."""
-    raw = {"type": "function_call_output", "call_id": call_id, "output": text}
-    return Message("tool", (ToolResult(call_id, (Text(text),), is_error, raw),), raw=raw)
+def assistant_message(text: str) -> Message:
+    """Return an assistant message that holds `text`."""
+    return Message("assistant", (Text(text),), raw={"role": "assistant", "content": text})
+
+
+def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+    """Return the item that answers the function call `call`; the format has no error flag, the text says it."""
+    raw = {"type": "function_call_output", "call_id": call.id, "output": text}
+    return Message("tool", (ToolResult(call.id, (Text(text),), is_error, raw),), raw=raw)
 
 
 def read_message(raw: Mapping[str, Any]) -> Message:

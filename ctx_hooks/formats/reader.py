@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.model import Conversation
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import CODECS, gemini
 from ctx_hooks.formats.fields import item_of, items_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ class MessageReader:
         if replacement is not None:
             return replacement
         if index not in self._read:
-            self._read[index] = CODECS[self.format].read_message(item_of(self.items[index], index))
+            message = CODECS[self.format].read_message(item_of(self.items[index], index))
+            # Google's responses may lack the ids of their calls: they are known by the content before them.
+            self._read[index] = gemini.answering(message, self.items, index) if self.format == "gemini" else message
         return self._read[index]
 
     def conversation(self, start: int = 0, end: int | None = None) -> Conversation:

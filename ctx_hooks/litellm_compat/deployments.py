@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices
+from ctx_hooks.formats.gemini_config import came_over_google_route
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
@@ -53,10 +54,22 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider.
 
-    A caller's fallback entry may replace the metadata of its attempt. LiteLLM's own has the object of key and team.
+    A caller's fallback entry may replace the metadata of its attempt. LiteLLM's own has the object of key and team. Over
+    Google's routes that is `metadata`; once a stream has failed the Router's, beside it, has that object as well.
     """
-    found = [m for m in map(fields.get, ("litellm_metadata", "metadata")) if isinstance(m, Mapping) and m]
+    names = ("metadata", "litellm_metadata") if came_over_google_route(fields) else ("litellm_metadata", "metadata")
+    found = [m for m in map(fields.get, names) if isinstance(m, Mapping) and m]
     return next((m for m in found if auth_of(m) is not None), found[0] if found else {})
+
+
+def _router_notes_of(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata in which the Router notes group and deployment of an attempt.
+
+    On Google's routes that is `litellm_metadata`, while the proxy writes to `metadata` there; on all others both write to
+    the same. What a caller sends under these names the Router overwrites.
+    """
+    notes = kwargs.get("litellm_metadata")
+    return notes if isinstance(notes, Mapping) and came_over_google_route(kwargs) else metadata_of(kwargs)
 
 
 def auth_of(metadata: Mapping[str, Any]) -> Any:
@@ -67,7 +80,7 @@ def auth_of(metadata: Mapping[str, Any]) -> Any:
 
 def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
     """Return the deployment that the Router chose, from the Router's own metadata: a request body could name another."""
-    return Deployment(str(kwargs.get("model") or ""), _mapping(metadata_of(kwargs).get("model_info")))
+    return Deployment(str(kwargs.get("model") or ""), _mapping(_router_notes_of(kwargs).get("model_info")))
 
 
 def group_of(kwargs: Mapping[str, Any]) -> str:
@@ -75,7 +88,7 @@ def group_of(kwargs: Mapping[str, Any]) -> str:
 
     For attempts only: before the Router sets `model_group`, a caller can.
     """
-    return str(metadata_of(kwargs).get("model_group") or kwargs.get("model") or "")
+    return str(_router_notes_of(kwargs).get("model_group") or kwargs.get("model") or "")
 
 
 def deployment_key_of(deployment: Deployment) -> str:

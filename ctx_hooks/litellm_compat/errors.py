@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Format
 
 LONGEST_TEXT_CHARS = 2_000
 """The error message comes first; an echo of the request may follow."""
@@ -69,25 +72,29 @@ def refusal(message: str) -> Exception:
     return HTTPException(400, {"error": message})
 
 
-def worded_error(error: Exception, message: str, code: str) -> Exception:
-    """Set the text of the error that the proxy will answer, and return the exception for the OpenAI-shaped routes.
+def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exception:
+    """Set the text of the error that the proxy will answer, and return the exception for the routes that take it.
 
     `/v1/messages` reads the text from the exception itself and ignores what a failure hook returns. The other routes answer
-    the returned exception; without it they would send the status in the place of the code.
+    the returned exception; without it they would send the status in the place of the code, and Google's routes OpenAI's
+    fields.
 
     Args:
         error: The exception that the proxy will answer; its `message` and `status_code` are set.
         message: The text for the client.
         code: The `code` of the answer's body.
+        fmt: The format that the client speaks.
 
     """
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
     from litellm.proxy._types import ProxyException  # noqa: PLC0415
 
     class ReadableError(ProxyException, HTTPException):  # type: ignore[misc]  # untyped here
-        """A failure hook may return an HTTPException; the proxy answers a ProxyException in OpenAI's shape."""
+        """A failure hook may return an HTTPException; the proxy answers a ProxyException in the caller's shape."""
 
         def to_dict(self) -> dict[str, Any]:
+            if fmt == "gemini":
+                return {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}
             return {"message": message, "type": "invalid_request_error", "param": None, "code": code}
 
     error.message = message  # type: ignore[attr-defined]

@@ -23,7 +23,12 @@ class StreamedError(Exception):
 def error_before_content(chunks: Sequence[Any]) -> StreamedError | None:
     """Return the error that the first chunks of a stream report before any content, None where there is none."""
     told = next((event for event in _events(chunks) if not _is_opening(event)), None)
-    return StreamedError(_body(told)) if _kind(told) in FAILED else None
+    return StreamedError(_body(told)) if _kind(told) in FAILED or _is_bare_error(told) else None
+
+
+def _is_bare_error(event: Any) -> bool:
+    """Whether the event is Google's: an error and nothing else, without a type."""
+    return isinstance(event, Mapping) and list(event) == ["error"] and isinstance(event["error"], Mapping)
 
 
 def is_opening(chunks: Sequence[Any]) -> bool:

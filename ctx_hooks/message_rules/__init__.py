@@ -8,6 +8,7 @@ from ctx_hooks.message_rules import alternation
 from ctx_hooks.message_rules.cache_markers import CacheMarkers
 from ctx_hooks.message_rules.content import AnthropicContent, ChatContent
 from ctx_hooks.message_rules.first_message import FirstMessageIsUsers
+from ctx_hooks.message_rules.gemini_turns import CallsFollowUser, GeminiContent
 from ctx_hooks.message_rules.pairing import CallsAnswered
 from ctx_hooks.message_rules.reasoning import CurrentLoopThinks, ReasoningHasItem
 from ctx_hooks.message_rules.rule import Repair, Rule, Violation
@@ -27,10 +28,11 @@ RULES: Mapping[Format, tuple[Rule, ...]] = {
         CacheMarkers(),
     ),
     "openai-responses": (CallsAnswered(), ReasoningHasItem()),
+    "gemini": (GeminiContent(), CallsAnswered(), CallsFollowUser(), FirstMessageIsUsers()),
 }
 """Each format's rules, in the order in which they repair.
 
-LiteLLM translates the chat format for Gemini, Mistral and Bedrock. Their rules (a call directly after a user turn, as many
+LiteLLM translates the chat format for Mistral, Bedrock and Gemini. Their rules (a call directly after a user turn, as many
 results as calls, a user message first) follow from these rules and from cuts between exchanges.
 """
 

@@ -45,8 +45,11 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
     """
     if after is before:
         return after
-    spoken, beside = turns_alternate(before.messages), neighbours_alternate(before.messages)
-    if not (spoken or beside):
+    # Google refuses a call behind the model's own turn, so a word of the model's is never put where a call may follow.
+    gemini = after.format == "gemini"
+    spoken = not gemini and turns_alternate(before.messages)
+    beside = neighbours_alternate(before.messages)
+    if not (spoken or beside or gemini):
         return after
     filled: list[Message] = []
     said: Turn = "assistant"
@@ -55,7 +58,8 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
         turn = _turn(message)
         if turn in OTHER and spoken and turn == said:
             last = said = _fill(filled, OTHER[turn], after.format)
-        if turn is not None and beside and last is not None and _side(turn) == _side(last) != "tool":
+        joined = beside or (gemini and turn == "calls")
+        if turn is not None and joined and last is not None and _side(turn) == _side(last) != "tool":
             said = _fill(filled, "user" if _side(turn) == "assistant" else "assistant", after.format)
         filled.append(message)
         last = turn or last
@@ -99,4 +103,5 @@ def _fill(messages: list[Message], turn: Turn, fmt: Format) -> Turn:
 
 
 def _placeholder(turn: Turn, fmt: Format) -> Message:
-    return CODECS[fmt].read_message({"role": turn, "content": placeholders.REMOVED_MESSAGE})
+    make = CODECS[fmt].user_message if turn == "user" else CODECS[fmt].assistant_message
+    return make(placeholders.REMOVED_MESSAGE)

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 class FirstMessageIsUsers:
-    """Anthropic: "messages: first message must use the "user" role"."""
+    """Anthropic: "messages: first message must use the "user" role".
+
+    Google: "Please ensure that function call turn comes immediately after a user turn or after a function response turn",
+    and of older models "Please ensure that multiturn requests alternate between user and model".
+    """
 
     name = "first_message_is_users"
 

@@ -22,6 +22,8 @@ class CallsAnswered:
     Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found
     in `tool_result` blocks", "each tool_use must have a single result".
     Responses: "No tool output found for function call", "No tool call found for function call output with call_id".
+    Google: "Please ensure that function response turn comes immediately after a function call turn. And the number of
+    function response parts should be equal to number of function call parts of the function call turn."
 
     Ids may repeat across turns (agent logs do that): a result belongs to the nearest unanswered call before it.
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
-from ctx_hooks.conversation.model import Conversation, Message, Part, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Conversation, Message, ToolCall, ToolResult
 from ctx_hooks.formats import CODECS
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ class Layout:
     arranged: Callable[[Conversation, Pairs, bool], Iterator[Message]]
 
 
-def _missing_result(conversation: Conversation, call: Part) -> Message:
-    call_id = call.id if isinstance(call, ToolCall) else ""
-    return CODECS[conversation.format].tool_result(call_id, MISSING_RESULT, is_error=True)
+def _missing_result(conversation: Conversation, call: ToolCall) -> Message:
+    return CODECS[conversation.format].tool_result(call, MISSING_RESULT, is_error=True)
 
 
 # OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
@@ -128,14 +127,61 @@ def _responses(conversation: Conversation, pairs: Pairs, continues: bool) -> Ite
         if i not in gone and i not in early:
             yield message
         if i in missing:
-            waiting.append(_missing_result(conversation, message.parts[0]))
+            waiting.append(_missing_result(conversation, message.calls[0]))
         elif (i, 0) in pairs.answer and pairs.answer[i, 0][0] in early:
             waiting.append(conversation.messages[pairs.answer[i, 0][0]])
     yield from waiting
+
+
+# Google: "Please ensure that function response turn comes immediately after a function call turn. And the number of
+# function response parts should be equal to number of function call parts of the function call turn."
+
+
+def _gemini_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
+    """Say that a response is in place in the turn directly behind its call."""
+    del conversation
+    return lambda call, result: result[0] == call[0] + 1
+
+
+def _gemini(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+    """Yield the contents with each turn of calls and, directly behind it, the one turn of its responses.
+
+    A user's words that came before the responses are a turn of their own behind them: Gemini 3 passes over words that
+    stand beside responses, and LiteLLM's translation for other providers puts them before these.
+    """
+    del continues  # Google keeps no history
+    waiting: list[ToolResult] = []
+    for i, message in enumerate(conversation.messages):
+        rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
+        if waiting and message.results:
+            yield message if _are_same(message.results, waiting) else message.with_parts((*waiting, *rest))
+        else:
+            if waiting:
+                yield _response_turn(waiting)
+            if rest:
+                yield message.with_parts(rest)
+        waiting = []
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                answer = pairs.answer.get((i, k))
+                found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
+                waiting.append(found if isinstance(found, ToolResult) else _missing_result(conversation, part).results[0])
+    if waiting:
+        yield _response_turn(waiting)
+
+
+def _are_same(found: tuple[ToolResult, ...], wanted: list[ToolResult]) -> bool:
+    """Whether these are the very results that are wanted, in whatever order."""
+    return sorted(map(id, found)) == sorted(map(id, wanted))
+
+
+def _response_turn(results: list[ToolResult]) -> Message:
+    return Message("user", tuple(results), raw={"role": "user", "parts": []}, edited=True)
 
 
 LAYOUTS: Mapping[Format, Layout] = {
     "openai-chat": Layout(_chat_in_place, _chat),
     "anthropic": Layout(_anthropic_in_place, _anthropic),
     "openai-responses": Layout(_responses_in_place, _responses),
+    "gemini": Layout(_gemini_in_place, _gemini),
 }

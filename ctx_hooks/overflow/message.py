@@ -79,7 +79,8 @@ def small_window(window_tokens: ProviderTokens, least_tokens: int) -> str:
 def _opening(fmt: Format, facts: Facts) -> str:
     """Return the sentence by which clients of the format know the error, with such figures as are true.
 
-    Claude Code looks for "prompt is too long", OpenAI's clients for "maximum context length". The size of the request as
+    Claude Code looks for "prompt is too long", OpenAI's clients for "maximum context length"; Google's words are "The input
+    token count (..) exceeds the maximum number of tokens allowed (..)." The size of the request as
     it came is the provider's count only when it was sent so.
     """
     overflow = facts.overflow
@@ -98,6 +99,9 @@ def _opening(fmt: Format, facts: Facts) -> str:
         )
     if limit and overflow and overflow.pattern == RATE_TOO_LARGE.name:
         return f"The request alone is above the provider's rate limit of {limit} tokens."
+    if fmt == "gemini":
+        counts = (f" ({size})" if size else "", f" ({limit})" if limit else "")
+        return "The input token count{} exceeds the maximum number of tokens allowed{}.".format(*counts)
     what = f"This model's maximum context length is {limit} tokens." if limit else "The model's context length is exceeded."
     about = "" if counted else "about "
     return f"{what} However, your messages resulted in {about}{size} tokens." if size else what

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks.formats import gemini_config
+from ctx_hooks.formats.gemini_config import config_of
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
@@ -23,10 +25,11 @@ LEAST_THINKING_TOKENS = 1_024
 """Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
 
 
-def requested_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens | None:
+def requested_output_tokens(fmt: Format, fields: Mapping[str, Any]) -> ProviderTokens | None:
     """Return the output that a request asks for, None where it states none; what is no positive number is logged."""
-    for name in OUTPUT_FIELDS:
-        value = fields.get(name)
+    holder, names = (config_of(fields), gemini_config.OUTPUT) if fmt == "gemini" else (fields, OUTPUT_FIELDS)
+    for name in names:
+        value = holder.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return ProviderTokens(value)
         if value is not None:
@@ -34,9 +37,16 @@ def requested_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens | None:
     return None
 
 
+def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
+    """Return the output limits among changed fields by name, Google's from inside its configuration."""
+    config = config_of(changes)
+    own = {name: changes[name] for name in OUTPUT_FIELDS if name in changes}
+    return own | {name: config[name] for name in gemini_config.OUTPUT if name in config}
+
+
 def changed_output_tokens(changes: Mapping[str, Any]) -> ProviderTokens | None:
     """Return the output among changed fields, None where it is not changed."""
-    return next((ProviderTokens(changes[name]) for name in OUTPUT_FIELDS if name in changes), None)
+    return next(map(ProviderTokens, output_limits_in(changes).values()), None)
 
 
 def allowed_output_tokens(
@@ -64,6 +74,8 @@ def allowed_output_tokens(
 
 def with_output(fmt: Format, fields: Mapping[str, Any], tokens: ProviderTokens) -> dict[str, Any]:
     """Return the fields that ask for an output of `tokens`, with Anthropic's thinking kept below it."""
+    if fmt == "gemini":
+        return gemini_config.with_output(fields, int(tokens))
     name = next((n for n in OUTPUT_FIELDS if fields.get(n) is not None), DEFAULT_OUTPUT_FIELD[fmt])
     changes: dict[str, Any] = {name: int(tokens)}
     thinking = fields.get("thinking")

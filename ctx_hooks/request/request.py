@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import newest_turns
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import CODECS, gemini_config
 from ctx_hooks.formats.fields import preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.request.output_limit import requested_output_tokens, with_output
@@ -31,6 +31,10 @@ FORMATS: Mapping[str, Format] = {
     "anthropic_messages": "anthropic",
     "responses": "openai-responses",
     "aresponses": "openai-responses",
+    "generate_content": "gemini",
+    "agenerate_content": "gemini",
+    "generate_content_stream": "gemini",
+    "agenerate_content_stream": "gemini",
 }
 """LiteLLM's call types whose requests carry a conversation."""
 
@@ -38,6 +42,7 @@ _MESSAGES: Mapping[Format, str] = {
     "openai-chat": "messages",
     "anthropic": "messages",
     "openai-responses": "input",
+    "gemini": "contents",
 }
 _SYSTEM: Mapping[Format, str] = {"anthropic": "system", "openai-responses": "instructions"}
 _SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
@@ -90,7 +95,7 @@ class Request:
     @property
     def max_output_tokens(self) -> ProviderTokens | None:
         """The output that the caller asks for, None when it does not say or says nonsense."""
-        return requested_output_tokens(self.fields)
+        return requested_output_tokens(self.format, self.fields)
 
     @cached_property
     def messages(self) -> MessageReader:
@@ -104,8 +109,10 @@ class Request:
 
     @property
     def items(self) -> Any:
-        """The messages or input items; a responses input that is a text is its one item."""
+        """The messages or input items; a responses input that is a text, and Google's one content, is its one item."""
         items = self.fields.get(_MESSAGES[self.format])
+        if self.format == "gemini" and isinstance(items, Mapping):
+            return [items]
         return (
             [{"role": "user", "content": items}] if self.format == "openai-responses" and isinstance(items, str) else items
         )
@@ -119,6 +126,8 @@ class Request:
         return preamble_of(*self._preamble_values())
 
     def _preamble_values(self) -> tuple[Any, ...]:
+        if self.format == "gemini":
+            return (*gemini_config.counted_values(self.fields), self.fields.get("tools"))
         names = (_SYSTEM.get(self.format, ""), "tools", *_SCHEMAS)
         return tuple(self.fields.get(name) for name in names)
 
@@ -169,12 +178,20 @@ def format_of(fields: Mapping[str, Any]) -> Format:
     route = (fields.get("proxy_server_request") or {}).get("url") or ""
     if route.split("?")[0].rstrip("/").endswith("/messages"):
         return "anthropic"
+    if gemini_config.came_over_google_route(fields):
+        return "gemini"
     return "openai-responses" if "input" in fields and "messages" not in fields else "openai-chat"
 
 
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
-    """Return the request of a LiteLLM call, None for a call without a conversation (embeddings, images, files)."""
+    """Return the request of a LiteLLM call, None for a call without a conversation (embeddings, images, files).
+
+    None as well for the chat request that LiteLLM makes of Google's for another provider: what it asks has been fitted, and
+    of the deployment that the Router chose, by which policies go, LiteLLM tells the first call alone.
+    """
     fmt = FORMATS.get(str(getattr(call_type, "value", call_type)))
     if fmt is None or not fields.get(_MESSAGES[fmt]):
+        return None
+    if fmt != "gemini" and gemini_config.came_over_google_route(fields):
         return None
     return Request(fmt, fields)

@@ -31,6 +31,8 @@ OpenAI: stored responses, conversations and prompt templates, web search. Anthro
 editing only takes away, and coding agents ask for it in every request. Gemini: cached content. xAI, DashScope,
 OpenRouter, LiteLLM's vector stores, Cohere, Azure: search and retrieval.
 """
+SYSTEM_FIELDS = ("system", "systemInstruction", "system_instruction")
+"""Fields that may hold more than text beside the messages."""
 COUNTED_TOOL_TYPES = frozenset({"", "function", "custom", "namespace"})
 """Tools that are wholly defined in the request. Any other type is the provider's, with instructions of its own."""
 TOOL_DEFINITIONS = frozenset({"name", "function", "functionDeclarations", "function_declarations"})
@@ -80,7 +82,7 @@ def has_uncounted_content(fields: Mapping[str, Any], items: object) -> bool:
         fields.get("truncation") == "auto"
         or any(fields.get(name) for name in UNCOUNTED_FIELDS)
         or (isinstance(tools, (list, tuple)) and any(_is_hosted(tool) for tool in tools))
-        or _holds_uncounted([items, fields.get("system")])
+        or _holds_uncounted([items, *map(fields.get, SYSTEM_FIELDS)])
     )
 
 

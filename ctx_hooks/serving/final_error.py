@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.overflow.message import Facts, NotRetried, readable_error
+from ctx_hooks.overflow.message import CODE, Facts, NotRetried, readable_error
 from ctx_hooks.request.request import format_of
 from ctx_hooks.tokens.units import to_provider
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
 
 
-def final_error_text(fields: Mapping[str, Any], error: Exception, attempt: Attempt | None, policy: Policy) -> str:
-    """Return the text of the final context-window error.
+def final_error(fields: Mapping[str, Any], error: Exception, attempt: Attempt | None, policy: Policy) -> Exception:
+    """Return the final context-window error as its caller reads it.
 
     Args:
         fields: the request's data, which tell the format that its caller speaks.
@@ -28,7 +28,8 @@ def final_error_text(fields: Mapping[str, Any], error: Exception, attempt: Attem
     """
     noted = attempt.overflow if attempt is not None else None
     facts = facts_of(attempt, noted or litellm_compat.overflow_of(error), policy)
-    return readable_error(format_of(fields), facts, policy)
+    fmt = format_of(fields)
+    return litellm_compat.worded_error(error, readable_error(fmt, facts, policy), CODE, fmt)
 
 
 def facts_of(attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> Facts:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
-from ctx_hooks.request.output_limit import OUTPUT_FIELDS
+from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import CUT, one_line
 
 if TYPE_CHECKING:
@@ -97,4 +97,4 @@ def _words(decision: Decision) -> list[str]:
     if figures is not None:
         words.append(f"before={figures.tokens_before}; after={figures.tokens_after}")
     changes = changes_of(decision)
-    return words + [f"{name}={changes[name]}" for name in OUTPUT_FIELDS if name in changes]
+    return words + [f"{name}={tokens}" for name, tokens in output_limits_in(changes).items()]

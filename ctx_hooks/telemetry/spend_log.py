@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.decision import Decision, changes_of
-from ctx_hooks.request.output_limit import OUTPUT_FIELDS
+from ctx_hooks.request.output_limit import output_limits_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,4 +29,4 @@ def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -
         figures["tokens_after"] = decision.figures.tokens_after
         figures["window_tokens"] = decision.figures.window_tokens
     changes = changes_of(decision)
-    return figures | {name: changes[name] for name in OUTPUT_FIELDS if name in changes}
+    return figures | output_limits_in(changes)

@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+from ctx_hooks.testing import gemini
 from ctx_hooks.testing.rules import WireFormat, sign
 
 _WORDS = [
@@ -52,6 +53,8 @@ def read_tool(wire_format: WireFormat) -> dict[str, Any]:
     description = "Read a file and return its text."
     if wire_format == "anthropic":
         return {"name": TOOL, "description": description, "input_schema": schema}
+    if wire_format == "gemini":
+        return {"functionDeclarations": [{"name": TOOL, "description": description, "parametersJsonSchema": schema}]}
     function = {"name": TOOL, "description": description, "parameters": schema}
     return {"type": "function", "function": function} if wire_format == "openai-chat" else {"type": "function", **function}
 
@@ -79,21 +82,27 @@ def agent_session(
 ) -> dict[str, Any]:
     """Return the payload of an agent that read `turns` files and is asked a last question."""
     rng = random.Random(seed)  # noqa: S311 - conversations, not secrets
-    messages: list[dict[str, Any]] = [{"role": "user", "content": f"Review project {seed} and note every risk."}]
+    messages: list[dict[str, Any]] = [_asked(wire_format, f"Review project {seed} and note every risk.")]
     for n in range(turns):
         path = f"src/{rng.choice(_WORDS)}/{rng.choice(_WORDS)}_{n}.py"
         call_id = f"call_{seed}_{n}"
         said = f"I will look at {path} next."
         messages += _exchange(wire_format, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
-    messages.append({"role": "user", "content": question})
+    messages.append(_asked(wire_format, question))
     payload: dict[str, Any] = {"model": model, "tools": [read_tool(wire_format)]}
     if wire_format == "openai-chat":
         payload["messages"] = [{"role": "system", "content": "You are a careful reviewer."}, *messages]
     elif wire_format == "anthropic":
         payload |= {"messages": messages, "system": "You are a careful reviewer.", "max_tokens": 256}
+    elif wire_format == "gemini":
+        payload |= {"contents": messages, "systemInstruction": {"parts": [{"text": "You are a careful reviewer."}]}}
     else:
         payload |= {"input": messages, "instructions": "You are a careful reviewer."}
     return payload
+
+
+def _asked(wire_format: WireFormat, text: str) -> dict[str, Any]:
+    return {"role": "user", "parts": [{"text": text}]} if wire_format == "gemini" else {"role": "user", "content": text}
 
 
 def _exchange(
@@ -119,6 +128,13 @@ def _exchange(
             {"role": "assistant", "content": blocks},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": result}]},
         ]
+    if wire_format == "gemini":
+        asked: dict[str, Any] = {"functionCall": {"name": TOOL, "args": arguments}}
+        parts = [{"text": f"The file {path} may hold a risk.", "thought": True}] if thinking else []
+        if thinking:
+            asked["thoughtSignature"] = gemini.sign(asked)
+        answer = {"functionResponse": {"name": TOOL, "response": {"output": result}}}
+        return [{"role": "model", "parts": [*parts, {"text": said}, asked]}, {"role": "user", "parts": [answer]}]
     return [
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": said}]},
         {"type": "function_call", "call_id": call_id, "name": TOOL, "arguments": json.dumps(arguments)},

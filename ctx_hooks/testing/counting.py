@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings
 
 IMAGE_TOKENS = 300
-UNCOUNTED_KEYS = frozenset({"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control"})
+UNCOUNTED_KEYS = frozenset(
+    {"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control", "thoughtSignature"}
+)
 ITEMS: Mapping[WireFormat, str] = {
     "openai-chat": "messages",
     "anthropic": "messages",
     "openai-responses": "input",
     "gemini": "contents",
 }
-SYSTEM_TEXTS = ("system", "instructions", "system_instruction")
+SYSTEM_TEXTS = ("system", "instructions", "system_instruction", "systemInstruction")
 PIECE_CHARS = 20_000
 """Long texts are encoded in pieces: the encoder's time grows faster than a text without breaks."""
 
@@ -47,7 +49,7 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return "" if value.startswith("data:") else value
     if isinstance(value, Mapping):
-        if value.get("type") in {"image", "image_url", "input_image"}:
+        if _is_image(value):
             return ""
         return "\n".join(_text(v) for k, v in value.items() if k not in UNCOUNTED_KEYS)
     if isinstance(value, list):
@@ -57,8 +59,12 @@ def _text(value: Any) -> str:
 
 def _images(value: Any) -> int:
     if isinstance(value, Mapping):
-        return 1 if value.get("type") in {"image", "image_url", "input_image"} else sum(map(_images, value.values()))
+        return 1 if _is_image(value) else sum(map(_images, value.values()))
     return sum(map(_images, value)) if isinstance(value, list) else 0
+
+
+def _is_image(value: Mapping[str, Any]) -> bool:
+    return value.get("type") in {"image", "image_url", "input_image"} or "inlineData" in value or "inline_data" in value
 
 
 def _tokens(text: str) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -9,27 +11,88 @@ from uuid import uuid4
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import Reply
 
+ROLES = frozenset({"user", "model", "function"})
+DATA = frozenset(
+    {
+        *("text", "functionCall", "function_call", "functionResponse", "function_response", "inlineData", "inline_data"),
+        *("fileData", "file_data", "executableCode", "executable_code", "codeExecutionResult", "code_execution_result"),
+    }
+)
+"""Fields of which a part has one."""
+SIGNATURES = ("thoughtSignature", "thought_signature")
+SIGNATURE_PREFIX = "fake-sig-"
+UNANSWERED = (
+    "Please ensure that function response turn comes immediately after a function call turn. And the number of function "
+    "response parts should be equal to number of function call parts of the function call turn."
+)
+
 
 def violations(payload: Mapping[str, Any]) -> Iterator[str]:
-    """Yield Google's text for every rule of turns that the payload breaks."""
+    """Yield Google's text for every rule of contents that the payload breaks."""
     contents = payload.get("contents")
     if not isinstance(contents, list) or not contents:
         yield "* GenerateContentRequest.contents: contents is not specified"
         return
-    calls_before = 0
+    if contents[0].get("role") == "model":
+        yield "Please ensure that multiturn requests alternate between user and model."
+    asked: list[Mapping[str, Any]] = []
     for n, content in enumerate(contents):
+        if content.get("role", "user") not in ROLES:
+            yield "Please use a valid role: user, model."
         parts = content.get("parts") or []
         if not parts:
             yield f"* GenerateContentRequest.contents[{n}].parts: contents.parts must not be empty."
-        calls, responses = _number_of(parts, "function_call"), _number_of(parts, "function_response")
+        for part in parts:
+            yield from _part_violations(part, f"GenerateContentRequest.contents[{n}].parts")
+        calls = _all(parts, "function_call")
         if calls and (n == 0 or contents[n - 1].get("role") == "model"):
             yield "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
-        if responses != calls_before:
-            yield (
-                "Please ensure that the number of function response parts is equal to the number of function call parts of "
-                "the function call turn."
-            )
-        calls_before = calls
+        if not _answers(asked, _all(parts, "function_response")):
+            yield UNANSWERED
+        asked = calls
+    if asked:
+        yield UNANSWERED
+    yield from _unsigned(contents)
+
+
+def _part_violations(part: Mapping[str, Any], place: str) -> Iterator[str]:
+    signature = _signature(part)
+    if not set(part) & DATA:
+        yield f"* {place}.data: required oneof field 'data' must have one initialized field"
+    if part.get("text") == "" and not signature:
+        yield "Unable to submit request because it must have a text parameter. Add a text parameter and try again."
+    if signature.startswith(SIGNATURE_PREFIX) and signature != sign(part):
+        yield "Thought signature is not valid."
+
+
+def sign(part: Mapping[str, Any]) -> str:
+    """Return the signature that this provider gives a part, by which it sees when the part was altered."""
+    signed = {name: value for name, value in part.items() if name not in SIGNATURES}
+    return SIGNATURE_PREFIX + hashlib.sha256(json.dumps(signed, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _signature(part: Mapping[str, Any]) -> str:
+    return next((str(part[name]) for name in SIGNATURES if part.get(name)), "")
+
+
+def _answers(calls: list[Mapping[str, Any]], responses: list[Mapping[str, Any]]) -> bool:
+    """Whether the responses are as many as the calls, and where all of both have ids, of the same ids."""
+    ids = [sorted(str(x["id"]) for x in listed if x.get("id")) for listed in (calls, responses)]
+    return len(calls) == len(responses) and (ids[0] == ids[1] or any(len(found) < len(calls) for found in ids))
+
+
+def _unsigned(contents: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what Gemini 3 says of a step of the current turn whose first call has lost its signature.
+
+    It signs the first call of each of its steps: so it did where any call of the request is signed.
+    """
+    steps = [[p for p in content.get("parts") or [] if _all([p], "function_call")] for content in contents]
+    if not any(_signature(part) for step in steps for part in step):
+        return
+    asked = [n for n, c in enumerate(contents) if c.get("role") == "user" and not _all(c["parts"], "function_response")]
+    for n, step in enumerate(steps):
+        if step and n > max(asked, default=-1) and not _signature(step[0]):
+            yield f"Function call is missing a thought_signature in functionCall parts. Content position {n}."
 
 
 def refusal(message: str, status: int) -> dict[str, Any]:
@@ -71,7 +134,7 @@ def _candidate(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {"index": 0, "content": {"role": "model", "parts": parts}}
 
 
-def _number_of(parts: list[Mapping[str, Any]], kind: str) -> int:
-    """Return how many parts are of a kind; Google reads both spellings of a name."""
+def _all(parts: list[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
+    """Return what the parts of a kind hold; Google reads both spellings of a name."""
     head, tail = kind.split("_")
-    return sum(kind in part or head + tail.capitalize() in part for part in parts)
+    return [found for part in parts if (found := part.get(kind, part.get(head + tail.capitalize()))) is not None]

@@ -87,6 +87,8 @@ def _opening(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[dict[s
         kinds = ("response.created", "response.in_progress")
         response = _response(model, "in_progress")
         return [{"type": kind, "response": response, "sequence_number": n} for n, kind in enumerate(kinds)]
+    if wire_format == "gemini":
+        return []  # Google's first chunk has content
     return [_chat_chunk(_chat_head(payload), {"role": "assistant", "content": ""}, None)]
 
 

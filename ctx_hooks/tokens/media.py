@@ -25,6 +25,15 @@ OPENAI_LONG_SIDE_PIXELS = 2048
 OPENAI_SHORT_SIDE_PIXELS = 768
 AUDIO_BYTES_PER_TOKEN = 1_600
 """Ten tokens a second of 16 kB/s speech."""
+GEMINI_TILE_TOKENS = 258
+GEMINI_WHOLE_PIXELS = 384
+GEMINI_LONG_SIDE_PIXELS = 3_072
+GEMINI_TILES_PER_SHORT_SIDE = 1.5
+GEMINI_LEAST_TILE_PIXELS, GEMINI_LARGEST_TILE_PIXELS = 256, 768
+"""Google's guides to tokens and images: 258 tokens for an image of at most 384 pixels on both sides, and for each tile of a
+larger one, scaled to at most 3,072 pixels before; a tile's side is the smaller dimension divided by 1.5, from 256 to 768."""
+GEMINI_AUDIO_BYTES_PER_TOKEN = 500
+"""Google: "Audio is converted to tokens at a fixed rate of 32 tokens per second", here of 16 kB/s speech."""
 FILE_BYTES_PER_TOKEN = 16
 """A PDF page of about 50 kB reads as about 3,000 tokens."""
 TEXT_BYTES_PER_TOKEN = 4
@@ -50,12 +59,14 @@ def media_tokens(media: Media, fmt: Format) -> int:
     payload = _payload(media.raw)
     size_bytes = int(len(payload) / BASE64_CHARS_PER_BYTE)
     if media.kind == "audio":
-        return max(1, size_bytes // AUDIO_BYTES_PER_TOKEN)
+        return max(1, size_bytes // (GEMINI_AUDIO_BYTES_PER_TOKEN if fmt == "gemini" else AUDIO_BYTES_PER_TOKEN))
     size = _pixels(payload)
     if size is None:
         return UNKNOWN_IMAGE_TOKENS if media.kind == "image" else _file_tokens(media.raw, size_bytes)
     if fmt == "anthropic":
         return _anthropic_image(*size)
+    if fmt == "gemini":
+        return _gemini_image(*size)
     return OPENAI_BASE_TOKENS if _detail(media.raw) == "low" else _openai_image(*size)
 
 
@@ -73,6 +84,15 @@ def _file_tokens(block: Any, size_bytes: int) -> int:
 def _anthropic_image(width: int, height: int) -> int:
     scale = min(1.0, ANTHROPIC_LONG_SIDE_PIXELS / max(width, height))
     return max(1, math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN))
+
+
+def _gemini_image(width: int, height: int) -> int:
+    if max(width, height) <= GEMINI_WHOLE_PIXELS:
+        return GEMINI_TILE_TOKENS
+    scale = min(1.0, GEMINI_LONG_SIDE_PIXELS / max(width, height))
+    wanted = int(min(width, height) * scale / GEMINI_TILES_PER_SHORT_SIDE)
+    side = min(max(wanted, GEMINI_LEAST_TILE_PIXELS), GEMINI_LARGEST_TILE_PIXELS)
+    return GEMINI_TILE_TOKENS * math.ceil(width * scale / side) * math.ceil(height * scale / side)
 
 
 def _openai_image(width: int, height: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import broken_payloads, payloads
+from strategies import broken_payloads, items_of, payloads
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.conversation.exchanges import is_request
@@ -17,7 +17,7 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -29,10 +29,6 @@ class _NeverCounts(Counter):
 
 def budget_of(goal_tokens, **fields):
     return Budget(goal_tokens, goal_tokens, _NeverCounts("cl100k_base"), **fields)
-
-
-def items_of(payload):
-    return payload.get("messages") or payload["input"]
 
 
 @every_format

@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import spoken
 
 import ctx_hooks
 from ctx_hooks.compaction.selection.blocks import block_segments, blocks, names_of
@@ -49,11 +50,12 @@ def test_a_pasted_file_stands_whole_or_is_named_as_left_out(style, target_tokens
     assert result.messages[-1] == QUESTION
 
 
-@pytest.mark.parametrize("wire_format", ["openai-chat", "anthropic", "openai-responses"])
+@pytest.mark.parametrize("wire_format", ["openai-chat", "anthropic", "openai-responses", "gemini"])
 def test_a_request_that_nobody_has_answered_fills_the_window(wire_format):
     _, text = pasted(STYLES["elements"], files=60)
-    messages = [{"role": "user", "content": text}, {"role": "user", "content": text.replace("step", "other")}, QUESTION]
-    answered = [messages[0], {"role": "assistant", "content": "Read."}, *messages[1:]]
+    said = (text, text.replace("step", "other"), QUESTION["content"])
+    messages = [spoken(wire_format, "user", words) for words in said]
+    answered = [messages[0], spoken(wire_format, "assistant", "Read."), *messages[1:]]
     single = ctx_hooks.compress(messages, format=wire_format, budget_tokens=30_000, target_tokens="auto")
     going_on = ctx_hooks.compress(answered, format=wire_format, budget_tokens=30_000, target_tokens="auto")
     assert single.tokens_before > 45_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import payloads
+from strategies import FIELDS, items_of, payloads
 
 import ctx_hooks
 from ctx_hooks.compaction.cut_points import Thresholds
@@ -24,14 +24,10 @@ from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "trajectories"
 SESSIONS = sorted(FOLDER.glob("claude_code*.jsonl"))
-
-
-def messages_of(payload):
-    return payload.get("messages") or payload["input"]
 
 
 def sent(messages, fmt, *, trigger, target=None, policy=None):
@@ -63,7 +59,7 @@ def assert_stable(messages, fmt, trigger, target=None):
 
 @every_format
 def test_between_two_compactions_every_byte_is_shared(wire_format):
-    messages = messages_of(agent_session(wire_format, turns=60, thinking=wire_format == "anthropic"))
+    messages = items_of(agent_session(wire_format, turns=60, thinking=wire_format == "anthropic"))
     assert assert_stable(messages, wire_format, trigger=9_000) >= 2
 
 
@@ -77,7 +73,7 @@ def test_growing_conversations_are_stable(wire_format, data, trigger):
 
 @every_format
 def test_compactions_are_rare(wire_format):
-    messages = messages_of(agent_session(wire_format, turns=120))
+    messages = items_of(agent_session(wire_format, turns=120))
     trigger, target = 12_000, 6_000
     _, compactions, outcome = sent(messages, wire_format, trigger=trigger, target=target)
     assert compactions <= math.ceil(outcome.tokens_before / (trigger - target)) + 1
@@ -85,7 +81,7 @@ def test_compactions_are_rare(wire_format):
 
 @every_format
 def test_a_worker_that_has_seen_nothing_computes_the_same_bytes(wire_format):
-    messages = messages_of(agent_session(wire_format, turns=60))
+    messages = items_of(agent_session(wire_format, turns=60))
     for n in requests(messages, wire_format):
         sent(messages[:n], wire_format, trigger=9_000)
     known = sent(messages, wire_format, trigger=9_000)[0]
@@ -96,8 +92,8 @@ def test_a_worker_that_has_seen_nothing_computes_the_same_bytes(wire_format):
 @every_format
 def test_every_request_obeys_the_rules_and_its_budget(wire_format):
     payload = agent_session(wire_format, turns=60)
-    messages = messages_of(payload)
-    field = "input" if wire_format == "openai-responses" else "messages"
+    messages = items_of(payload)
+    field = FIELDS[wire_format]
     for n in requests(messages, wire_format):
         now, _, outcome = sent(messages[:n], wire_format, trigger=9_000)
         assert outcome.tokens_after <= 9_000
@@ -105,7 +101,7 @@ def test_every_request_obeys_the_rules_and_its_budget(wire_format):
 
 
 def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():
-    messages = messages_of(agent_session("openai-chat", turns=60))
+    messages = items_of(agent_session("openai-chat", turns=60))
     *_, shorter, longer = (
         n for n in requests(messages, "openai-chat") if sent(messages[:n], "openai-chat", trigger=9_000)[1] == 3
     )
@@ -132,7 +128,7 @@ def test_the_same_texts_in_another_format_are_compacted_anew():
 
 
 def test_a_client_that_compacts_its_own_history_starts_anew():
-    messages = messages_of(agent_session("anthropic", turns=60))
+    messages = items_of(agent_session("anthropic", turns=60))
     own = [
         {"role": "user", "content": "This session is being continued from a previous conversation. " * 20},
         *messages[-1:],
@@ -143,7 +139,7 @@ def test_a_client_that_compacts_its_own_history_starts_anew():
 
 
 def test_a_cache_marker_that_moves_changes_nothing_but_itself():
-    messages = messages_of(agent_session("anthropic", turns=60))
+    messages = items_of(agent_session("anthropic", turns=60))
 
     def marked(n):
         copied = json.loads(json.dumps(messages))
@@ -162,7 +158,7 @@ def test_a_cache_marker_that_moves_changes_nothing_but_itself():
 
 
 def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
-    messages = messages_of(agent_session("openai-chat", turns=60))
+    messages = items_of(agent_session("openai-chat", turns=60))
     call = {"id": "big", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     messages = [
         *messages,
@@ -192,7 +188,7 @@ def test_a_budget_is_met_whatever_the_newest_result_is(lines):
 
 
 def test_the_public_function_compacts_along_the_way_when_it_is_given_a_target():
-    messages = messages_of(agent_session("openai-chat", turns=60))
+    messages = items_of(agent_session("openai-chat", turns=60))
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=9_000, target_tokens="auto")
     assert result.fits
     assert result.steps

@@ -6,6 +6,7 @@ import gc
 import time
 
 import pytest
+from strategies import items_of, spoken
 
 import ctx_hooks
 from ctx_hooks import message_rules
@@ -18,7 +19,7 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 GROWTH = 8
 MOST_RATIO = 3 * GROWTH
 """Linear work takes 8 times as long, quadratic work 64 times; a busy machine may well make it 16."""
@@ -49,16 +50,15 @@ def assert_linear(made, work, size):
     assert seconds(lambda: work(large)) <= MOST_RATIO * seconds(lambda: work(small))
 
 
-def dialogue(messages):
+def dialogue(messages, wire_format="openai-chat"):
     return [
-        {"role": "assistant" if n % 2 else "user", "content": f"turn {n} is about part_{n % 97} of module_{n % 31}"}
+        spoken(wire_format, "assistant" if n % 2 else "user", f"turn {n} is about part_{n % 97} of module_{n % 31}")
         for n in range(messages - messages % 2 + 1)
     ]
 
 
 def session(wire_format, turns):
-    payload = agent_session(wire_format, turns=turns, result_chars=400)
-    return payload.get("messages") or payload["input"]
+    return items_of(agent_session(wire_format, turns=turns, result_chars=400))
 
 
 def parallel(wire_format, calls, *, ids=None, answered=True):
@@ -72,10 +72,15 @@ def parallel(wire_format, calls, *, ids=None, answered=True):
         said = [{"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in ids]}]
         blocks = [{"type": "tool_result", "tool_use_id": i, "content": "done"} for i in ids]
         results = [{"role": "user", "content": blocks}]
+    elif wire_format == "gemini":
+        own = [{} if i == "same" else {"id": i} for i in ids]
+        said = [{"role": "model", "parts": [{"functionCall": {**i, "name": "f", "args": {}}} for i in own]}]
+        done = [{"functionResponse": {**i, "name": "f", "response": {"output": "done"}}} for i in own]
+        results = [{"role": "user", "parts": done}]
     else:
         said = [{"type": "function_call", "call_id": i, "name": "f", "arguments": "{}"} for i in ids]
         results = [{"type": "function_call_output", "call_id": i, "output": "done"} for i in ids]
-    return [{"role": "user", "content": "go"}, *said, *(results if answered else results[::-1][:0])]
+    return [spoken(wire_format, "user", "go"), *said, *(results if answered else results[::-1][:0])]
 
 
 def backwards(wire_format, calls):
@@ -90,7 +95,7 @@ SHAPES = {
     "unanswered": lambda fmt, n: parallel(fmt, n, answered=False),
     "one id for all": lambda fmt, n: parallel(fmt, n, ids=["same"] * n),
     "backwards": backwards,
-    "dialogue": lambda _, n: dialogue(n),
+    "dialogue": lambda fmt, n: dialogue(n, fmt),
     "session": lambda fmt, n: session(fmt, n // 2),
 }
 
@@ -111,7 +116,7 @@ def test_steps(wire_format, step):
     def work(conversation):
         step.apply(conversation, Budget(3_000, 8_000, Counter("cl100k_base")))
 
-    assert_linear(lambda n: CODECS[wire_format].read([*session(wire_format, n), *dialogue(n)]), work, 60)
+    assert_linear(lambda n: CODECS[wire_format].read([*session(wire_format, n), *dialogue(n, wire_format)]), work, 60)
 
 
 @every_format

@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import spoken
 
 import ctx_hooks
 from ctx_hooks.compaction.history import history_of
@@ -21,7 +22,7 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -55,10 +56,10 @@ def session(wire_format, texts, questions):
     """Return a conversation in which each question is followed by a call, its result and an answer."""
     written = []
     for n, (text, question) in enumerate(zip(texts, questions, strict=True)):
-        written.append({"role": "user", "content": question})
+        written.append(spoken(wire_format, "user", question))
         written += exchange(wire_format, n, text)
-        written.append({"role": "assistant", "content": f"I have looked at number {n}."})
-    return [*written, {"role": "user", "content": "Who tuned the piano, and what of the invoice in the database?"}]
+        written.append(spoken(wire_format, "assistant", f"I have looked at number {n}."))
+    return [*written, spoken(wire_format, "user", "Who tuned the piano, and what of the invoice in the database?")]
 
 
 def exchange(wire_format, n, text):
@@ -73,6 +74,12 @@ def exchange(wire_format, n, text):
         return [
             {"role": "assistant", "content": [{"type": "tool_use", "id": f"c{n}", "name": "fetch", "input": arguments}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"c{n}", "content": text}]},
+        ]
+    if wire_format == "gemini":
+        answer = {"functionResponse": {"name": "fetch", "response": {"output": text}}}
+        return [
+            {"role": "model", "parts": [{"functionCall": {"name": "fetch", "args": arguments}}]},
+            {"role": "user", "parts": [answer]},
         ]
     return [
         {"type": "function_call", "call_id": f"c{n}", "name": "fetch", "arguments": json.dumps(arguments)},

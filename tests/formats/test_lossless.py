@@ -16,7 +16,7 @@ from ctx_hooks.conversation.model import Media, Reasoning, Text, ToolCall, ToolR
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 TRAJECTORIES = Path(
     os.environ.get("CTX_HOOKS_TRAJECTORIES") or Path(__file__).resolve().parents[3] / "shared" / "trajectories"
@@ -131,6 +131,45 @@ ODD = {
         {"type": "item_reference", "id": "msg_1"},
         {"type": "compaction", "encrypted_content": "z"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": [1]}]},
+    ],
+    "gemini": [
+        {"parts": [{"text": "no role"}, "a bare text"]},
+        {
+            "role": "user",
+            "parts": [
+                {"inlineData": {"mimeType": "image/png", "data": "iVBOR"}, "mediaResolution": {"level": "LOW"}},
+                {"inline_data": {"mime_type": "audio/wav", "data": "UklGRg=="}},
+                {"fileData": {"fileUri": "https://example.org/a.mp4"}, "videoMetadata": {"fps": 1}},
+                {"fromTheFuture": [1, {"a": None}]},
+            ],
+            "x": 1,
+        },
+        {
+            "role": "model",
+            "parts": [
+                {"text": "hm", "thought": True},
+                {"text": "", "thoughtSignature": "c2ln"},
+                {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+                {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+                {"functionCall": {"name": "f", "args": {"a": 1.10, "b": [None, True]}}, "thoughtSignature": "c2ln"},
+                {"function_call": {"id": "7", "name": "g"}, "thought_signature": "c2ln"},
+            ],
+        },
+        {
+            "role": "function",
+            "parts": [
+                {"functionResponse": {"name": "f", "response": {"rows": [1, 2], "note": "n"}, "willContinue": False}},
+                {
+                    "function_response": {
+                        "id": "7",
+                        "name": "g",
+                        "response": {"error": "e"},
+                        "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBOR"}}],
+                    }
+                },
+            ],
+        },
+        {"role": "oracle", "parts": [{"text": "not known"}]},
     ],
 }
 

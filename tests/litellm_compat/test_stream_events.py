@@ -61,3 +61,13 @@ def test_only_a_flat_error_is_called_flat():
     assert flat_error(FLAT) == {"code": "none", "message": MESSAGE, "param": None}
     assert flat_error(from_litellm(FLAT)) == {"code": "none", "message": MESSAGE, "param": None}
     assert not any(map(flat_error, [NESTED, from_litellm(NESTED), FAILED, {"type": "error"}, None]))
+
+
+def test_googles_error_is_an_event_of_its_own_without_a_type():
+    error = {"error": {"code": 400, "message": "The input token count exceeds", "status": "INVALID_ARGUMENT"}}
+    told = error_before_content([f"data: {json.dumps(error)}\n\n".encode()])
+    assert told is not None
+    assert told.body == error
+    content = {"candidates": [{"content": {"parts": [{"text": "a"}]}}]}
+    assert error_before_content([f"data: {json.dumps(content)}\n\n".encode()]) is None
+    assert error_before_content([f"data: {json.dumps({**content, **error})}\n\n".encode()]) is None

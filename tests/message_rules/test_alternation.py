@@ -7,13 +7,15 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import payloads, texts
+from strategies import payloads, spoken, texts
 
 import ctx_hooks
 from ctx_hooks import message_rules
 from ctx_hooks.formats import CODECS
+from ctx_hooks.testing import violations
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
+"""Those that are translated for the templates of which the rule is; of Gemini's contents see below."""
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -102,3 +104,25 @@ def test_a_repair_that_drops_a_message_keeps_the_turns(wire_format):
     ]
     conversation, _ = message_rules.repair(CODECS[wire_format].read(messages))
     assert not refused(CODECS[wire_format].write(conversation))
+
+
+@every_mode
+@thorough
+@given(said=dialogues, budget=st.integers(60, 800))
+def test_a_dialogue_with_gemini_alternates_between_user_and_model(target_tokens, said, budget):
+    """Google: "Please ensure that multiturn requests alternate between user and model."."""
+    contents = [spoken("gemini", ("user", "assistant")[n % 2], text) for n, text in enumerate(said)]
+    sent = ctx_hooks.compress(contents, format="gemini", budget_tokens=budget, target_tokens=target_tokens).messages
+    assert sent[0]["role"] == "user"
+    assert not neighbours(sent)
+    assert sent[-1]["parts"][-1]["text"].endswith(said[-1])
+
+
+@every_mode
+@thorough
+@given(data=st.data(), budget=st.integers(60, 800))
+def test_no_call_of_gemini_comes_to_stand_behind_the_models_own_turn(target_tokens, data, budget):
+    """Nor is any other rule broken, as an independent judge sees it."""
+    contents = data.draw(payloads("gemini"))
+    sent = ctx_hooks.compress(contents, format="gemini", budget_tokens=budget, target_tokens=target_tokens).messages
+    assert violations("gemini", {"contents": sent}) == []

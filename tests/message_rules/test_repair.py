@@ -7,22 +7,21 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import broken_payloads, payloads
+from strategies import FIELDS, broken_payloads, payloads
 
 import ctx_hooks
 from ctx_hooks import message_rules
 from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import violations as refused
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 thorough = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 PAIRING = ("tool", "call")
 
 
 def request(wire_format, messages):
-    field = "input" if wire_format == "openai-responses" else "messages"
-    return {field: messages, "tools": [{"name": "read_file"}]}
+    return {FIELDS[wire_format]: messages, "tools": [{"name": "read_file"}]}
 
 
 @every_format
@@ -46,7 +45,7 @@ def test_a_repaired_conversation_keeps_every_rule_and_needs_no_second_repair(wir
     assert message_rules.repair(again)[0] is again
 
 
-@pytest.mark.parametrize("wire_format", ["openai-chat", "openai-responses"])
+@pytest.mark.parametrize("wire_format", ["openai-chat", "openai-responses", "gemini"])
 @thorough
 @given(data=st.data())
 def test_the_independent_judge_accepts_what_was_repaired(wire_format, data):

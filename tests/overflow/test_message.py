@@ -18,7 +18,7 @@ from ctx_hooks.tokens.window import Window
 
 ENGLISH = Policy()
 CHINESE = Policy(language="zh")
-FORMATS = ("openai-chat", "openai-responses", "anthropic")
+FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 SAID = "prompt is too long: 61004 tokens > 60000 maximum"
 OVERFLOW = recognise_overflow(SAID)
 ATTEMPT = Attempt(

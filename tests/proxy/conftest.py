@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from routes import NAMES
+from routes import MODELS, NAMES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
@@ -22,14 +22,14 @@ BELIEVED = 200_000
 
 
 def deployment(provider_url: str, group: str, model: str, **model_info: Any) -> dict[str, Any]:
-    base = f"{provider_url}/v1" if model.startswith("openai/") else provider_url
+    base = provider_url + {"openai": "/v1", "gemini": "/v1beta"}.get(model.split("/", maxsplit=1)[0], "")
     params = {"model": model, "api_base": base, "api_key": "not-a-key"}
     return {"model_name": group, "litellm_params": params, "model_info": {"max_input_tokens": BELIEVED, **model_info}}
 
 
 def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -> dict[str, Any]:
     unknown = [
-        deployment(provider_url, f"{name}-{mode}", "anthropic/claude-served" if name == "messages" else "openai/served")
+        deployment(provider_url, f"{name}-{mode}", MODELS.get(name, "openai/served"))
         for name in NAMES
         for mode in ("whole", "streamed")
     ]
@@ -37,10 +37,13 @@ def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -
         *unknown,
         deployment(provider_url, "chat", "openai/served"),
         deployment(provider_url, "claude", "anthropic/claude-served"),
+        deployment(provider_url, "gemini", "gemini/served"),
         deployment(provider_url, "fitted", "openai/served", max_input_tokens=WINDOW),
         deployment(provider_url, "fitted-claude", "anthropic/served", max_input_tokens=WINDOW),
+        deployment(provider_url, "fitted-gemini", "gemini/served", max_input_tokens=WINDOW),
         deployment(provider_url, "hopeless", "openai/tiny"),
         deployment(provider_url, "hopeless-claude", "anthropic/tiny"),
+        deployment(provider_url, "hopeless-gemini", "gemini/tiny"),
         deployment(provider_url, "cornered", "openai/tiny"),
         deployment(provider_url, "large", "openai/large"),
     )

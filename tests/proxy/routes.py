@@ -1,7 +1,8 @@
-"""The three routes, asked the same way."""
+"""The routes, asked the same way."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,20 +24,28 @@ class Route:
         """Send an agent session of about 25,000 tokens."""
         seed = fields.pop("seed", 0)
         headers = fields.pop("headers", None) or proxy.headers
-        payload = agent_session(
-            self.wire_format, model=group or self.group, seed=seed, thinking=self.wire_format == "anthropic"
-        )
-        body = {**payload, "stream": stream, **fields}
-        return httpx.post(proxy.url + self.path, json=body, headers=headers, timeout=120)
+        thinking = self.wire_format in ("anthropic", "gemini")
+        payload = agent_session(self.wire_format, model=group or self.group, seed=seed, thinking=thinking)
+        return self.post(proxy, {**payload, "stream": stream, **fields}, headers=headers)
 
-    def post(self, proxy: ProxyProcess, payload: dict[str, Any]) -> httpx.Response:
-        """Send a payload as it is."""
-        return httpx.post(proxy.url + self.path, json=payload, headers=proxy.headers, timeout=120)
+    def post(
+        self, proxy: ProxyProcess, payload: dict[str, Any], *, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """Send a payload as it is; of Google's, model and method stand in the path."""
+        path, body = self.path, payload
+        if self.wire_format == "gemini":
+            path += f"{payload['model']}:{'streamGenerateContent?alt=sse' if payload.get('stream') else 'generateContent'}"
+            body = {name: value for name, value in payload.items() if name not in ("model", "stream")}
+        return httpx.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=120)
 
 
 CHAT = Route("/v1/chat/completions", "openai-chat", "chat", "fitted", "hopeless")
 MESSAGES = Route("/v1/messages", "anthropic", "claude", "fitted-claude", "hopeless-claude")
 MESSAGES_TO_OPENAI = Route("/v1/messages", "anthropic", "chat", "fitted", "hopeless")
 RESPONSES = Route("/v1/responses", "openai-responses", "chat", "fitted", "hopeless")
-ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES)
-NAMES = ("chat", "messages", "messages-to-openai", "responses")
+GEMINI = Route("/v1beta/models/", "gemini", "gemini", "fitted-gemini", "hopeless-gemini")
+GEMINI_TO_OPENAI = Route("/models/", "gemini", "chat", "fitted", "hopeless")
+ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, GEMINI, GEMINI_TO_OPENAI)
+NAMES = ("chat", "messages", "messages-to-openai", "responses", "gemini", "gemini-to-openai")
+MODELS = {"messages": "anthropic/claude-served", "gemini": "gemini/served"}
+"""The provider's model behind a route that is not translated to OpenAI's chat."""

@@ -6,12 +6,12 @@ import json
 
 import pytest
 from conftest import BELIEVED, GENERAL, PLUGIN, WINDOW, configuration, deployment, importable
-from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
+from routes import CHAT, GEMINI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
-THREE = (CHAT, MESSAGES, RESPONSES)
-ROUTES = pytest.mark.parametrize("route", THREE, ids=["chat", "messages", "responses"])
+FOUR = (CHAT, MESSAGES, RESPONSES, GEMINI)
+ROUTES = pytest.mark.parametrize("route", FOUR, ids=["chat", "messages", "responses", "gemini"])
 STREAMED = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 OFF = {"enabled": False}
 PARTS = """
@@ -46,7 +46,7 @@ def provider_here():
 @pytest.fixture(scope="module")
 def proxy_here(provider_here, tmp_path_factory):
     url = provider_here.url
-    served = ((CHAT, "openai/served"), (MESSAGES, "anthropic/claude-served"), (RESPONSES, "openai/served"))
+    served = tuple(zip(FOUR, ("openai/served", "anthropic/claude-served", "openai/served", "gemini/served"), strict=True))
     groups = {"known": WINDOW} | {f"steered-{n}": BELIEVED for n in range(len(STEERING))}
     models = [
         deployment(url, f"{group}-{route.wire_format}", model, max_input_tokens=window)
@@ -144,13 +144,13 @@ def test_no_wish_of_a_caller_costs_him_his_answer(wishes, route, proxy_here, pro
     assert [r["status"] for r in provider_here.requests()] == [200]
 
 
-@pytest.mark.parametrize("route", [*THREE, MESSAGES_TO_OPENAI], ids=["chat", "messages", "responses", "translated"])
+@pytest.mark.parametrize("route", [*FOUR, MESSAGES_TO_OPENAI], ids=["chat", "messages", "responses", "gemini", "translated"])
 @STREAMED
 def test_loggers_are_told_what_was_sent_of_a_request(route, stream, proxy_here, provider_here):
     """LiteLLM logs the request as it came; the figures of each attempt stand in the metadata that every logger gets."""
     provider_here.reset(wording="openai")
     logged = {"owner": "me", "ctx_hooks": {"tokens_after": "forged"}}
-    fields = {"metadata" if route is CHAT else "litellm_metadata": {"spend_logs_metadata": logged}}
+    fields = {"metadata" if route in (CHAT, GEMINI) else "litellm_metadata": {"spend_logs_metadata": logged}}
     group = "known-openai-chat" if route is MESSAGES_TO_OPENAI else f"known-{route.wire_format}"
     answer = route.ask(proxy_here, group=group, stream=stream, **fields)
     assert answer.status_code == 200, answer.text

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 from conftest import WINDOW, configuration, deployment
-from routes import CHAT, MESSAGES, RESPONSES
+from routes import CHAT, GEMINI, MESSAGES, RESPONSES
+from strategies import items_of
 
 from ctx_hooks.conversation.placeholders import MARK
 from ctx_hooks.testing import ProxyProcess, agent_session
 from ctx_hooks.testing.rules import violations
 
-ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
+ROUTES = pytest.mark.parametrize(
+    "route", [CHAT, MESSAGES, RESPONSES, GEMINI], ids=["chat", "messages", "responses", "gemini"]
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +23,7 @@ def hasty_proxy(provider):
         deployment(url, "openai-chat", "openai/served", max_input_tokens=WINDOW),
         deployment(url, "anthropic", "anthropic/served", max_input_tokens=WINDOW),
         deployment(url, "openai-responses", "openai/served", max_input_tokens=WINDOW),
+        deployment(url, "gemini", "gemini/served", max_input_tokens=WINDOW),
     )
     settings = {"defaults": {"compression_timeout_seconds": 0.001}}
     with ProxyProcess(configuration(url, *models, callback_settings={"ctx_hooks": settings})) as running:
@@ -34,8 +38,8 @@ def test_no_time_costs_the_oldest_turns_and_no_answer(hasty_proxy, provider, rou
     assert response.status_code == 200, response.text
     (sent,) = provider.requests()
     assert violations(sent["format"], sent["payload"]) == []
-    items = sent["payload"].get("messages") or sent["payload"]["input"]
+    items = items_of(sent["payload"])
     assert question in str(items[-1])
     assert MARK in str(items[:2])
-    assert len(items) < len(payload.get("messages") or payload["input"])
+    assert len(items) < len(items_of(payload))
     assert "took too long to compress" in hasty_proxy.log()

@@ -33,7 +33,7 @@ handler = Billed()
 def google(tmp_path_factory):
     environment = importable(tmp_path_factory.mktemp("billed"), "billed", BILLED)
     with FakeProvider(ProviderSettings(window_tokens=WINDOW, wording="gemini", tokens_factor=1.2)) as provider:
-        models = (deployment(f"{provider.url}/v1beta", group, "gemini/served") for group in GROUPS.values())
+        models = (deployment(provider.url, group, "gemini/served") for group in GROUPS.values())
         config = configuration(provider.url, *models, litellm_settings={"callbacks": [PLUGIN, "billed.handler"]})
         with ProxyProcess(config, environment) as proxy:
             yield proxy, provider

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-import httpx
 import pytest
 from conftest import GENERAL, PLUGIN, deployment, importable
-from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
+from routes import CHAT, MODELS, NAMES, ROUTES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
 
@@ -28,20 +27,19 @@ async def user_api_key_auth(request, api_key):
     )
 """
 WINDOW = 4_000
-ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES)
-NAMES = ("chat", "messages", "messages-to-openai", "responses")
 WAYS = ("environment", "defaults", "team", "key", "organization", "model", "model-info", "session", "tag", "request")
 KINDS = {"answer": None, "overflow": "openai", "unknown": "cerebras", "in-stream": "sglang_stream", "rate": "rate_limited"}
 """An answer, an overflow that LiteLLM knows, one that it does not know, one inside a stream, and a rate limit."""
 CHANGING = re.compile(
-    rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:chatcmpl|resp|msg|gen)[-_][\w=+/-]+|\"created(?:_at)?\": ?[\d.]+"
+    rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}|(?:chatcmpl|resp|msg|gen)[-_][\w=+/-]+"
+    rb"|\"created(?:_at)?\": ?[\d.]+"
 )
 """What differs between any two answers: ids and times."""
 
 
 def models(url):
     for name in NAMES:
-        model = "anthropic/claude-served" if name == "messages" else "openai/served"
+        model = MODELS.get(name, "openai/served")
         yield deployment(url, name, model, max_input_tokens=WINDOW, id=f"id-{name}")
         yield deployment(url, f"{name}-model", model, max_input_tokens=WINDOW, id=f"id-{name}-model")
         off = {"ctx_hooks": {"enabled": False}}
@@ -51,8 +49,9 @@ def models(url):
 def config(url, settings, callbacks):
     return {
         "model_list": list(models(url)),
-        "litellm_settings": {"callbacks": callbacks, "num_retries": 1},
-        "router_settings": {"retry_after": 0, "disable_cooldowns": True},
+        "litellm_settings": {"callbacks": callbacks},
+        # The Router's own number: LiteLLM's is forgotten once a request that it translated from Google's route has failed.
+        "router_settings": {"num_retries": 1, "retry_after": 0, "disable_cooldowns": True},
         "general_settings": {**GENERAL, "custom_auth": "auth_of_all.user_api_key_auth"},
         "callback_settings": {"ctx_hooks": settings},
     }
@@ -109,7 +108,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind):
     wishes = {"metadata": metadata, "disable_fallbacks": True} | ({"tags": ["off"]} if way == "tag" else {})
     group = f"{name}-{way}" if way in ("model", "model-info") else name
     session = agent_session(route.wire_format, turns=6, result_chars=3_000, model=group)
-    answer = httpx.post(proxy.url + route.path, json={**session, **wishes, "stream": stream}, headers=headers, timeout=60)
+    answer = route.post(proxy, {**session, **wishes, "stream": stream}, headers=headers)
     told = {
         "status": answer.status_code,
         "headers": {k: v for k, v in answer.headers.items() if not varies(k)},

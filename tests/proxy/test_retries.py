@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from routes import CHAT, MESSAGES, RESPONSES
+from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, RESPONSES
+from strategies import FIELDS, spoken
 
-ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
+ROUTES = pytest.mark.parametrize(
+    "route",
+    [CHAT, MESSAGES, RESPONSES, GEMINI, GEMINI_TO_OPENAI],
+    ids=["chat", "messages", "responses", "gemini", "gemini translated"],
+)
 
 
 def one_question(route, group):
     """A request that nothing can be taken from: the newest message is all of it."""
-    question = [{"role": "user", "content": "Why is the sky blue? " * 200}]
-    return {"model": group, "max_tokens": 50, "input" if route is RESPONSES else "messages": question}
+    question = [spoken(route.wire_format, "user", "Why is the sky blue? " * 200)]
+    limit = {"generationConfig": {"maxOutputTokens": 50}} if route.wire_format == "gemini" else {"max_tokens": 50}
+    return {"model": group, **limit, FIELDS[route.wire_format]: question}
 
 
 @ROUTES
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_request_that_cannot_shrink_is_asked_once(route, stream, proxy, provider):
-    payload = {**one_question(route, "hopeless-claude" if route is MESSAGES else "hopeless"), "stream": stream}
+    payload = {**one_question(route, route.hopeless), "stream": stream}
     answer = route.post(proxy, payload)
     assert answer.status_code == 400
     assert len(provider.requests()) == 1

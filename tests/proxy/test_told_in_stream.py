@@ -6,7 +6,7 @@ import json
 
 import pytest
 from conftest import configuration, deployment
-from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
+from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, MODELS, RESPONSES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
@@ -21,6 +21,8 @@ FORMS = [
     (MESSAGES_TO_OPENAI, "messages-to-google", "nested"),
     (RESPONSES, "responses-to-google", "nested"),
     (MESSAGES, "messages", "nested"),
+    (GEMINI, "gemini", "nested"),
+    (GEMINI_TO_OPENAI, "gemini-to-openai", "nested"),
     *((RESPONSES, "responses", form) for form in ("nested", "flat", "failed")),
     *((MESSAGES_TO_OPENAI, "messages-to-openai", form) for form in ("nested", "flat", "failed")),
 ]
@@ -42,7 +44,8 @@ def group_of(name, form, after_opening):
 def deployment_of(url, name, group, model):
     if name in GOOGLE:
         return deployment(f"{url}/v1beta", group, f"gemini/{model}")
-    found = deployment(url, group, f"{'anthropic' if name == 'messages' else 'openai'}/{model}")
+    provider = MODELS.get(name, "openai/served").partition("/")[0]
+    found = deployment(url, group, f"{provider}/{model}")
     found["litellm_params"].update(CHAT_BACKEND if name.endswith("-to-chat") else {})
     return found
 

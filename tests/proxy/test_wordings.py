@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 from conftest import configuration, deployment
-from routes import NAMES, ROUTES
+from routes import MODELS, NAMES, ROUTES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.wordings import WORDINGS
 
 WINDOW = 16_000
-FAMILIES = {"messages": "anthropic/claude-served"}
 CASES = [
     (wording, route, name, stream)
     for n, wording in enumerate(WORDINGS)
     for route, name in zip(ROUTES, NAMES, strict=True)
     for stream in (False, True)
-    if (n + ROUTES.index(route) + stream) % 4 == 0  # every wording on two of the eight ways, every way with many wordings
+    if (n + ROUTES.index(route) + stream) % 4 == 0  # every wording on three of the twelve ways, every way with many wordings
 ]
 
 
@@ -33,10 +32,9 @@ def strange_provider():
 @pytest.fixture(scope="module")
 def strange_proxy(strange_provider):
     models = [
-        deployment(strange_provider.url, group_of(w, name, s), FAMILIES.get(name, "openai/served"))
-        for w, _, name, s in CASES
+        deployment(strange_provider.url, group_of(w, name, s), MODELS.get(name, "openai/served")) for w, _, name, s in CASES
     ]
-    models += [deployment(strange_provider.url, f"in-stream-{n}", FAMILIES.get(n, "openai/served")) for n in NAMES]
+    models += [deployment(strange_provider.url, f"in-stream-{n}", MODELS.get(n, "openai/served")) for n in NAMES]
     with ProxyProcess(configuration(strange_provider.url, *models)) as running:
         yield running
 

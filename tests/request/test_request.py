@@ -11,6 +11,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import FIELDS, spoken
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
@@ -19,8 +20,12 @@ from ctx_hooks.request.request import format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
-CALL_TYPES = {"openai-chat": "acompletion", "anthropic": "anthropic_messages", "openai-responses": "aresponses"}
-MESSAGES = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input"}
+CALL_TYPES = {
+    "openai-chat": "acompletion",
+    "anthropic": "anthropic_messages",
+    "openai-responses": "aresponses",
+    "gemini": "agenerate_content",
+}
 every_format = pytest.mark.parametrize("fmt", CALL_TYPES)
 NO_END = 10**12
 
@@ -58,6 +63,14 @@ NAMES = (
     "signature",
     "action",
     "parameters",
+    "parts",
+    "functionCall",
+    "functionResponse",
+    "response",
+    "inlineData",
+    "inline_data",
+    "fileData",
+    "thoughtSignature",
     "x",
 )
 KINDS = (
@@ -108,9 +121,10 @@ values = st.recursive(
     max_leaves=20,
 )
 mappings = st.dictionaries(st.sampled_from(NAMES), values, max_size=8)
+FIXED = ("tools", "system", "instructions", "functions", "response_format", "text", "systemInstruction", "config")
 bodies = st.fixed_dictionaries(
     {"messages": st.lists(mappings, min_size=1, max_size=5)},
-    optional=dict.fromkeys(("tools", "system", "instructions", "functions", "response_format", "text"), values),
+    optional=dict.fromkeys(FIXED, values),
 )
 
 
@@ -120,8 +134,12 @@ def counted(request, vocabulary):
     return sum(m.tokens for m in index) + sum(counter.text(t) for t in request.preamble())
 
 
+def said(fmt, block):
+    return {"role": "user", ("parts" if fmt == "gemini" else "content"): [block]}
+
+
 def request_with(fmt, body):
-    request = request_of(CALL_TYPES[fmt], {**body, MESSAGES[fmt]: body["messages"]})
+    request = request_of(CALL_TYPES[fmt], {**body, FIELDS[fmt]: body["messages"]})
     assert request is not None
     return request
 
@@ -152,14 +170,14 @@ def test_no_request_counts_more_than_its_bound(fmt, body):
     ids=["escapes", "images", "references", "floats", "a long number", "a long name"],
 )
 def test_the_bound_holds_for_what_costs_more_than_its_characters(fmt, block):
-    request = request_with(fmt, {"messages": [{"role": "user", "content": [block]}]})
+    request = request_with(fmt, {"messages": [said(fmt, block)]})
     assert request.most_tokens(NO_END) >= counted(request, "cl100k_base")
 
 
 @every_format
 @pytest.mark.parametrize("text", ["a-" * 700_000, "読" * 1_100_000, "word " * 300_000], ids=["dashes", "CJK", "words"])
 def test_the_bound_holds_for_texts_that_are_estimated(fmt, text):
-    request = request_with(fmt, {"messages": [{"role": "user", "content": text}]})
+    request = request_with(fmt, {"messages": [spoken(fmt, "user", text)]})
     assert request.most_tokens(NO_END) >= counted(request, "o200k_base")
 
 
@@ -175,7 +193,7 @@ def test_numbers_and_keys_are_counted():
 @every_format
 def test_the_bound_of_a_real_session_is_near_its_bytes(fmt):
     payload = agent_session(fmt, turns=30, result_chars=2_000)
-    request = request_with(fmt, {**payload, "messages": payload[MESSAGES[fmt]]})
+    request = request_with(fmt, {**payload, "messages": payload[FIELDS[fmt]]})
     assert request.most_tokens(NO_END) <= 1.5 * len(json.dumps(payload))
 
 
@@ -218,9 +236,10 @@ def test_what_no_window_holds_a_quarter_of_is_too_large(body):
 
 @every_format
 def test_schemas_beside_the_tools_are_counted(fmt):
-    body = {"messages": [{"role": "user", "content": "hi"}]}
+    body = {"messages": [spoken(fmt, "user", "hi")]}
     schema = {"type": "json_schema", "json_schema": {"name": "order", "schema": {"description": "word " * 1_000}}}
-    more = counted(request_with(fmt, {**body, "response_format": schema}), "o200k_base")
+    beside = {"generationConfig": {"responseJsonSchema": schema}} if fmt == "gemini" else {"response_format": schema}
+    more = counted(request_with(fmt, {**body, **beside}), "o200k_base")
     assert more >= counted(request_with(fmt, body), "o200k_base") + 1_000
 
 
@@ -283,23 +302,34 @@ class TestALoweredOutput:
             ("anthropic", {}, "max_tokens"),
             ("openai-responses", {"max_output_tokens": 9_000}, "max_output_tokens"),
             ("openai-responses", {}, "max_output_tokens"),
+            ("gemini", {}, "config.maxOutputTokens"),
+            ("gemini", {"config": {"max_output_tokens": 9_000}}, "config.max_output_tokens"),
+            ("gemini", {"generationConfig": {"maxOutputTokens": 9_000}}, "generationConfig.maxOutputTokens"),
         ],
     )
     def test_it_is_written_into_the_field_in_which_it_was_asked_for(self, fmt, given, name):
-        assert self.lowered(1_000, fmt, **given) == {name: 1_000}
+        *holder, field = name.split(".")
+        wanted = {field: 1_000}
+        assert self.lowered(1_000, fmt, **given) == ({holder[0]: wanted} if holder else wanted)
+
+    def test_what_else_a_configuration_says_stays(self):
+        config = {"temperature": 0.5, "maxOutputTokens": 9_000}
+        assert self.lowered(1_000, "gemini", config=config) == {"config": {"temperature": 0.5, "maxOutputTokens": 1_000}}
 
     @pytest.mark.parametrize(("value", "asked"), [(1, 1), (8_000, 8_000), (0, None), (-1, None), (True, None), ("9", None)])
     def test_an_output_that_is_no_positive_number_was_not_asked_for(self, value, asked):
         assert request_with("openai-chat", {**HELLO, "max_tokens": value}).max_output_tokens == asked
+        config = {"config": {"maxOutputTokens": value}}
+        assert request_with("gemini", {**HELLO, **config}).max_output_tokens == asked
 
 
 @every_format
 def test_only_what_is_broken_is_repaired(fmt):
     whole = agent_session(fmt, turns=2)
-    request = request_with(fmt, {**whole, "messages": whole[MESSAGES[fmt]]})
+    request = request_with(fmt, {**whole, "messages": whole[FIELDS[fmt]]})
     assert request.repaired() == {}
-    broken = request_with(fmt, {**whole, "messages": whole[MESSAGES[fmt]][:-2]})
-    assert broken.repaired()[MESSAGES[fmt]]
+    broken = request_with(fmt, {**whole, "messages": whole[FIELDS[fmt]][:-2]})
+    assert broken.repaired()[FIELDS[fmt]]
 
 
 @pytest.mark.parametrize(
@@ -309,9 +339,17 @@ def test_only_what_is_broken_is_repaired(fmt):
         ({"proxy_server_request": {"url": "http://proxy/v1/messages/"}}, "anthropic"),
         ({"proxy_server_request": {"url": "http://proxy/v1/chat/completions"}, "messages": []}, "openai-chat"),
         ({"input": "hi"}, "openai-responses"),
+        ({"proxy_server_request": {"url": "http://proxy/models/m:streamGenerateContent?alt=sse"}}, "gemini"),
+        ({"contents": [], "proxy_server_request": {"url": "http://proxy/v1beta/models/m:generateContent"}}, "gemini"),
         ({"input": "hi", "messages": []}, "openai-chat"),
         ({"proxy_server_request": None}, "openai-chat"),
     ],
 )
 def test_the_callers_format_is_that_of_the_route(fields, fmt):
     assert format_of(fields) == fmt
+
+
+def test_what_litellm_makes_of_googles_request_for_another_provider_is_no_second_request():
+    chat = {**HELLO, "proxy_server_request": {"url": "http://proxy/v1beta/models/m:generateContent"}}
+    assert request_of("acompletion", chat) is None
+    assert request_of("acompletion", {**HELLO, "proxy_server_request": {"url": "http://proxy/v1/chat/completions"}})

@@ -7,11 +7,17 @@ import random
 import struct
 
 import pytest
+from strategies import FIELDS
 
 from ctx_hooks.request.request import request_of
 from ctx_hooks.testing import agent_session
 
-CALL_TYPES = {"openai-chat": "acompletion", "anthropic": "anthropic_messages", "openai-responses": "aresponses"}
+CALL_TYPES = {
+    "openai-chat": "acompletion",
+    "anthropic": "anthropic_messages",
+    "openai-responses": "aresponses",
+    "gemini": "agenerate_content",
+}
 PIXELS = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
 PNG = base64.b64encode(PIXELS + random.Random(1).randbytes(3_000)).decode()
 PDF = base64.b64encode(b"%PDF-1.7" + random.Random(2).randbytes(3_000)).decode()
@@ -21,7 +27,7 @@ ANTHROPIC_TOOL = {"name": "f", "description": "d", "input_schema": {"type": "obj
 
 def uncounted(fmt, fields=(), item=None):
     payload = {**agent_session(fmt, turns=2), **dict(fields)}
-    name = "input" if fmt == "openai-responses" else "messages"
+    name = FIELDS[fmt]
     request = request_of(CALL_TYPES[fmt], {**payload, name: [*payload[name], *([item] if item else [])]})
     return request.has_uncounted_content
 
@@ -59,6 +65,9 @@ def test_a_session_of_texts_and_calls_is_wholly_counted(fmt):
         ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
         ("anthropic", {"mcp_servers": [{"type": "url", "url": "u"}]}),
         ("anthropic", {"container": "c"}),
+        ("gemini", {"cachedContent": "cachedContents/1"}),
+        ("gemini", {"tools": [{"functionDeclarations": [{"name": "f"}]}, {"codeExecution": {}}]}),
+        ("gemini", {"systemInstruction": {"parts": [{"fileData": {"fileUri": "https://example.org/a.pdf"}}]}}),
     ],
     ids=str,
 )
@@ -86,6 +95,8 @@ def test_what_the_provider_keeps_or_adds_is_uncounted(fmt, fields):
         ("openai-responses", said({"type": "input_image", "file_id": "file-1"})),
         ("openai-responses", said({"type": "input_file", "file_url": "https://example.org/a.pdf"})),
         ("openai-responses", {"type": "some_output", "call_id": "c", "output": {"blob": PDF}}),
+        ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "application/pdf", "data": PDF}}]}),
+        ("gemini", {"role": "user", "parts": [{"file_data": {"file_uri": "https://example.org/a.mp4"}}]}),
     ],
     ids=str,
 )
@@ -118,6 +129,8 @@ def test_what_is_referred_to_sealed_or_of_unknown_size_is_uncounted(fmt, item):
         ("openai-responses", {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]}, None),
         ("openai-chat", {"tools": [{"functionDeclarations": [{"name": "f"}]}]}, None),
         ("openai-chat", {"tools": None, "previous_response_id": None}, None),
+        ("gemini", {}, {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}),
+        ("gemini", {}, {"role": "model", "parts": [{"functionCall": {"name": "f"}, "thoughtSignature": SEALED}]}),
     ],
     ids=str,
 )

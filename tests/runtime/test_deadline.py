@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from strategies import FIELDS
 
 import ctx_hooks
 from ctx_hooks.compaction import last_resort, pipeline
@@ -21,7 +22,7 @@ from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.window import Window
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 TIMEOUT_SECONDS = 0.5
 MARGIN_SECONDS = 10
 """What a machine that is busy with other things may take for the last resort: far less than for ever."""
@@ -66,7 +67,7 @@ def slow_step(monkeypatch):
 
 
 def sent(decision, wire_format):
-    return decision.changes["input" if wire_format == "openai-responses" else "messages"]
+    return decision.changes[FIELDS[wire_format]]
 
 
 @every_format
@@ -80,7 +81,7 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     assert decision.figures.tokens_after <= decision.figures.budget_tokens
     fields = {**request(wire_format, "SLOW question").fields}
-    fields["input" if wire_format == "openai-responses" else "messages"] = sent(decision, wire_format)
+    fields[FIELDS[wire_format]] = sent(decision, wire_format)
     assert not violations(wire_format, fields)
     assert "SLOW question" in str(sent(decision, wire_format)[-1])
     (event,) = told

@@ -7,6 +7,7 @@ import random
 import struct
 
 import pytest
+from strategies import spoken
 
 from ctx_hooks.conversation.model import Media
 from ctx_hooks.formats import CODECS
@@ -38,6 +39,8 @@ def tool_result(*blocks):
 
 
 IMAGES = [
+    ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}),
+    ("gemini", {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"image": PNG}}}]}),
     ("openai-responses", {"type": "image_generation_call", "id": "ig", "result": PNG}),
     (
         "openai-responses",
@@ -113,7 +116,7 @@ def test_a_text_costs_its_tokens_in_any_item_a_document_too(fmt, item):
 
 @pytest.mark.parametrize("fmt", CODECS)
 def test_base64_that_is_sent_as_text_is_text(fmt):
-    assert counted(fmt, {"role": "user", "content": ANYTHING}) >= COUNTER.text(ANYTHING)
+    assert counted(fmt, spoken(fmt, "user", ANYTHING)) >= COUNTER.text(ANYTHING)
 
 
 @pytest.mark.parametrize(

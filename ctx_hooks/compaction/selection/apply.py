@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
-from ctx_hooks.compaction.selection.scoring import argument_chars, may_be_shortened, segments_of
+from ctx_hooks.compaction.selection.scoring import may_be_shortened, segments_of, short_arguments
 from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
@@ -53,7 +53,7 @@ def _shortened_part(
     if isinstance(part, Reasoning) and reasoning_may_go(conversation, position[0]):
         return None
     if isinstance(part, ToolCall):
-        short = tool_arguments.shortened(part.arguments, argument_chars(budget), language)
+        short = short_arguments(part, budget)
         return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
     if not may_be_shortened(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
         return part

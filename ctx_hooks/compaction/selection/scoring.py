@@ -98,11 +98,18 @@ def argument_chars(budget: Budget) -> int:
     return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
 
 
+def short_arguments(call: ToolCall, budget: Budget) -> str:
+    """Return the arguments of an older call with its long strings cut; those of a signed call as they are."""
+    if call.is_signed:
+        return call.arguments
+    return tool_arguments.shortened(call.arguments, argument_chars(budget), budget.policy.language)
+
+
 def may_be_shortened(part: Part, policy: Policy) -> bool:
     """Whether an older part may be reduced to some of its segments."""
     if isinstance(part, ToolResult):
         return bool(part.text) and may_be_cut(part, policy)
-    return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not part.is_cut
+    return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 
 def segments_of(message: Message, part: Text | ToolResult, budget: Budget) -> Segments:
@@ -183,7 +190,7 @@ def _item(
                 scores = _by_segment(relevance.get((i, k), {}), text_and_lines, kept_whole)
                 sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
             elif isinstance(part, ToolCall):
-                short = tool_arguments.shortened(part.arguments, argument_chars(budget), budget.policy.language)
+                short = short_arguments(part, budget)
                 if short is not part.arguments:
                     frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
                 named.update(identifiers(short))

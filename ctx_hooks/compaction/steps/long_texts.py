@@ -50,7 +50,7 @@ def _shorten_part(part: Part, message: Message, policy: Policy) -> Part:
     if isinstance(part, ToolResult):
         parts = tuple(_media_line(p, policy) if isinstance(p, Media) else p for p in part.parts)
         return part if parts == part.parts else replace(part, parts=parts)
-    if not isinstance(part, Text) or part.is_cut or len(part.text) <= policy.text_max_chars:
+    if not isinstance(part, Text) or part.is_cut or part.is_signed or len(part.text) <= policy.text_max_chars:
         return part
     head_chars, tail_chars = (int(policy.text_max_chars * share) for share in (HEAD_FRACTION, TAIL_FRACTION))
     if message.role == "user":

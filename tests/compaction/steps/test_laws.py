@@ -1,4 +1,4 @@
-"""The laws of every step, over generated conversations of all three formats."""
+"""The laws of every step, over generated conversations of all formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import payloads
+from strategies import FIELDS, payloads
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.pipeline import STEPS, compress
@@ -20,7 +20,7 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_step = pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 every_format = pytest.mark.parametrize("wire_format", FORMATS)
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -85,7 +85,12 @@ PROGRAM = """
 import hashlib, json, sys
 import ctx_hooks
 from ctx_hooks.testing import agent_session
-for wire_format, field in (("openai-chat", "messages"), ("anthropic", "messages"), ("openai-responses", "input")):
+for wire_format, field in (
+    ("openai-chat", "messages"),
+    ("anthropic", "messages"),
+    ("openai-responses", "input"),
+    ("gemini", "contents"),
+):
     messages = agent_session(wire_format, turns=30, result_chars=3000)[field]
     result = ctx_hooks.compress(messages, format=wire_format, budget_tokens=6000)
     print(hashlib.sha256(json.dumps(result.messages).encode()).hexdigest())
@@ -110,7 +115,7 @@ def test_the_same_request_becomes_the_same_bytes_in_every_process():
 @every_format
 def test_a_second_compression_of_the_same_request_is_the_same_with_warm_caches(wire_format):
     codec = CODECS[wire_format]
-    field = "input" if wire_format == "openai-responses" else "messages"
+    field = FIELDS[wire_format]
     messages = agent_session(wire_format, turns=30)[field]
     first, second = (codec.write(compress(codec.read(messages), budget_of(6_000)).conversation) for _ in range(2))
     assert json.dumps(first) == json.dumps(second)

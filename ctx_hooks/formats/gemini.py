@@ -1,0 +1,233 @@
+"""Google's `contents`: parts of text, calls, responses and data, in camelCase or snake_case, some of them signed.
+
+Calls and responses have ids only sometimes. A call without one is named after its function and its place among the
+message's calls of that function, and so is a response; `read` then gives each response the name of the call that it
+answers. These names stay in the neutral model: what is written has the ids that were read, and no others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ctx_hooks.conversation.model import (
+    Conversation,
+    Media,
+    MediaKind,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from ctx_hooks.formats.fields import compact_json, deep_items_of, flag, opaque_of, preamble_of, text_or_empty
+from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
+
+ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}
+"""Responses come as the user's, in older clients as the function's. Google takes what has no role as the user's."""
+OUTPUT_KEY = "output"
+"""Google: "use "output" key to specify function output"."""
+MEDIA_FIELDS = frozenset({"inlineData", "inline_data", "fileData", "file_data"})
+"""Fields of the parts that carry or name an image, a sound or a file."""
+LOOKED_BACK_CONTENTS = 8
+"""Responses come directly behind their calls; clients that send one a content have at most so many in parallel."""
+ERROR_KEY = "error"
+"""Google: "and "error" key to specify error details (if any)"."""
+
+
+def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
+    """Return the conversation of a request's `contents`; `system` is its `systemInstruction`."""
+    preamble, markers = preamble_of(system, tools)
+    items = deep_items_of(messages)
+    read = tuple(answering(read_message(item), items, i) for i, item in enumerate(items))
+    return Conversation("gemini", read, preamble, markers)
+
+
+def write(conversation: Conversation) -> list[Any]:
+    """Return the `contents` of a request."""
+    return [{**m.raw, "parts": [_write_part(p) for p in m.parts]} if m.edited else m.raw for m in conversation.messages]
+
+
+def user_message(text: str) -> Message:
+    """Return a user's content that holds `text`."""
+    return Message("user", (Text(text),), raw={"role": "user", "parts": [{"text": text}]})
+
+
+def assistant_message(text: str) -> Message:
+    """Return a content of the model's that holds `text`."""
+    return Message("assistant", (Text(text),), raw={"role": "model", "parts": [{"text": text}]})
+
+
+def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+    """Return the user's content that answers `call`, by its id if it has one."""
+    response: dict[str, Any] = {"name": call.name, "response": {ERROR_KEY if is_error else OUTPUT_KEY: text}}
+    own_id = _own_id(value_of(call.raw, "functionCall"))
+    if own_id:
+        response = {"id": own_id, **response}
+    raw = {"functionResponse": response}
+    result = ToolResult(call.id, (Text(text),), is_error, raw)
+    return Message("user", (result,), raw={"role": "user", "parts": [raw]})
+
+
+def read_message(raw: Mapping[str, Any]) -> Message:
+    """Return the neutral message of one content; a response is not yet paired with its call."""
+    listed = raw.get("parts")
+    blocks = listed if isinstance(listed, (list, tuple)) else () if listed is None else (listed,)
+    unnamed: Counter[str] = Counter()
+    parts = tuple(_part(block, unnamed) for block in blocks)
+    pinned = flag(raw, "pin") or any(flag(block, "pin") for block in blocks)
+    return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw, pinned=pinned)
+
+
+def value_of(fields: Any, name: str) -> Any:
+    """Return the value of the field `name`, which stands there in camelCase or in snake_case; None where neither does."""
+    if not isinstance(fields, Mapping):
+        return None
+    found = fields.get(name)
+    return fields.get(_snake(name)) if found is None else found
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+
+
+def _name_in(fields: Mapping[str, Any], name: str) -> str:
+    """Return the spelling in which `fields` has the field `name`."""
+    return name if name in fields else _snake(name)
+
+
+def _own_id(fields: Any) -> str:
+    return text_or_empty(fields.get("id")) if isinstance(fields, Mapping) else ""
+
+
+def _id_of(fields: Mapping[str, Any], unnamed: Counter[str]) -> str:
+    """Return the id of a call or response, else its function's name and its number among those without an id."""
+    name = text_or_empty(fields.get("name"))
+    unnamed[name] += not _own_id(fields)
+    return _own_id(fields) or f"{name}#{unnamed[name]}"
+
+
+def _part(block: Any, unnamed: Counter[str]) -> Part:
+    if not isinstance(block, Mapping):
+        return Text(block, raw=block) if isinstance(block, str) else opaque_of(block)
+    is_signed = bool(value_of(block, "thoughtSignature"))
+    text, call, response = block.get("text"), value_of(block, "functionCall"), value_of(block, "functionResponse")
+    if isinstance(text, str):
+        return Reasoning(text, block) if block.get("thought") is True else Text(text, block, is_signed=is_signed)
+    if isinstance(call, Mapping):
+        arguments = compact_json(call.get("args") or {})
+        return ToolCall(_id_of(call, unnamed), text_or_empty(call.get("name")), arguments, block, is_signed=is_signed)
+    if isinstance(response, Mapping):
+        given = response.get("response")
+        is_error = isinstance(given, Mapping) and list(given) == [ERROR_KEY]
+        return ToolResult(_id_of(response, unnamed), _result_parts(response), is_error, block)
+    return _media_of(block) or opaque_of(block)
+
+
+def _media_of(block: Mapping[str, Any]) -> Media | None:
+    """Return a part that carries or names an image, a sound or a file."""
+    for name, field in (("inlineData", "data"), ("fileData", "fileUri")):
+        data = value_of(block, name)
+        content = value_of(data, field)
+        if isinstance(content, str):
+            return Media(_media_kind(text_or_empty(value_of(data, "mimeType"))), len(content), raw=block)
+    return None
+
+
+def _media_kind(mime: str) -> MediaKind:
+    return next((kind for start, kind in MIME_KINDS.items() if mime.lower().startswith(start)), "file")
+
+
+def _result_parts(response: Mapping[str, Any]) -> tuple[Text | Media | Opaque, ...]:
+    """Return what a function returned: its one text, else its JSON; and the media beside it."""
+    given = response.get("response")
+    beside = response.get("parts")
+    media = tuple(_result_part(b) for b in beside) if isinstance(beside, (list, tuple)) else ()
+    if given is None or given == {}:
+        return media
+    key, text = next(iter(given.items())) if isinstance(given, Mapping) and len(given) == 1 else ("", None)
+    if isinstance(text, str) and payload_kind(text_or_empty(key), text) is None:
+        return (Text(text), *media)
+    found = opaque_of(given)
+    return ((found if found.media else Text(compact_json(given))), *media)
+
+
+def _result_part(block: Any) -> Media | Opaque:
+    return (_media_of(block) if isinstance(block, Mapping) else None) or opaque_of(block)
+
+
+def answering(message: Message, items: Sequence[Any], index: int) -> Message:
+    """Return the message that was read of `items[index]`, its responses named after the calls that they answer.
+
+    Gemini CLI answers calls without ids by ids of its own. So a response whose id none of the model's last calls has is
+    that of the first of them, of the same function, that is still unanswered.
+    """
+    if not message.results:
+        return message
+    ids = _answered(message.results, _last_calls(items, index))
+    parts = tuple(replace(p, call_id=ids[id(p)]) if isinstance(p, ToolResult) else p for p in message.parts)
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
+    """Return the calls of the model's content before `index`, none where that is too far away to be answered there."""
+    for item in reversed(items[max(0, index - LOOKED_BACK_CONTENTS) : index]):
+        if isinstance(item, Mapping) and ROLES.get(text_or_empty(item.get("role"))) == "assistant":
+            return read_message(item).calls
+    return ()
+
+
+def _answered(results: Sequence[ToolResult], asked: Sequence[ToolCall]) -> dict[int, str]:
+    """Return by the identity of each result the id of the call that it answers, its own where it answers none."""
+    open_ids = Counter(call.id for call in asked)
+    ids: dict[int, str] = {}
+    for result in results:
+        if open_ids[result.call_id] > 0:
+            open_ids[result.call_id] -= 1
+            ids[id(result)] = result.call_id
+    unanswered: dict[str, deque[str]] = {}
+    for call in asked:
+        if open_ids[call.id] > 0:
+            open_ids[call.id] -= 1
+            unanswered.setdefault(call.name, deque()).append(call.id)
+    for result in results:
+        if id(result) not in ids:
+            same_function = unanswered.get(text_or_empty(value_of(result.raw, "functionResponse").get("name")))
+            ids[id(result)] = same_function.popleft() if same_function else result.call_id
+    return ids
+
+
+def _write_part(part: Part) -> Any:
+    if isinstance(part, Text):
+        if isinstance(part.raw, Mapping):
+            return part.raw if part.raw.get("text") == part.text else {**part.raw, "text": part.text}
+        return part.text if isinstance(part.raw, str) else {"text": part.text}
+    if isinstance(part, ToolCall):
+        name = _name_in(part.raw, "functionCall")
+        call = part.raw[name]
+        if compact_json(call.get("args") or {}) == part.arguments:
+            return part.raw
+        return {**part.raw, name: {**call, "args": json.loads(part.arguments)}}
+    if isinstance(part, ToolResult):
+        return _write_result(part)
+    return part.raw
+
+
+def _write_result(result: ToolResult) -> Any:
+    name = _name_in(result.raw, "functionResponse")
+    response = result.raw[name]
+    if result.parts == _result_parts(response):
+        return result.raw
+    given = response.get("response")
+    changed = {k: v for k, v in response.items() if k != "parts"}
+    if not any(isinstance(p, Opaque) and p.raw is given for p in result.parts):
+        key = next(iter(given)) if isinstance(given, Mapping) and len(given) == 1 else OUTPUT_KEY
+        changed["response"] = {key: result.text}
+    beside = [p.raw for p in result.parts if not isinstance(p, Text) and p.raw is not given]
+    return {**result.raw, name: {**changed, "parts": beside} if beside else changed}
