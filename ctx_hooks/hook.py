@@ -18,6 +18,7 @@ from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, request_of
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.deployment_choice import preferred
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.final_error import final_error
 from ctx_hooks.serving.startup import start
@@ -25,7 +26,7 @@ from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.spend_log import figures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ctx_hooks.request.target import Target
 
@@ -51,6 +52,17 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             if request is not None and not switched_off():
                 return await self._arranged(request, data, target.of_group(data, self.policies))
         return data
+
+    async def async_filter_deployments(
+        self, healthy_deployments: list[Any], messages: Any, request_kwargs: dict[str, Any] | None = None, **_: Any
+    ) -> Sequence[Any]:
+        """Leave the Router the deployments that hold the request whole, where the policy prefers them."""
+        with failing_open("leaves the choice of the deployment to the Router"):
+            fields = litellm_compat.routed_fields(request_kwargs, messages)
+            request = request_of(litellm_compat.call_type_of(fields), fields)
+            if request is not None and not switched_off():
+                return await preferred(request, healthy_deployments, self.policies, self.runner)
+        return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
         """Fit each attempt to the deployment that the Router chose; on a retry of ours compress harder.
@@ -80,25 +92,14 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             usage, stored = litellm_compat.usage_of(response_obj), litellm_compat.stored_response_of(response_obj)
             await self.runner.answered(litellm_compat.request_id_of(kwargs), usage, stored)
 
-    async def async_post_call_response_headers_hook(
-        self,
-        data: dict[str, Any],
-        user_api_key_dict: Any,
-        response: Any,
-        request_headers: dict[str, str] | None = None,
-        litellm_call_info: dict[str, Any] | None = None,
-    ) -> dict[str, str] | None:
+    async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with failing_open("adds no header"):
             return self.headers.of(litellm_compat.request_id_of(data))
         return None
 
     async def async_post_call_failure_hook(
-        self,
-        request_data: dict[str, Any],
-        original_exception: Exception,
-        user_api_key_dict: Any,
-        traceback_str: str | None = None,
+        self, request_data: dict[str, Any], original_exception: Exception, **_: Any
     ) -> Exception | None:
         """Word the final context-window error."""
         if not isinstance(original_exception, litellm.ContextWindowExceededError) or switched_off():

@@ -13,6 +13,7 @@ from ctx_hooks.litellm_compat.deployments import (
     deployments,
     group_of,
     known_window_tokens,
+    listed_deployment,
     prices_of,
     shared_cache,
 )
@@ -24,26 +25,31 @@ from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
 from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
+from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
 
 __all__ = [
     "HEADER",
     "Deployment",
     "arrange_rescue",
+    "call_type_of",
     "caller_of",
     "checks_before_deployment",
     "deployment_key_of",
     "deployment_of",
     "deployments",
     "estimate_usage",
+    "filter_key_of",
     "group_of",
     "headers_of",
     "known_window_tokens",
+    "listed_deployment",
     "not_retried",
     "overflow_of",
     "prices_of",
     "reclassify",
     "refusal",
     "request_id_of",
+    "routed_fields",
     "shared_cache",
     "stored_history_of",
     "stored_response_of",

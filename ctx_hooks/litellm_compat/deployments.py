@@ -41,10 +41,13 @@ def deployments(group: str) -> tuple[Deployment, ...]:
     """Return the deployments of a model group, none outside a proxy or for a group it does not know."""
     router = proxy_router()
     listed = router.get_model_list(model_name=group) if router is not None else None
-    return tuple(
-        Deployment(str((d.get("litellm_params") or {}).get("model") or ""), _mapping(d.get("model_info")))
-        for d in listed or ()
-    )
+    return tuple(map(listed_deployment, listed or ()))
+
+
+def listed_deployment(entry: Mapping[str, Any]) -> Deployment:
+    """Return a deployment from its entry in one of the Router's lists."""
+    params = _mapping(entry.get("litellm_params"))
+    return Deployment(str(params.get("model") or ""), _mapping(entry.get("model_info")))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -100,6 +100,11 @@ class Policy(BaseModel):
         "newest_turn", description="Whether older turns lose their reasoning when a request is compressed."
     )
 
+    deployment_choice: Literal["any", "holds_request"] = Field(
+        "any",
+        description="Which deployments of a group with different windows the Router chooses from: any, or those that hold "
+        "the request whole; where none does, those with the largest window.",
+    )
     rescue_attempts: int = Field(
         3, ge=0, le=3, description="Retries on the same model after an overflow; the Router stops at five."
     )

@@ -10,7 +10,7 @@ from ctx_hooks.request.clients import compacts_itself
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ctx_hooks.compaction.cost import Prices
     from ctx_hooks.litellm_compat import Deployment
@@ -67,6 +67,18 @@ def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> T
         attempt: 0 for the first attempt of a request; retries count from 1.
     """
     return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), attempt)
+
+
+def of_listed(fields: Mapping[str, Any], policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
+    """Return each deployment that the Router has listed for an attempt as its target, in the same order.
+
+    Args:
+        fields: the arguments of the attempt, before the Router has chosen.
+        policies: the settings that are resolved for its caller.
+        listed: the Router's entries.
+    """
+    group = litellm_compat.group_of(fields)
+    return tuple(_resolved(litellm_compat.listed_deployment(d), fields, policies, group) for d in listed)
 
 
 def of_group(data: Mapping[str, Any], policies: Policies) -> Target:

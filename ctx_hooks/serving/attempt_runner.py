@@ -67,6 +67,9 @@ class AttemptRunner:
             request: the request as it came.
             to: where the attempt goes.
         """
+        previous = self.attempts.last(to.request_id)
+        if previous is not None and _holds_more(to, previous):
+            to = replace(to, attempt=0)
         decision = await self._decided(request, to)
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
@@ -127,7 +130,7 @@ class AttemptRunner:
             return Untouched("what was refused before is not known, or cannot be made smaller")
         try:
             most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
-            if to.attempt and previous is not None:
+            if previous is not None and (to.attempt or _holds_more(to, previous)):
                 previous = await self._counted(request, to, previous, most_tokens)
             stored_tokens = await self.stored.tokens_of(to.tenant, to.continued)
             stats, refused = await self.learned.of(to.deployment), previous if to.attempt else None
@@ -156,7 +159,7 @@ class AttemptRunner:
         deadline = Deadline(to.policy.compression_timeout_seconds)
         counter = Counter(vocabulary_of(previous.model), deadline)
         try:
-            history = await self._away(most_tokens, lambda: counted_history(request, counter), deadline)
+            history = await self.away(most_tokens, lambda: counted_history(request, counter), deadline)
         except CompressionTimeoutError:
             return previous  # what cannot be counted in time teaches nothing
         guessed = LocalTokens(sum(m.guessed_tokens for m in history.index))
@@ -195,17 +198,17 @@ class AttemptRunner:
     async def _decided_in_time(self, request: Request, to: Target, known: Known, most_tokens: int) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large."""
         timeout_seconds = None
-        if not await self._away(most_tokens, lambda: request.is_too_large, Deadline()):
+        if not await self.away(most_tokens, lambda: request.is_too_large, Deadline()):
             timeout_seconds = to.policy.compression_timeout_seconds
             deadline = Deadline(timeout_seconds)
             try:
-                return await self._away(most_tokens, lambda: engine.decide(request, to, known, deadline), deadline)
+                return await self.away(most_tokens, lambda: engine.decide(request, to, known, deadline), deadline)
             except CompressionTimeoutError:
                 warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
         work = partial(engine.decide_by_last_resort, request, to, known, timeout_seconds)
-        return await self._away(most_tokens, work, Deadline())
+        return await self.away(most_tokens, work, Deadline())
 
-    async def _away(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
+    async def away(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
         """Do short work here, and long work in a thread; so is what runs the steps of other packages."""
         if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
@@ -218,3 +221,13 @@ def _was_translated(previous: Attempt, request: Request, to: Target) -> bool:
     The second time it carries no mark of a retry: the first has taken it out.
     """
     return not previous.failed and to.attempt in (0, previous.number) and previous.format != request.format
+
+
+def _holds_more(to: Target, refused: Attempt) -> bool:
+    """Whether a request goes on to a deployment with a larger window because it holds more than the one that refused.
+
+    What was too long for the one need not be smaller for the other: it begins anew there.
+    """
+    if refused.overflow is None or to.policy.deployment_choice != "holds_request":
+        return False
+    return to.deployment != refused.deployment and to.window.tokens > refused.window.tokens

@@ -1,0 +1,122 @@
+"""Which deployments of a group the Router chooses from, where the policy prefers those that hold the request whole."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning.known import Known, known_of
+from ctx_hooks.request import target
+from ctx_hooks.request.history import counted_history
+from ctx_hooks.request.target import Target
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
+from ctx_hooks.serving.attempt_runner import LOOP_BYTES
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import vocabulary_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_hooks.compaction.history import History
+    from ctx_hooks.policy.resolve import Policies
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.serving.attempt_runner import AttemptRunner
+
+
+class Option(NamedTuple):
+    """A deployment that the Router may choose.
+
+    Attributes:
+        entry: the Router's own entry of it.
+        to: the request's target there.
+        known: what is known of it.
+        refused: whether it has refused this request as too long.
+    """
+
+    entry: Mapping[str, Any]
+    to: Target
+    known: Known
+    refused: bool = False
+
+
+async def preferred(
+    request: Request, listed: Sequence[Mapping[str, Any]], policies: Policies, runner: AttemptRunner
+) -> Sequence[Mapping[str, Any]]:
+    """Return the deployments that the Router is to choose from: all that are listed, unless the policy says otherwise.
+
+    Args:
+        request: the request as the Router has it.
+        listed: the Router's entries of the deployments that are up.
+        policies: the settings that are resolved for its caller.
+        runner: remembers what was learned of each deployment, and which one has refused the request.
+    """
+    # A history that the provider keeps lies with one of them, which only its id tells.
+    if len(listed) <= 1 or request.continues_stored_history:
+        return listed
+    targets = target.of_listed(request.fields, policies, listed)
+    if not all(map(_prefers, targets)):
+        return listed
+    options = await _options(listed, targets, runner)
+    output_tokens = request.max_output_tokens
+    budgets = [option.known.uncounted_budget_tokens(option.to.policy, output_tokens) for option in options]
+    most_tokens = request.most_tokens(max(LOOP_BYTES, *budgets))
+    if most_tokens <= min(budgets) and not any(option.refused for option in options):
+        return listed
+    if len({option.known.window.tokens for option in options}) == 1:
+        return listed
+    deadline = Deadline(targets[0].policy.compression_timeout_seconds)
+    # What cannot be read, or counted in time, meets the same at its attempt, which says so.
+    with suppress(CompressionTimeoutError, MalformedConversationError):
+        best = await runner.away(most_tokens, lambda: best_of(request, options, deadline), deadline)
+        return [option.entry for option in best]
+    return listed
+
+
+def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> Sequence[Option]:
+    """Return the options that hold the request whole; where none does, those with the largest window.
+
+    This holds among the options that the Router's later filters treat alike, so that no filter is left without any.
+
+    Raises:
+        MalformedConversationError: the request holds no conversation.
+        CompressionTimeoutError: the deadline has passed.
+    """
+    histories: dict[str, History] = {}
+    if not request.is_too_large:
+        names = {vocabulary_of(option.to.model) for option in options}
+        histories = {name: counted_history(request, Counter(name, deadline)) for name in names}
+    filtered_alike: dict[str, list[Option]] = defaultdict(list)
+    for option in options:
+        filtered_alike[litellm_compat.filter_key_of(option.entry, request.fields)].append(option)
+    best: list[Option] = []
+    for alike in filtered_alike.values():
+        largest = max(option.known.window.tokens for option in alike)
+        holding = [option for option in alike if _holds(request, option, histories.get(vocabulary_of(option.to.model)))]
+        best += holding or [option for option in alike if option.known.window.tokens == largest]
+    return best
+
+
+def _prefers(to: Target) -> bool:
+    return to.policy.enabled and to.policy.deployment_choice == "holds_request"
+
+
+async def _options(
+    listed: Sequence[Mapping[str, Any]], targets: Sequence[Target], runner: AttemptRunner
+) -> Sequence[Option]:
+    previous, now = runner.attempts.last(targets[0].request_id), time.time()
+    refused = previous.deployment if previous is not None and previous.overflow is not None else None
+    return [
+        Option(entry, to, known_of(to, await runner.learned.of(to.deployment), now), to.deployment == refused)
+        for entry, to in zip(listed, targets, strict=True)
+    ]
+
+
+def _holds(request: Request, option: Option, history: History | None) -> bool:
+    """Whether the request fits as it came; one without a `history` is too large for every deployment."""
+    if history is None or option.refused:
+        return False
+    return history.tokens <= option.known.budget_tokens(option.to.policy, request.max_output_tokens, history)

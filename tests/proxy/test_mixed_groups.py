@@ -1,0 +1,116 @@
+"""A group of deployments with different windows: by policy the Router chooses among those that hold the request whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from conftest import PLUGIN, configuration, deployment
+from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+
+REQUESTS = 20
+"""The chance that the Router's shuffle goes to one of two deployments so often by itself is 1 in 500,000."""
+GROUPS = {
+    "mixed": ("openai", ("served", 8_000), ("wide", 1_000_000)),
+    "mixed-claude": ("anthropic", ("served", 8_000), ("wide", 1_000_000)),
+    "small": ("openai", ("served", 8_000), ("less", 6_000)),
+    "unknown": ("openai", ("served", 200_000), ("wide", 1_000_000)),
+    "any": ("openai", ("served", 8_000), ("wide", 1_000_000)),
+    "off": ("openai", ("served", 8_000), ("wide", 1_000_000)),
+}
+POLICIES = {
+    "defaults": {"deployment_choice": "holds_request", "warn_below_tokens": 0},
+    "models": {"any": {"deployment_choice": "any"}, "off": {"enabled": False}},
+}
+WHOLE = {
+    "chat": (CHAT, "mixed"),
+    "messages": (MESSAGES, "mixed-claude"),
+    "messages-to-openai": (MESSAGES_TO_OPENAI, "mixed"),
+    "responses": (RESPONSES, "mixed"),
+}
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    with FakeProvider(ProviderSettings(window_tokens=8_000, windows={"wide": 1_000_000, "less": 6_000})) as provider:
+        models = [
+            deployment(provider.url, group, f"{prefix}/{model}", max_input_tokens=window)
+            for group, (prefix, *sides) in GROUPS.items()
+            for model, window in sides
+        ]
+        settings = {"callbacks": [PLUGIN], "callback_settings": {}}
+        config = configuration(
+            provider.url,
+            *models,
+            litellm_settings=settings,
+            callback_settings={"ctx_hooks": POLICIES},
+            router_settings={"routing_strategy": "simple-shuffle"},
+        )
+        with ProxyProcess(config) as proxy:
+            yield proxy, provider
+
+
+def chosen(provider):
+    """Return how often each deployment was called with which status, and forget the requests."""
+    found = Counter((r["model"], r["status"]) for r in provider.requests())
+    provider.reset()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _no_requests_yet(mixed):
+    mixed[1].reset()
+
+
+@pytest.mark.parametrize(("route", "group"), WHOLE.values(), ids=WHOLE)
+def test_every_request_goes_whole_to_the_deployment_that_holds_it(route, group, mixed):
+    proxy, provider = mixed
+    for seed in range(REQUESTS):
+        answer = route.ask(proxy, group=group, seed=seed)
+        assert answer.status_code == 200, answer.text
+        assert "x-ctx-hooks" not in answer.headers
+    sent = provider.requests()
+    assert min(r["input_tokens"] for r in sent) > 20_000
+    assert chosen(provider) == {("wide", 200): REQUESTS}
+
+
+def test_a_request_that_every_deployment_holds_goes_to_all_of_them(mixed):
+    proxy, provider = mixed
+    for _ in range(REQUESTS):
+        payload = {"model": "mixed", "messages": [{"role": "user", "content": "hi"}]}
+        assert CHAT.post(proxy, payload).status_code == 200
+    assert set(chosen(provider)) == {("served", 200), ("wide", 200)}
+
+
+def test_a_request_that_no_deployment_holds_is_compressed_for_the_largest(mixed):
+    proxy, provider = mixed
+    for seed in range(REQUESTS):
+        answer = CHAT.ask(proxy, group="small", seed=seed)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["x-ctx-hooks"].startswith("compressed")
+    assert chosen(provider) == {("served", 200): REQUESTS}
+
+
+def test_what_one_deployment_refuses_goes_whole_to_the_one_that_holds_more(mixed):
+    proxy, provider = mixed
+    for seed in range(REQUESTS):
+        assert CHAT.ask(proxy, group="unknown", seed=seed).status_code == 200
+    whole = [r["input_tokens"] for r in provider.requests() if r["model"] == "wide"]
+    assert min(whole) > 20_000
+    assert chosen(provider) == {("served", 400): 1, ("wide", 200): REQUESTS}
+
+
+def test_by_default_the_router_chooses_from_all_and_the_request_is_fitted_to_its_choice(mixed):
+    proxy, provider = mixed
+    for seed in range(REQUESTS):
+        assert CHAT.ask(proxy, group="any", seed=seed).status_code == 200
+    assert set(chosen(provider)) == {("served", 200), ("wide", 200)}
+
+
+def test_where_the_plugin_is_off_the_choice_is_the_routers(mixed):
+    proxy, provider = mixed
+    statuses = {CHAT.ask(proxy, group="off", seed=seed).status_code for seed in range(REQUESTS)}
+    assert statuses == {200, 400}
+    assert set(chosen(provider)) == {("served", 400), ("wide", 200)}

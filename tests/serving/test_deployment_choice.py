@@ -1,0 +1,201 @@
+"""Where the policy prefers it, the Router chooses among the deployments that hold a request whole, and loses none that it
+may need."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from ctx_hooks.decision import Rescued, Untouched
+from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.known import Known
+from ctx_hooks.litellm_compat.identity import request_id_of, with_request_id
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.policy.resolve import Policies, load_settings
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request import request as requests
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.deployment_choice import Option, best_of, preferred
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.window import Window
+
+MODEL = "openai/gpt-4o"
+FORMATS = ("openai-chat", "anthropic", "openai-responses")
+HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request"}}))
+OVERFLOW = Overflow("input", "x", 100_000, 150_000)
+
+
+def session(wire_format="openai-chat", turns=30, seed=0, **fields):
+    """Return a session; 30 turns are about 37,000 tokens."""
+    return Request(wire_format, with_request_id({**agent_session(wire_format, turns=turns, seed=seed), **fields}))
+
+
+def small():
+    return Request("openai-chat", with_request_id({"messages": [{"role": "user", "content": "hi"}]}))
+
+
+def listed(*windows, model=MODEL):
+    """Return the Router's entries of deployments with these windows, which are their ids as well."""
+    return [{"litellm_params": {"model": model}, "model_info": {"id": f"d{w}", "max_input_tokens": w}} for w in windows]
+
+
+def with_params(entry, **params):
+    return {**entry, "litellm_params": {**entry["litellm_params"], **params}}
+
+
+def refused_by(runner, request, window, sent=37_000):
+    """Note that the deployment with `window` has refused the request."""
+    held = Window(window, "model_info")
+    attempt = Attempt(f"d{window}:{MODEL}", MODEL, "nobody", request.format, sent, sent, held, 1.0)
+    runner.attempts.sent(request_id_of(request.fields), attempt)
+    runner.attempts.failed(request_id_of(request.fields), OVERFLOW)
+
+
+async def windows_left(request, entries, policies=HOLDS, runner=None):
+    left = await preferred(request, entries, policies, runner or AttemptRunner())
+    return [entry["model_info"]["max_input_tokens"] for entry in left]
+
+
+class TestWhatHoldsTheRequest:
+    @pytest.mark.parametrize("wire_format", FORMATS)
+    async def test_is_all_that_is_left_of_a_group_with_different_windows(self, wire_format):
+        assert await windows_left(session(wire_format), listed(8_000, 200_000, 1_000_000)) == [200_000, 1_000_000]
+
+    async def test_where_none_does_it_is_the_largest(self):
+        assert await windows_left(session(), listed(8_000, 16_000, 16_000)) == [16_000, 16_000]
+
+    async def test_where_all_do_it_is_all_of_them(self):
+        assert await windows_left(session(), listed(100_000, 200_000)) == [100_000, 200_000]
+
+    async def test_the_requested_output_is_room_that_it_needs_as_well(self):
+        entries = listed(60_000, 200_000)
+        assert await windows_left(session(), entries) == [60_000, 200_000]
+        assert await windows_left(session(max_tokens=40_000), entries) == [200_000]
+
+    async def test_a_learned_limit_counts(self):
+        runner, request = AttemptRunner(), session()
+        refused = Attempt(
+            f"d64000:{MODEL}", MODEL, "nobody", "openai-chat", 36_000, 36_000, Window(64_000, "model_info"), 1.0
+        )
+        runner.attempts.sent("earlier", refused)
+        await runner.failed("earlier", Overflow("input", "x", 32_000, 36_000))
+        assert await windows_left(request, listed(64_000, 200_000)) == [64_000, 200_000]
+        assert await windows_left(request, listed(64_000, 200_000), runner=runner) == [200_000]
+
+    async def test_a_request_that_is_too_large_to_count_goes_to_the_largest(self, monkeypatch):
+        monkeypatch.setattr(requests, "MOST_REQUEST_BYTES", 1_000)
+        assert await windows_left(session(), listed(8_000, 200_000, 1_000_000)) == [1_000_000]
+
+
+class TestTheRouterChoosesFromAll:
+    @pytest.mark.parametrize("settings", [{}, {"deployment_choice": "any"}, {"enabled": False}], ids=str)
+    async def test_by_default_and_where_the_plugin_is_off(self, settings):
+        entries = listed(8_000, 1_000_000)
+        policies = Policies(load_settings({"defaults": {"deployment_choice": "any", **settings}}))
+        assert await preferred(session(), entries, policies, AttemptRunner()) is entries
+        off = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "enabled": False}}))
+        assert await preferred(session(), entries, off, AttemptRunner()) is entries
+
+    async def test_where_one_deployments_own_policy_says_so(self):
+        entries = listed(8_000, 1_000_000)
+        entries[0]["model_info"]["ctx_hooks"] = {"deployment_choice": "any"}
+        assert await preferred(session(), entries, HOLDS, AttemptRunner()) is entries
+
+    async def test_where_the_provider_keeps_a_part_of_the_history(self):
+        entries = listed(8_000, 1_000_000)
+        request = session("openai-responses", previous_response_id="resp_1")
+        assert await preferred(request, entries, HOLDS, AttemptRunner()) is entries
+
+    @pytest.mark.parametrize("entries", [[], listed(8_000), listed(8_000, 8_000)], ids=["none", "one", "alike"])
+    async def test_where_there_is_nothing_to_choose(self, entries):
+        assert await preferred(session(), entries, HOLDS, AttemptRunner()) is entries
+
+    async def test_where_what_is_sent_is_no_conversation(self):
+        entries = listed(8_000, 1_000_000)
+        request = Request("openai-chat", {"messages": ["no message" * 10_000]})
+        assert await preferred(request, entries, HOLDS, AttemptRunner()) is entries
+
+    async def test_where_counting_takes_too_long(self):
+        entries = listed(8_000, 1_000_000)
+        hurried = Policies(
+            load_settings({"defaults": {"deployment_choice": "holds_request", "compression_timeout_seconds": 1e-9}})
+        )
+        assert await preferred(session(), entries, hurried, AttemptRunner()) is entries
+
+
+class TestCounting:
+    async def test_what_fits_every_deployment_by_its_size_is_not_counted(self, monkeypatch):
+        monkeypatch.setattr(AttemptRunner, "away", None)
+        entries = listed(8_000, 1_000_000)
+        assert await preferred(small(), entries, HOLDS, AttemptRunner()) is entries
+
+    async def test_a_large_request_is_counted_in_a_thread(self, monkeypatch):
+        threads, count = [], requests.Request.messages.func
+        noted = property(lambda self: threads.append(threading.current_thread()) or count(self))
+        monkeypatch.setattr(requests.Request, "messages", noted)
+        assert await windows_left(session(), listed(8_000, 1_000_000)) == [1_000_000]
+        assert threads
+        assert threading.main_thread() not in threads
+
+    def test_the_deadline_holds(self):
+        window = Window(8_000, "model_info")
+        option = Option(listed(8_000)[0], Target(MODEL, "d", window, Policy(), "r"), Known(window))
+        with pytest.raises(CompressionTimeoutError):
+            best_of(session(seed=1), [option], Deadline(0))
+
+
+class TestWhatTheRouterFiltersByAfterwards:
+    async def test_of_every_tag_a_deployment_is_left(self):
+        plain = listed(8_000, 16_000, 1_000_000)
+        entries = [with_params(e, tags=[t]) for e, t in zip(plain, ("free", "free", "paid"), strict=True)]
+        assert await windows_left(session(), entries) == [16_000, 1_000_000]
+
+    async def test_what_the_router_has_tried_already_does_not_stand_for_what_it_has_not(self):
+        entries = listed(8_000, 16_000, 1_000_000)
+        for key in ("_excluded_deployment_ids", "_retry_skipped_deployment_ids"):
+            assert await windows_left(session(**{key: ["d1000000"]}), entries) == [16_000, 1_000_000]
+
+    async def test_the_window_goes_before_the_order_unless_the_router_asks_for_one(self):
+        entries = [with_params(e, order=n) for n, e in enumerate(listed(8_000, 1_000_000), 1)]
+        assert await windows_left(session(), entries) == [1_000_000]
+        assert await windows_left(session(_target_order=1), entries) == [8_000, 1_000_000]
+
+    async def test_of_every_model_of_a_routing_plugin_one_is_left(self):
+        entries = [with_params(e, model=f"openai/{n}") for n, e in enumerate(listed(8_000, 1_000_000))]
+        request = session()
+        request.fields["metadata"]["_routing_plugin_candidate_models"] = ["openai/0"]
+        assert await windows_left(request, entries) == [8_000, 1_000_000]
+
+
+class TestARetry:
+    async def test_goes_to_another_deployment_than_the_one_that_refused_where_that_holds_the_request(self):
+        runner, request = AttemptRunner(), session()
+        refused_by(runner, request, 200_000)
+        assert await windows_left(request, listed(200_000, 1_000_000), runner=runner) == [1_000_000]
+
+    async def test_goes_to_the_largest_where_no_other_holds_it(self):
+        runner, request = AttemptRunner(), session()
+        refused_by(runner, request, 200_000)
+        assert await windows_left(request, listed(8_000, 200_000), runner=runner) == [200_000]
+
+    async def test_with_a_larger_window_sends_the_request_as_it_came(self):
+        decision = await self.retried(200_000, 1_000_000, deployment_choice="holds_request")
+        assert isinstance(decision, Untouched)
+
+    async def test_with_no_larger_window_sends_less(self):
+        assert isinstance(await self.retried(200_000, 200_000, deployment_choice="holds_request"), Rescued)
+
+    async def test_by_default_sends_less_wherever_it_goes(self):
+        assert isinstance(await self.retried(200_000, 1_000_000), Rescued)
+
+    async def retried(self, refused, window, **policy):
+        """Return what a retry at a deployment with `window` sends after another one, with `refused`, has refused."""
+        runner, request = AttemptRunner(), session()
+        refused_by(runner, request, refused)
+        to = Target(MODEL, "another", Window(window, "model_info"), Policy(**policy), request_id_of(request.fields))
+        return await runner.decide(request, replace(to, attempt=1))
