@@ -228,6 +228,5 @@ def _holds_more(to: Target, refused: Attempt) -> bool:
 
     What was too long for the one need not be smaller for the other: it begins anew there.
     """
-    if refused.overflow is None or to.policy.deployment_choice != "holds_request":
-        return False
-    return to.deployment != refused.deployment and to.window.tokens > refused.window.tokens
+    prefers = to.policy.deployment_choice == "holds_request"
+    return prefers and to.deployment != refused.deployment and to.window.tokens > refused.window.tokens

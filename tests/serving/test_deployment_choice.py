@@ -27,7 +27,7 @@ from ctx_hooks.tokens.window import Window
 MODEL = "openai/gpt-4o"
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
 HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request"}}))
-OVERFLOW = Overflow("input", "x", 100_000, 150_000)
+OVERFLOW = Overflow("input", "x", 30_000, 37_000)
 
 
 def session(wire_format="openai-chat", turns=30, seed=0, **fields):
@@ -76,6 +76,13 @@ class TestWhatHoldsTheRequest:
         entries = listed(60_000, 200_000)
         assert await windows_left(session(), entries) == [60_000, 200_000]
         assert await windows_left(session(max_tokens=40_000), entries) == [200_000]
+
+    async def test_the_reserve_for_long_messages_is_too(self):
+        long = [{"role": "user", "content": f"{n} " + "word " * 4_000} for n in range(30)]
+        request = Request("openai-chat", with_request_id({"messages": long}))
+        dynamic = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "reserve": "dynamic"}}))
+        assert await windows_left(request, listed(140_000, 1_000_000)) == [140_000, 1_000_000]
+        assert await windows_left(request, listed(140_000, 1_000_000), dynamic) == [1_000_000]
 
     async def test_a_learned_limit_counts(self):
         runner, request = AttemptRunner(), session()
@@ -150,9 +157,10 @@ class TestCounting:
 
 
 class TestWhatTheRouterFiltersByAfterwards:
-    async def test_of_every_tag_a_deployment_is_left(self):
+    @pytest.mark.parametrize("field", ["tags", "tag_regex"])
+    async def test_of_every_tag_a_deployment_is_left(self, field):
         plain = listed(8_000, 16_000, 1_000_000)
-        entries = [with_params(e, tags=[t]) for e, t in zip(plain, ("free", "free", "paid"), strict=True)]
+        entries = [with_params(e, **{field: [t]}) for e, t in zip(plain, ("free", "free", "paid"), strict=True)]
         assert await windows_left(session(), entries) == [16_000, 1_000_000]
 
     async def test_what_the_router_has_tried_already_does_not_stand_for_what_it_has_not(self):
@@ -160,8 +168,11 @@ class TestWhatTheRouterFiltersByAfterwards:
         for key in ("_excluded_deployment_ids", "_retry_skipped_deployment_ids"):
             assert await windows_left(session(**{key: ["d1000000"]}), entries) == [16_000, 1_000_000]
 
-    async def test_the_window_goes_before_the_order_unless_the_router_asks_for_one(self):
-        entries = [with_params(e, order=n) for n, e in enumerate(listed(8_000, 1_000_000), 1)]
+    @pytest.mark.parametrize("place", ["litellm_params", "model_info"])
+    async def test_the_window_goes_before_the_order_unless_the_router_asks_for_one(self, place):
+        entries = listed(8_000, 1_000_000)
+        for order, entry in enumerate(entries, 1):
+            entry[place]["order"] = order
         assert await windows_left(session(), entries) == [1_000_000]
         assert await windows_left(session(_target_order=1), entries) == [8_000, 1_000_000]
 
@@ -184,18 +195,31 @@ class TestARetry:
         assert await windows_left(request, listed(8_000, 200_000), runner=runner) == [200_000]
 
     async def test_with_a_larger_window_sends_the_request_as_it_came(self):
-        decision = await self.retried(200_000, 1_000_000, deployment_choice="holds_request")
+        decision = await retried(AttemptRunner(), 200_000, target_of(1_000_000))
         assert isinstance(decision, Untouched)
 
     async def test_with_no_larger_window_sends_less(self):
-        assert isinstance(await self.retried(200_000, 200_000, deployment_choice="holds_request"), Rescued)
+        assert isinstance(await retried(AttemptRunner(), 200_000, target_of(200_000)), Rescued)
+
+    async def test_at_the_deployment_that_refused_sends_less_whatever_its_window_is_said_to_be(self):
+        same = replace(target_of(1_000_000), deployment=f"d200000:{MODEL}")
+        assert isinstance(await retried(AttemptRunner(), 200_000, same), Rescued)
 
     async def test_by_default_sends_less_wherever_it_goes(self):
-        assert isinstance(await self.retried(200_000, 1_000_000), Rescued)
+        assert isinstance(await retried(AttemptRunner(), 200_000, target_of(1_000_000, "any")), Rescued)
 
-    async def retried(self, refused, window, **policy):
-        """Return what a retry at a deployment with `window` sends after another one, with `refused`, has refused."""
+    async def test_elsewhere_still_teaches_the_limit_of_what_refused_without_being_counted(self):
         runner, request = AttemptRunner(), session()
-        refused_by(runner, request, refused)
-        to = Target(MODEL, "another", Window(window, "model_info"), Policy(**policy), request_id_of(request.fields))
-        return await runner.decide(request, replace(to, attempt=1))
+        await retried(runner, 200_000, target_of(1_000_000), sent=None)
+        assert await windows_left(request, listed(200_000, 1_000_000), runner=runner) == [1_000_000]
+
+
+def target_of(window, choice="holds_request"):
+    return Target(MODEL, "another", Window(window, "model_info"), Policy(deployment_choice=choice), "")
+
+
+async def retried(runner, refused, to, sent=37_000):
+    """Return what a retry sends to a target after the deployment with the window `refused` has refused."""
+    request = session()
+    refused_by(runner, request, refused, sent)
+    return await runner.decide(request, replace(to, request_id=request_id_of(request.fields), attempt=1))
