@@ -66,8 +66,8 @@ def compress(
 ) -> CompressionResult:
     """Compress a conversation to a token budget, keeping the provider's rules and what the next step needs.
 
-    `messages` is the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items. `system`
-    and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
+    `messages` is the list of the format: chat `messages`, Anthropic `messages`, responses `input` items, or Gemini's
+    `contents`. `system` and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
     `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With `target_tokens` the conversation is
     compacted as if it had been along the way, down to that many tokens whenever the budget was exceeded ("auto": the
     policy's `target_fraction` of it, all of it while no assistant has answered): this is what the proxy's hooks do, and
