@@ -83,8 +83,9 @@ def compress(
     """Compress a conversation to a token budget, keeping the provider's rules and what the next step needs.
 
     Args:
-        messages: the list of the format: chat `messages`, Anthropic `messages`, or responses `input` items.
-        format: "openai-chat", "anthropic" or "openai-responses".
+        messages: the list of the format: chat `messages`, Anthropic `messages`, responses `input` items, or Google's
+            `contents`.
+        format: "openai-chat", "anthropic", "openai-responses" or "gemini".
         budget_tokens: the most that the whole request may have; without it, it is `window_tokens` less the policy's reserve.
         target_tokens: with it the conversation is compacted as if it had been along the way, down to that many tokens
             whenever the budget was exceeded ("auto": the policy's `target_fraction` of the budget, all of it while no
@@ -93,7 +94,7 @@ def compress(
         window_tokens: the model's context window; by default the policy's, else 128,000.
         model: chooses the vocabulary that counts; None counts in o200k_base.
         tools: the tool definitions, counted and never changed.
-        system: Anthropic's `system` or Responses' `instructions`, counted and never changed.
+        system: Anthropic's `system`, Responses' `instructions` or Google's `systemInstruction`, counted and never changed.
         policy: how to compress; by default as the proxy does without settings.
 
     Raises:

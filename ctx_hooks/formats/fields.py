@@ -1,4 +1,4 @@
-"""Reading of JSON values that may be anything, shared by the three formats."""
+"""Reading of JSON values that may be anything, shared by the formats."""
 
 from __future__ import annotations
 

@@ -35,6 +35,22 @@ class TestBeforeACall:
         assert not violations(wire_format, sent(request, decision).fields)
         assert json.dumps(request.fields) == before, "the caller's request stays as it is"
 
+    def test_a_result_that_is_cut_as_it_arrives_stays_paired_with_a_call_that_has_no_id(self):
+        """Gemini CLI gives its responses ids of its own, which no call of the model's has."""
+        fields = agent_session("gemini", turns=6)
+        for n, content in enumerate(fields["contents"]):
+            for part in content["parts"]:
+                if "functionResponse" in part:
+                    text = "\n".join(f"line {k} of answer {n}" for k in range(4_000))
+                    part["functionResponse"] |= {"id": f"cli-{n}", "response": {"output": text}}
+        request = Request("gemini", {**fields, "contents": fields["contents"][:-1]})
+        decision, _ = decided(request, to(16_000))
+        assert isinstance(decision, Compressed)
+        newest = decision.changes["contents"][-1]["parts"][0]["functionResponse"]
+        assert newest["id"] == request.items[-1]["parts"][0]["functionResponse"]["id"]
+        assert "line 0 of answer" in newest["response"]["output"]
+        assert not violations("gemini", sent(request, decision).fields)
+
     def test_a_budget_is_in_the_providers_tokens(self):
         """A provider with twice as many tokens per local token gets half as many local tokens."""
         request = session(turns=40)

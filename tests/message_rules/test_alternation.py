@@ -12,6 +12,7 @@ from strategies import payloads, spoken, texts
 import ctx_hooks
 from ctx_hooks import message_rules
 from ctx_hooks.formats import CODECS
+from ctx_hooks.message_rules import alternation
 from ctx_hooks.testing import violations
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
@@ -126,3 +127,22 @@ def test_no_call_of_gemini_comes_to_stand_behind_the_models_own_turn(target_toke
     contents = data.draw(payloads("gemini"))
     sent = ctx_hooks.compress(contents, format="gemini", budget_tokens=budget, target_tokens=target_tokens).messages
     assert violations("gemini", {"contents": sent}) == []
+
+
+CALL = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+ANSWER = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "o"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("said", "gone"),
+    [
+        (("user", "user", "assistant", "user", CALL, ANSWER), {3}),
+        (("user", "assistant", "user", CALL, ANSWER, "assistant"), {1, 2, 5}),
+    ],
+    ids=["the word between two of the model's turns", "the model's last word"],
+)
+def test_what_is_put_in_the_place_of_removed_contents_stands_before_no_call(said, gone):
+    contents = [turn if isinstance(turn, dict) else spoken("gemini", turn, f"word {n}") for n, turn in enumerate(said)]
+    before = CODECS["gemini"].read(contents)
+    kept = alternation.kept(before, before.with_messages(tuple(m for i, m in enumerate(before.messages) if i not in gone)))
+    assert violations("gemini", {"contents": CODECS["gemini"].write(kept)}) == []

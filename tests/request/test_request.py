@@ -166,8 +166,9 @@ def test_no_request_counts_more_than_its_bound(fmt, body):
         {"type": "of_tomorrow", "data": [-2.2250738585072014e-308] * 500},
         {"type": "of_tomorrow", "data": 2**14_000},
         {"type": "of_tomorrow", "\x01" * 5_000: 1},
+        {"functionResponse": {"name": "f", "parts": [{"fileData": {"mimeType": "image/png", "fileUri": "u"}}] * 20}},
     ],
-    ids=["escapes", "images", "references", "floats", "a long number", "a long name"],
+    ids=["escapes", "images", "references", "floats", "a long number", "a long name", "Google's references"],
 )
 def test_the_bound_holds_for_what_costs_more_than_its_characters(fmt, block):
     request = request_with(fmt, {"messages": [said(fmt, block)]})
