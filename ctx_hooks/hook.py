@@ -96,6 +96,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             raise litellm_compat.not_retried(attempt.refusal if attempt else "", fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
 
+    def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:
+        """Say of a synchronous call that it is not fitted: LiteLLM tells of it here alone before it is sent."""
+        litellm_compat.warn_of_synchronous_call(kwargs)
+
     async def async_post_call_failure_deployment_hook(
         self,
         request_data: Mapping[str, Any],

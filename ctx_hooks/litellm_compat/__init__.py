@@ -22,6 +22,7 @@ from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
+from ctx_hooks.litellm_compat.synchronous import warn_of_synchronous_call
 
 __all__ = [
     "HEADER",
@@ -47,6 +48,7 @@ __all__ = [
     "text_of",
     "usage_of",
     "warn_of_other_lists",
+    "warn_of_synchronous_call",
     "with_request_id",
     "without_request_key",
     "worded_error",
