@@ -127,7 +127,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     def _handles(self, fields: Mapping[str, Any]) -> bool:
         """Whether the plugin is on for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with _failing_open("leaves an error as it is"):
-            return not switched_off() and target.of_attempt(fields, self.policies, 0).policy.enabled
+            if litellm_compat.passed_pre_call_hook(fields) and not switched_off():
+                return target.of_attempt(fields, self.policies, 0).policy.enabled
         return False
 
     async def _note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
@@ -156,7 +157,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return None
         with _failing_open("leaves the error as it is"):
             policy = target.of_group(request_data, self.policies).policy
-            if policy.enabled:
+            if policy.enabled and litellm_compat.passed_pre_call_hook(request_data):
                 attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 facts = facts_of(attempt, litellm_compat.overflow_of(original_exception), policy)
                 text = readable_error(format_of(request_data), facts, policy)

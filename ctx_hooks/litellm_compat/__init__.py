@@ -17,7 +17,7 @@ from ctx_hooks.litellm_compat.deployments import (
     shared_cache,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
-from ctx_hooks.litellm_compat.identity import request_id_of, tenant_of, with_request_id
+from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, request_id_of, tenant_of, with_request_id
 from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
@@ -38,6 +38,7 @@ __all__ = [
     "known_window_tokens",
     "not_retried",
     "overflow_of",
+    "passed_pre_call_hook",
     "prices_of",
     "reclassify",
     "refusal",
