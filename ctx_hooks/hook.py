@@ -135,6 +135,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         overflow = litellm_compat.overflow_of(error) if self._handles(fields) else None
         await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
+        if overflow is not None:
+            litellm_compat.spare_deployment(fields)
         return overflow is not None
 
     async def async_log_success_event(

@@ -5,6 +5,7 @@ behaviour, never with an exception.
 """
 
 from ctx_hooks.litellm_compat.callers import HEADER, caller_of, headers_of, usage_of, without_request_key
+from ctx_hooks.litellm_compat.cooldowns import spare_deployment
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
     checks_before_deployment,
@@ -44,6 +45,7 @@ __all__ = [
     "refusal",
     "request_id_of",
     "shared_cache",
+    "spare_deployment",
     "take_retry_mark",
     "tenant_of",
     "text_of",
