@@ -53,6 +53,7 @@ class AttemptRunner:
         Never raises: any failure leaves the request untouched and logs one warning. A retry that would send again what
         was refused is NotRetried, whatever the reason.
         """
+        to = replace(to, attempt=_number_of(to, self.attempts.last(to.request_id)))
         decision = await self._decided(request, to)
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
@@ -167,6 +168,17 @@ class AttemptRunner:
         if not request.exceeds(LOOP_BYTES) and not extra_steps():
             return work()
         return await self._workers.run(work, deadline)
+
+
+def _number_of(to: Target, previous: Attempt | None) -> int:
+    """Return the number of the retry that an attempt is.
+
+    An operator's `retry_policy` for bad requests makes the Router ask the deployment that refused again, before any
+    fallback and without a mark: the same request would be refused again.
+    """
+    if to.attempt or previous is None or previous.overflow is None or previous.deployment != to.deployment:
+        return to.attempt
+    return min(previous.number + 1, to.policy.rescue_attempts)
 
 
 def _was_translated(previous: Attempt, request: Request, to: Target) -> bool:
