@@ -65,10 +65,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
-        """Fit each attempt to the deployment that the Router chose; on a retry of ours compress harder.
-
-        Raises ContextWindowExceededError in the place of a retry that would send again what was refused.
-        """
+        """Fit each attempt to the deployment that the Router chose; a retry that would repeat what was refused is refused."""
         sent = dict(kwargs)
         with failing_open("forwards the request unchanged"):
             attempt = litellm_compat.take_retry_mark(sent)
@@ -84,9 +81,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         with failing_open("learns nothing from an error"):
             await self._note_failure(request_data, exception)
 
-    async def async_log_success_event(
-        self, kwargs: Mapping[str, Any], response_obj: Any, start_time: Any, end_time: Any
-    ) -> None:
+    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Learn from the provider tokens that each answer states, a streamed one too."""
         with failing_open("learns nothing from an answer"):
             usage, stored = litellm_compat.usage_of(response_obj), litellm_compat.stored_response_of(response_obj)
@@ -106,7 +101,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return None
         with failing_open("leaves the error as it is"):
             policy = target.of_group(request_data, self.policies).policy
-            if policy.enabled:
+            if policy.enabled and litellm_compat.passed_pre_call_hook(request_data):
                 attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 return final_error(request_data, original_exception, attempt, policy)
         return None
@@ -131,18 +126,24 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.headers.note(to.request_id, decision)
         litellm_compat.write_figures(fields, figures_of(decision, to.attempt, to.scopes))
         if isinstance(decision, NotRetried):
-            attempt = self.runner.attempts.last(to.request_id)
-            raise litellm_compat.not_retried(attempt.refusal if attempt else "", fields)
+            raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
+
+    def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:
+        """Say of a synchronous call that it is not fitted: LiteLLM tells of it here alone before it is sent."""
+        litellm_compat.warn_of_synchronous_call(kwargs)
 
     def _handles(self, fields: Mapping[str, Any]) -> bool:
         """Whether the plugin is on for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with failing_open("leaves an error as it is"):
-            return not switched_off() and target.of_attempt(fields, self.policies, 0).policy.enabled
+            if litellm_compat.passed_pre_call_hook(fields) and not switched_off():
+                return target.of_attempt(fields, self.policies, 0).policy.enabled
         return False
 
     async def _note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         overflow = litellm_compat.overflow_of(error) if self._handles(fields) else None
         await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
+        if overflow is not None:
+            litellm_compat.spare_deployment(fields)
         return overflow is not None

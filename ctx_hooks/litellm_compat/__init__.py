@@ -5,6 +5,7 @@ raise.
 """
 
 from ctx_hooks.litellm_compat.callers import HEADER, caller_of, headers_of, usage_of, without_request_key
+from ctx_hooks.litellm_compat.cooldowns import spare_deployment
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
     checks_before_deployment,
@@ -19,13 +20,14 @@ from ctx_hooks.litellm_compat.deployments import (
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
-from ctx_hooks.litellm_compat.identity import request_id_of, tenant_of, with_request_id
+from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, request_id_of, tenant_of, with_request_id
 from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
 from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
 from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
+from ctx_hooks.litellm_compat.synchronous import warn_of_synchronous_call
 
 __all__ = [
     "HEADER",
@@ -45,12 +47,14 @@ __all__ = [
     "listed_deployment",
     "not_retried",
     "overflow_of",
+    "passed_pre_call_hook",
     "prices_of",
     "reclassify",
     "refusal",
     "request_id_of",
     "routed_fields",
     "shared_cache",
+    "spare_deployment",
     "stored_history_of",
     "stored_response_of",
     "take_retry_mark",
@@ -58,6 +62,7 @@ __all__ = [
     "text_of",
     "usage_of",
     "warn_of_other_lists",
+    "warn_of_synchronous_call",
     "with_request_id",
     "without_request_key",
     "worded_error",

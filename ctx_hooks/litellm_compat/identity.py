@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
 
-from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of
+from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
 
 REQUEST_ID = "ctx_hooks_request"
 _SECRET = secrets.token_hex(8)
@@ -40,6 +40,15 @@ def request_id_of(fields: Mapping[str, Any]) -> str:
         if isinstance(found, str) and found.startswith(_SECRET):
             return found
     return ""
+
+
+def passed_pre_call_hook(fields: Mapping[str, Any]) -> bool:
+    """Whether a request is a conversation that the pre-call hook has arranged.
+
+    Errors of all others (text completions, embeddings, conversations for which the plugin is off) are LiteLLM's alone. A
+    Router without a proxy runs no pre-call hook: there every request may be one.
+    """
+    return proxy_router() is None or bool(request_id_of(fields))
 
 
 def tenant_of(fields: Mapping[str, Any]) -> str:

@@ -61,8 +61,8 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
             if not known or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error
-        if not hasattr(answer, "__anext__") or not handles(kwargs):
-            return answer
+        if not hasattr(answer, "__anext__") or not inspect.iscoroutinefunction(original_function) or not handles(kwargs):
+            return answer  # LiteLLM's chat stream has both ways to be read: that of a synchronous call is its caller's
         return await _begun(answer, kwargs, note)
 
     setattr(make_call, _OURS, True)

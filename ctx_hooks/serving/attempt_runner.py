@@ -67,9 +67,7 @@ class AttemptRunner:
             request: the request as it came.
             to: where the attempt goes.
         """
-        previous = self.attempts.last(to.request_id)
-        if previous is not None and _holds_more(to, previous):
-            to = replace(to, attempt=0)
+        to = replace(to, attempt=_number_of(to, self.attempts.last(to.request_id)))
         decision = await self._decided(request, to)
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
@@ -86,6 +84,11 @@ class AttemptRunner:
         attempt = self.attempts.failed(request_id, overflow, refusal)
         if attempt is not None:
             await self._learn_refusal(attempt)
+
+    def refusal_of(self, request_id: str) -> str:
+        """Return what the provider said of the request's last attempt, "" where that is not known."""
+        attempt = self.attempts.last(request_id)
+        return attempt.refusal if attempt is not None else ""
 
     def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
         """Note that an answer states no usage, and return the estimate of what was sent, None where it was not counted."""
@@ -213,6 +216,19 @@ class AttemptRunner:
         if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
         return await self._workers.run(work, deadline)
+
+
+def _number_of(to: Target, previous: Attempt | None) -> int:
+    """Return the number of the retry that an attempt is.
+
+    An operator's `retry_policy` for bad requests makes the Router ask the deployment that refused again, before any
+    fallback and without a mark: the same request would be refused again.
+    """
+    if previous is not None and _holds_more(to, previous):
+        return 0
+    if to.attempt or previous is None or previous.overflow is None or previous.deployment != to.deployment:
+        return to.attempt
+    return min(previous.number + 1, to.policy.rescue_attempts)
 
 
 def _was_translated(previous: Attempt, request: Request, to: Target) -> bool:

@@ -88,6 +88,19 @@ async def test_a_long_session_of_short_messages_is_compressed_and_not_cut_by_est
 
 
 class TestRetries:
+    @pytest.mark.parametrize(
+        ("deployment", "fields", "expected"),
+        [("deployment", {}, Rescued), ("another", {}, Untouched), ("deployment", {"rescue_attempts": 0}, Untouched)],
+        ids=["the one that refused", "another", "where nothing is retried"],
+    )
+    async def test_a_deployment_that_is_asked_again_without_a_mark_gets_a_retry(self, deployment, fields, expected):
+        """An operator's `retry_policy` makes the Router do so, with the request as it was."""
+        runner = AttemptRunner()
+        assert isinstance(await runner.decide(session(), to(**fields)), Untouched)
+        await runner.failed("request", OVERFLOW)
+        again = replace(to(**fields), deployment=deployment)
+        assert isinstance(await runner.decide(session(), again), expected)
+
     async def test_a_refused_request_is_sent_again_smaller(self):
         runner = AttemptRunner()
         first = await runner.decide(session(), to())

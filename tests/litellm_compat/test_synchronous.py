@@ -1,0 +1,108 @@
+"""Synchronous calls of the SDK with the plugin as a callback: what is fitted, what is not, and that no answer is lost."""
+
+from __future__ import annotations
+
+import logging
+
+import litellm
+import pytest
+
+import ctx_hooks
+from ctx_hooks.runtime.warnings import forget_warnings
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+
+WINDOW = 8_000
+WARNING = "does not fit synchronous calls"
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"wide": 1_000_000})) as running:
+        yield running
+
+
+@pytest.fixture
+def parameters(narrow, monkeypatch):
+    """Let LiteLLM have the plugin as its callback; return the parameters of the provider's narrow model."""
+    for name in ("callbacks", "input_callback", "success_callback", "failure_callback"):
+        monkeypatch.setattr(litellm, name, [])
+    monkeypatch.setattr(litellm, "callbacks", [ctx_hooks.proxy_handler_instance])
+    forget_warnings()
+    narrow.reset(wording="openai")
+    return {"model": "openai/served", "api_base": f"{narrow.url}/v1", "api_key": "none"}
+
+
+@pytest.fixture
+def router(parameters):
+    groups = (("known", "openai/served", WINDOW), ("small", "openai/served", 200_000), ("wide", "openai/wide", 500_000))
+    return litellm.Router(
+        model_list=[
+            {
+                "model_name": group,
+                "litellm_params": {**parameters, "model": model},
+                "model_info": {"max_input_tokens": window},
+            }
+            for group, model, window in groups
+        ],
+        context_window_fallbacks=[{"small": ["wide"]}],
+        num_retries=0,
+    )
+
+
+def warnings(caplog):
+    return [r for r in caplog.records if WARNING in r.getMessage()]
+
+
+def chat(**fields):
+    return {**agent_session("openai-chat", model="known"), **fields}
+
+
+def test_a_synchronous_chat_call_is_sent_as_it_is_and_that_is_said_once(parameters, router, narrow, caplog):
+    for call in (lambda: litellm.completion(**chat(**parameters)), lambda: router.completion(**chat())):
+        with caplog.at_level(logging.WARNING, "ctx_hooks"), pytest.raises(litellm.ContextWindowExceededError):
+            call()
+    assert [(r["status"], len(r["payload"]["messages"])) for r in narrow.requests()] == [(400, len(chat()["messages"]))] * 2
+    assert len(warnings(caplog)) == 1
+
+
+async def test_an_asynchronous_call_is_fitted_and_says_nothing(router, narrow, caplog):
+    with caplog.at_level(logging.WARNING, "ctx_hooks"):
+        await router.acompletion(**chat())
+    assert [r["status"] for r in narrow.requests()] == [200]
+    assert warnings(caplog) == []
+
+
+def test_a_plugin_that_is_switched_off_says_nothing(parameters, monkeypatch, caplog):
+    monkeypatch.setenv("CTX_HOOKS_ENABLED", "0")
+    with caplog.at_level(logging.WARNING, "ctx_hooks"), pytest.raises(litellm.ContextWindowExceededError):
+        litellm.completion(**chat(**parameters))
+    assert warnings(caplog) == []
+
+
+def test_a_synchronous_stream_can_be_read_by_its_caller(router, narrow):
+    """A Router's stream is looked into for an overflow; only a caller that awaits could read what is left of it."""
+    stream = router.completion(**chat(model="wide", stream=True))
+    assert "".join(part.choices[0].delta.content or "" for part in stream).startswith("Answer to")
+    assert [r["status"] for r in narrow.requests()] == [200]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_an_overflow_that_litellm_does_not_know_goes_to_the_operators_fallback(stream, router, narrow):
+    narrow.reset(wording="cerebras")
+    answer = router.completion(**chat(model="small", stream=stream))
+    text = "".join(p.choices[0].delta.content or "" for p in answer) if stream else answer.choices[0].message.content
+    assert text.startswith("Answer to")
+    assert [(r["model"], r["status"]) for r in narrow.requests()] == [("served", 400), ("wide", 200)]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_synchronous_responses_are_fitted(stream, router, narrow, caplog):
+    """LiteLLM runs the deployment hook before these."""
+    with caplog.at_level(logging.WARNING, "ctx_hooks"):
+        answer = router.responses(**agent_session("openai-responses", model="known"), stream=stream)
+    for _ in answer if stream else ():
+        pass
+    (only,) = narrow.requests()
+    assert only["status"] == 200
+    assert only["input_tokens"] <= WINDOW
+    assert warnings(caplog) == []

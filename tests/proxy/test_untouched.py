@@ -1,0 +1,186 @@
+"""Routes that the plugin leaves alone on purpose: sent byte for byte, and refused in the provider's words, as without it."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from conftest import GENERAL, PLUGIN, deployment
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from ctx_hooks.testing import ProxyProcess
+from ctx_hooks.testing.processes import free_port
+
+WINDOW = 1_000
+LONG = "a quiet word or two " * 1_000
+TALK = [{"role": "user", "content": LONG}, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Go on."}]
+KNOWN = (
+    "This model's maximum context length is 1000 tokens. However, your messages resulted in 9000 tokens. Please reduce "
+    "the length of the messages."
+)
+UNKNOWN = "Too many input tokens. Max input tokens: 1000, request input token count: 9000"
+"""A wording that LiteLLM itself takes for no overflow, so that a change of its kind would show."""
+ANSWER = {
+    "id": "one",
+    "object": "text_completion",
+    "created": 1,
+    "model": "served",
+    "choices": [{"index": 0, "text": "ok", "finish_reason": "stop", "logprobs": None}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4, "input_tokens": 3, "output_tokens": 1},
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "text", "text": "ok"}],
+    "stop_reason": "end_turn",
+    "input_tokens": 7,
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.5]}],
+}
+FILE = {
+    "id": "file-1",
+    "object": "file",
+    "bytes": 9,
+    "created_at": 1,
+    "filename": "b",
+    "purpose": "batch",
+    "status": "uploaded",
+}
+BATCH = {
+    "id": "batch-1",
+    "object": "batch",
+    "endpoint": "/v1/chat/completions",
+    "input_file_id": "file-1",
+    "completion_window": "24h",
+    "status": "validating",
+    "created_at": 1,
+}
+RECORD = {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {"model": "text", "messages": TALK}}
+CHANGING = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:chat)?cmpl-[\w-]+|\"created\": ?\d+")
+"""What differs between any two requests or answers: a multipart boundary, ids and times."""
+
+
+@dataclass
+class Recorder:
+    """A provider that answers anything, and keeps the bytes that it was sent."""
+
+    url: str = ""
+    refusal: str | None = None
+    bodies: list[tuple[str, bytes]] = field(default_factory=list)
+
+    async def answer(self, request: Request) -> JSONResponse:
+        path = request.url.path
+        self.bodies.append((path, CHANGING.sub(b"*", await request.body())))
+        if self.refusal:
+            error = {"message": self.refusal, "type": "invalid_request_error", "param": None, "code": None}
+            return JSONResponse({"error": error}, 400)
+        return JSONResponse(FILE if path.endswith("/files") else BATCH if path.endswith("/batches") else ANSWER)
+
+
+@pytest.fixture(scope="module")
+def recorder():
+    kept, app, port = Recorder(), FastAPI(), free_port()
+    app.post("/{path:path}")(kept.answer)
+    kept.url = f"http://127.0.0.1:{port}"
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield kept
+    server.should_exit = True
+    thread.join(10)
+
+
+def proxied(recorder: Recorder, callbacks: list[str]) -> ProxyProcess:
+    models = (
+        deployment(recorder.url, group, model, max_input_tokens=WINDOW)
+        for group, model in (
+            ("text", "openai/served"),
+            ("translated", "anthropic/served"),
+            ("vectors", "openai/vectors"),
+        )
+    )
+    config = {
+        "model_list": list(models),
+        "litellm_settings": {"callbacks": callbacks, "num_retries": 0},
+        "general_settings": GENERAL,
+        "files_settings": [{"custom_llm_provider": "openai", "api_base": f"{recorder.url}/v1", "api_key": "none"}],
+    }
+    names = {
+        "OPENAI_API_BASE": f"{recorder.url}/v1",
+        "OPENAI_BASE_URL": f"{recorder.url}/v1",
+        "ANTHROPIC_API_BASE": recorder.url,
+    }
+    return ProxyProcess(config, {**names, "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"})
+
+
+@pytest.fixture(scope="module")
+def without(recorder):
+    with proxied(recorder, []) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def with_plugin(recorder):
+    with proxied(recorder, [PLUGIN]) as running:
+        yield running
+
+
+ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
+    "text completion": ("/v1/completions", {"json": {"model": "text", "prompt": LONG, "max_tokens": 5}}),
+    "text completion, streamed": ("/v1/completions", {"json": {"model": "text", "prompt": LONG, "stream": True}}),
+    "text completion of a chat model": ("/v1/completions", {"json": {"model": "translated", "prompt": LONG}}),
+    "count_tokens": ("/v1/messages/count_tokens", {"json": {"model": "translated", "messages": TALK}}),
+    "Anthropic pass-through": ("/anthropic/v1/messages", {"json": {"model": "text", "messages": TALK, "max_tokens": 5}}),
+    "OpenAI pass-through": ("/openai/chat/completions", {"json": {"model": "text", "messages": TALK}}),
+    "OpenAI pass-through, streamed": (
+        "/openai/chat/completions",
+        {"json": {"model": "g", "messages": TALK, "stream": True}},
+    ),
+    "upload of a batch": (
+        "/v1/files",
+        {"files": {"file": ("b.jsonl", json.dumps(RECORD).encode())}, "data": {"purpose": "batch"}},
+    ),
+    "batch": (
+        "/v1/batches",
+        {"json": {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}},
+    ),
+    "embeddings": ("/v1/embeddings", {"json": {"model": "vectors", "input": LONG}}),
+}
+
+
+@pytest.mark.parametrize("refusal", [None, KNOWN, UNKNOWN], ids=["answered", "refused", "refused in other words"])
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_route_without_a_conversation_of_ours_is_that_of_a_proxy_without_the_plugin(
+    name, refusal, recorder, without, with_plugin
+):
+    path, content = ROUTES[name]
+    seen = []
+    for proxy in (without, with_plugin):
+        recorder.refusal = refusal
+        recorder.bodies.clear()
+        answer = httpx.post(proxy.url + path, headers=proxy.headers, timeout=60, **content)
+        assert refusal or answer.status_code == 200, answer.text
+        seen.append((list(recorder.bodies), answer.status_code, CHANGING.sub(b"*", answer.content)))
+        assert "x-ctx-hooks" not in answer.headers
+    assert seen[1] == seen[0]
+    assert recorder.bodies, "the provider was asked"
+    if name != "batch":
+        assert LONG.encode() in recorder.bodies[-1][1]
+
+
+def test_a_conversation_on_the_same_proxy_is_fitted(recorder, with_plugin):
+    """Else the comparison above would compare nothing."""
+    recorder.refusal = None
+    recorder.bodies.clear()
+    talk = [*TALK, *TALK]
+    httpx.post(
+        f"{with_plugin.url}/v1/chat/completions",
+        json={"model": "text", "messages": talk},
+        headers=with_plugin.headers,
+        timeout=60,
+    )
+    assert LONG.encode() not in recorder.bodies[-1][1]
