@@ -65,7 +65,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
-        """Fit each attempt to the deployment that the Router chose; a retry that would repeat what was refused is refused."""
+        """Fit each attempt to the deployment that the Router chose; a retry that would repeat a refused one is refused."""
         sent = dict(kwargs)
         with failing_open("forwards the request unchanged"):
             attempt = litellm_compat.take_retry_mark(sent)
