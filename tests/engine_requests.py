@@ -23,14 +23,14 @@ NOW = 1_000_000_000.0
 MODEL = "openai/gpt-4o"
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 COUNTER = Counter(vocabulary_of(MODEL))
 DEAR_CACHE = Prices(plain=3.0, cache_read=0.3, cache_write=3.75)
 NO_CACHE = Prices(plain=1.0, cache_read=1.0, cache_write=1.0)
 
 
-def session(wire_format="openai-chat", turns=20, **fields):
-    return Request(wire_format, {**agent_session(wire_format, turns=turns), **fields})
+def session(fmt="openai-chat", turns=20, **fields):
+    return Request(fmt, {**agent_session(fmt, turns=turns), **fields})
 
 
 def tokens_of(request):

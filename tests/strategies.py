@@ -18,9 +18,9 @@ def items_of(payload):
     return next(payload[field] for field in ("messages", "input", "contents") if field in payload)
 
 
-def spoken(wire_format, role, text):
+def spoken(fmt, role, text):
     """Return a message of the user's or the assistant's."""
-    if wire_format == "gemini":
+    if fmt == "gemini":
         return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
     return {"role": role, "content": text}
 
@@ -155,17 +155,17 @@ def _steps(draw: Any) -> list[tuple[str, Any]]:
 
 
 @st.composite
-def payloads(draw: Any, wire_format: str) -> list[dict[str, Any]]:
+def payloads(draw: Any, fmt: str) -> list[dict[str, Any]]:
     """Draw the messages of a valid request."""
-    write = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": _gemini}[wire_format]
-    repeat_ids = wire_format == "openai-chat" and draw(st.booleans())
+    write = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": _gemini}[fmt]
+    repeat_ids = fmt == "openai-chat" and draw(st.booleans())
     return write(draw(_steps()), repeat_ids=repeat_ids)
 
 
 @st.composite
-def broken_payloads(draw: Any, wire_format: str) -> list[dict[str, Any]]:
+def broken_payloads(draw: Any, fmt: str) -> list[dict[str, Any]]:
     """Draw the messages of a request from which some went missing or changed places."""
-    messages = draw(payloads(wire_format))
+    messages = draw(payloads(fmt))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(messages) - 1))
         if draw(st.booleans()) and len(messages) > 1:

@@ -15,7 +15,7 @@ from ctx_hooks.errors import CtxHooksError
 from ctx_hooks.testing import agent_session, violations
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def call_and_result(text, n=0):
@@ -28,27 +28,27 @@ def call_and_result(text, n=0):
 
 @every_format
 @pytest.mark.parametrize("budget", [2_000, 6_000, 16_000])
-def test_a_budget_is_met_and_every_rule_kept(wire_format, budget):
-    payload = agent_session(wire_format, turns=40, thinking=True)
-    result = ctx_hooks.compress(items_of(payload), format=wire_format, budget_tokens=budget)
+def test_a_budget_is_met_and_every_rule_kept(fmt, budget):
+    payload = agent_session(fmt, turns=40, thinking=True)
+    result = ctx_hooks.compress(items_of(payload), format=fmt, budget_tokens=budget)
     assert result.fits
     assert result.changed
     assert result.tokens_after <= budget < result.tokens_before
-    assert violations(wire_format, {**payload, FIELDS[wire_format]: result.messages}) == []
+    assert violations(fmt, {**payload, FIELDS[fmt]: result.messages}) == []
 
 
 @every_format
-def test_a_budget_is_used_and_not_only_met(wire_format):
-    payload = agent_session(wire_format, turns=60, result_chars=4_000)
+def test_a_budget_is_used_and_not_only_met(fmt):
+    payload = agent_session(fmt, turns=60, result_chars=4_000)
     for budget in range(6_000, 20_000, 1_000):
-        result = ctx_hooks.compress(items_of(payload), format=wire_format, budget_tokens=budget)
+        result = ctx_hooks.compress(items_of(payload), format=fmt, budget_tokens=budget)
         assert 0.85 * budget <= result.tokens_after <= budget
 
 
 @every_format
-def test_what_fits_comes_back_equal_and_as_new_objects(wire_format):
-    messages = items_of(agent_session(wire_format, turns=2))
-    result = ctx_hooks.compress(messages, format=wire_format, budget_tokens=100_000)
+def test_what_fits_comes_back_equal_and_as_new_objects(fmt):
+    messages = items_of(agent_session(fmt, turns=2))
+    result = ctx_hooks.compress(messages, format=fmt, budget_tokens=100_000)
     assert result.messages == messages
     assert not result.changed
     assert result.steps == ()

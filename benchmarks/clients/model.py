@@ -10,7 +10,7 @@ from typing import Any
 from tools import TEXT, arguments, example, reader
 
 from ctx_hooks.testing.behaviour import Reply
-from ctx_hooks.testing.rules import WireFormat
+from ctx_hooks.testing.rules import Format
 
 CALLS = 25
 """As many as take a session of results of 4,000 tokens well past a window of 60,000."""
@@ -47,9 +47,9 @@ class Model:
         """Start a session whose files are in `folder`."""
         self._folder, self.calls, self.done = folder, 0, False
 
-    def __call__(self, wire_format: WireFormat, payload: Mapping[str, Any], before: int) -> Reply:
+    def __call__(self, fmt: Format, payload: Mapping[str, Any], before: int) -> Reply:
         """Return the next answer; how many were given `before` is not asked, since tools may change within a session."""
-        del wire_format, before
+        del fmt, before
         tool = reader(payload)
         if tool is None or _asks_for_summary(payload):
             return Reply(self._beside(payload))

@@ -12,7 +12,7 @@ import yaml
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.counting import count_payload
-from ctx_hooks.testing.rules import WireFormat
+from ctx_hooks.testing.rules import Format
 
 WINDOW_TOKENS = 12_000
 TURNS = 60
@@ -25,7 +25,7 @@ class Route:
     """A route of the proxy, the model group that is asked there, and the format of its deployment."""
 
     path: str
-    wire_format: WireFormat
+    fmt: Format
     model: str
     note: str
 
@@ -56,8 +56,8 @@ def run() -> int:
 
 
 def _ask(provider: FakeProvider, proxy: ProxyProcess, settings: ProviderSettings, route: Route, *, stream: bool) -> bool:
-    payload = agent_session(route.wire_format, turns=TURNS, result_chars=RESULT_CHARS, model=route.model)
-    sent = count_payload(route.wire_format, payload, settings)
+    payload = agent_session(route.fmt, turns=TURNS, result_chars=RESULT_CHARS, model=route.model)
+    sent = count_payload(route.fmt, payload, settings)
     provider.reset()
     answer = httpx.post(f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=120)
     attempts = provider.requests()

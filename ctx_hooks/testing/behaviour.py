@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ctx_hooks.testing.rules import WireFormat
+from ctx_hooks.testing.rules import Format
 
-Script = Callable[[WireFormat, Mapping[str, Any], int], "Reply"]
+Script = Callable[[Format, Mapping[str, Any], int], "Reply"]
 """Called with the format, the payload, and the number of requests of the same conversation that were answered before."""
 
 

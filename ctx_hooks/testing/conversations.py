@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from ctx_hooks.testing import gemini
-from ctx_hooks.testing.rules import WireFormat, sign
+from ctx_hooks.testing.rules import Format, sign
 
 _WORDS = [
     "parse",
@@ -47,16 +47,16 @@ _WORDS = [
 TOOL = "read_file"
 
 
-def read_tool(wire_format: WireFormat) -> dict[str, Any]:
+def read_tool(fmt: Format) -> dict[str, Any]:
     """Return the definition of the tool that the sessions call."""
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     description = "Read a file and return its text."
-    if wire_format == "anthropic":
+    if fmt == "anthropic":
         return {"name": TOOL, "description": description, "input_schema": schema}
-    if wire_format == "gemini":
+    if fmt == "gemini":
         return {"functionDeclarations": [{"name": TOOL, "description": description, "parametersJsonSchema": schema}]}
     function = {"name": TOOL, "description": description, "parameters": schema}
-    return {"type": "function", "function": function} if wire_format == "openai-chat" else {"type": "function", **function}
+    return {"type": "function", "function": function} if fmt == "openai-chat" else {"type": "function", **function}
 
 
 def source_text(rng: random.Random, chars: int) -> str:
@@ -71,7 +71,7 @@ def source_text(rng: random.Random, chars: int) -> str:
 
 
 def agent_session(
-    wire_format: WireFormat,
+    fmt: Format,
     *,
     turns: int = 20,
     result_chars: int = 4_000,
@@ -82,40 +82,38 @@ def agent_session(
 ) -> dict[str, Any]:
     """Return the payload of an agent that read `turns` files and is asked a last question."""
     rng = random.Random(seed)  # noqa: S311 - conversations, not secrets
-    messages: list[dict[str, Any]] = [_asked(wire_format, f"Review project {seed} and note every risk.")]
+    messages: list[dict[str, Any]] = [_asked(fmt, f"Review project {seed} and note every risk.")]
     for n in range(turns):
         path = f"src/{rng.choice(_WORDS)}/{rng.choice(_WORDS)}_{n}.py"
         call_id = f"call_{seed}_{n}"
         said = f"I will look at {path} next."
-        messages += _exchange(wire_format, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
-    messages.append(_asked(wire_format, question))
-    payload: dict[str, Any] = {"model": model, "tools": [read_tool(wire_format)]}
-    if wire_format == "openai-chat":
+        messages += _exchange(fmt, call_id, path, said, source_text(rng, result_chars), thinking=thinking)
+    messages.append(_asked(fmt, question))
+    payload: dict[str, Any] = {"model": model, "tools": [read_tool(fmt)]}
+    if fmt == "openai-chat":
         payload["messages"] = [{"role": "system", "content": "You are a careful reviewer."}, *messages]
-    elif wire_format == "anthropic":
+    elif fmt == "anthropic":
         payload |= {"messages": messages, "system": "You are a careful reviewer.", "max_tokens": 256}
-    elif wire_format == "gemini":
+    elif fmt == "gemini":
         payload |= {"contents": messages, "systemInstruction": {"parts": [{"text": "You are a careful reviewer."}]}}
     else:
         payload |= {"input": messages, "instructions": "You are a careful reviewer."}
     return payload
 
 
-def _asked(wire_format: WireFormat, text: str) -> dict[str, Any]:
-    return {"role": "user", "parts": [{"text": text}]} if wire_format == "gemini" else {"role": "user", "content": text}
+def _asked(fmt: Format, text: str) -> dict[str, Any]:
+    return {"role": "user", "parts": [{"text": text}]} if fmt == "gemini" else {"role": "user", "content": text}
 
 
-def _exchange(
-    wire_format: WireFormat, call_id: str, path: str, said: str, result: str, *, thinking: bool
-) -> list[dict[str, Any]]:
+def _exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, thinking: bool) -> list[dict[str, Any]]:
     arguments = {"path": path}
-    if wire_format == "openai-chat":
+    if fmt == "openai-chat":
         call = {"id": call_id, "type": "function", "function": {"name": TOOL, "arguments": json.dumps(arguments)}}
         return [
             {"role": "assistant", "content": said, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": call_id, "content": result},
         ]
-    if wire_format == "anthropic":
+    if fmt == "anthropic":
         thought = f"The file {path} may hold a risk."
         blocks: list[dict[str, Any]] = (
             [{"type": "thinking", "thinking": thought, "signature": sign(thought)}] if thinking else []
@@ -128,7 +126,7 @@ def _exchange(
             {"role": "assistant", "content": blocks},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": result}]},
         ]
-    if wire_format == "gemini":
+    if fmt == "gemini":
         asked: dict[str, Any] = {"functionCall": {"name": TOOL, "args": arguments}}
         parts = [{"text": f"The file {path} may hold a risk.", "thought": True}] if thinking else []
         if thinking:

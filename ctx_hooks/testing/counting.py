@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import tiktoken
 
-from ctx_hooks.testing.rules import WireFormat
+from ctx_hooks.testing.rules import Format
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings
@@ -22,7 +22,7 @@ IMAGE_TOKENS = 300
 UNCOUNTED_KEYS = frozenset(
     {"type", "role", "id", "tool_use_id", "tool_call_id", "call_id", "signature", "cache_control", "thoughtSignature"}
 )
-ITEMS: Mapping[WireFormat, str] = {
+ITEMS: Mapping[Format, str] = {
     "openai-chat": "messages",
     "anthropic": "messages",
     "openai-responses": "input",
@@ -33,9 +33,9 @@ PIECE_CHARS = 20_000
 """Long texts are encoded in pieces: the encoder's time grows faster than a text without breaks."""
 
 
-def count_payload(wire_format: WireFormat, payload: Mapping[str, Any], settings: ProviderSettings) -> int:
+def count_payload(fmt: Format, payload: Mapping[str, Any], settings: ProviderSettings) -> int:
     """Return the provider's tokens of the payload's input."""
-    items = payload.get(ITEMS[wire_format])
+    items = payload.get(ITEMS[fmt])
     listed = items if isinstance(items, list) else [items]
     tools = payload.get("tools") or []
     tokens = sum(_tokens(_text(i)) + settings.message_overhead_tokens + IMAGE_TOKENS * _images(i) for i in listed)

@@ -17,7 +17,7 @@ from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
 from ctx_hooks.testing.protocols import PROTOCOLS, Protocol
 from ctx_hooks.testing.protocols.protocol import Sent
-from ctx_hooks.testing.rules import WireFormat, violations
+from ctx_hooks.testing.rules import Format, violations
 from ctx_hooks.testing.stored import StoredResponses, truncated
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
 
@@ -75,14 +75,14 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
 async def _answer(protocol: Protocol, request: Request, state: _State, script: Script | None) -> Response:
     received = await request.json()
     payload = protocol.read(received, request.url.path)
-    wire_format = protocol.wire_format
+    fmt = protocol.fmt
     used = state.settings
     sent = payload
-    if wire_format == "openai-responses":
+    if fmt == "openai-responses":
         payload = await asyncio.to_thread(_continued, sent, state)
-    counted = await asyncio.to_thread(count_payload, wire_format, payload, used)
+    counted = await asyncio.to_thread(count_payload, fmt, payload, used)
     record = {
-        "format": wire_format,
+        "format": fmt,
         "model": payload.get("model"),
         "input_tokens": counted,
         "max_tokens": _max_tokens(payload),
@@ -106,17 +106,17 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
             told = protocol.told(payload, body, used)
             return StreamingResponse(told, media_type=protocol.media_type)
         return JSONResponse(body, status)
-    key = _conversation_key(wire_format, payload)
+    key = _conversation_key(fmt, payload)
     before = state.answered.get(key, 0)
     state.answered[key] = before + 1
-    reply = script(wire_format, payload, before) if script else Reply(f"Answer to {counted} tokens.")
+    reply = script(fmt, payload, before) if script else Reply(f"Answer to {counted} tokens.")
     window = used.windows.get(str(payload.get("model")), used.window_tokens)
-    billed = min(counted, window) if used.silent_truncation else counted
-    cached = _cached_tokens(state, wire_format, payload, billed)
+    read_tokens = min(counted, window) if used.silent_truncation else counted
+    cached = _cached_tokens(state, fmt, payload, read_tokens)
     record["cached_tokens"] = cached
-    whole = protocol.whole(payload, reply, billed, cached)
-    events: Sent = protocol.stream(payload, reply, billed, cached)
-    if wire_format == "openai-responses":
+    whole = protocol.whole(payload, reply, read_tokens, cached)
+    events: Sent = protocol.stream(payload, reply, read_tokens, cached)
+    if fmt == "openai-responses":
         state.stored.keep(payload, whole)
         events = streams.response_stream(whole)
     return StreamingResponse(events, media_type=protocol.media_type) if payload.get("stream") else JSONResponse(whole)
@@ -138,7 +138,7 @@ def _refusal(
     if unknown:
         text = f"Previous response with id '{unknown}' not found."
         return 400, *_error_body(protocol, Wording("openai", text, code="previous_response_not_found")), False
-    broken = [*own_violations, *violations(protocol.wire_format, payload)] if settings.strict else []
+    broken = [*own_violations, *violations(protocol.fmt, payload)] if settings.strict else []
     if broken:
         wording = Wording("provider", broken[0].replace("{", "{{").replace("}", "}}"), code="invalid_value")
         return 400, *_error_body(protocol, wording), False
@@ -159,7 +159,7 @@ def _refusal(
 
 def _error_body(protocol: Protocol, wording: Wording, **figures: int) -> tuple[str, Any]:
     """Return an error's text, and its body: the protocol's, or the wording's where it leaves that open."""
-    message, body = error_body(wording, protocol.wire_format, **figures)
+    message, body = error_body(wording, protocol.fmt, **figures)
     return message, protocol.refused(message) if protocol.refused else body
 
 
@@ -170,16 +170,16 @@ def _max_tokens(payload: Mapping[str, Any]) -> int | None:
     return gemini.max_tokens(payload)
 
 
-def _conversation_key(wire_format: WireFormat, payload: Mapping[str, Any]) -> str:
+def _conversation_key(fmt: Format, payload: Mapping[str, Any]) -> str:
     """Tell conversations apart by their tools and session field, which no compression changes."""
     session = payload.get("user") or payload.get("metadata") or payload.get("prompt_cache_key")
     names = [t.get("name") or (t.get("function") or {}).get("name") for t in payload.get("tools") or []]
-    return hashlib.sha256(json.dumps([wire_format, payload.get("model"), session, names]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([fmt, payload.get("model"), session, names]).encode()).hexdigest()
 
 
-def _cached_tokens(state: _State, wire_format: WireFormat, payload: Mapping[str, Any], billed: int) -> int:
+def _cached_tokens(state: _State, fmt: Format, payload: Mapping[str, Any], read_tokens: int) -> int:
     """Return how many tokens a prefix cache would serve: tools, system text and the leading messages seen before."""
-    items = payload.get(ITEMS[wire_format])
+    items = payload.get(ITEMS[fmt])
     parts = [payload.get("tools"), *map(payload.get, SYSTEM_TEXTS), *(items if isinstance(items, list) else [items])]
     running = hashlib.sha256()
     served = total = 0
@@ -190,7 +190,7 @@ def _cached_tokens(state: _State, wire_format: WireFormat, payload: Mapping[str,
         matching = matching and running.digest() in state.prefixes
         served = total if matching else served
         state.prefixes.add(running.digest())
-    return int(billed * served / max(1, total))
+    return int(read_tokens * served / max(1, total))
 
 
 def _without_markers(value: Any) -> Any:

@@ -9,20 +9,20 @@ from typing import Any, Literal
 
 from ctx_hooks.testing import gemini
 
-WireFormat = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
+Format = Literal["openai-chat", "anthropic", "openai-responses", "gemini"]
 SIGNATURE_PREFIX = "fake-sig-"
 CHAT_ROLES = {"system", "developer", "user", "assistant", "tool", "function"}
 MOST_CACHE_MARKERS = 4
 
 
-def violations(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[str]:
+def violations(fmt: Format, payload: Mapping[str, Any]) -> list[str]:
     """Return the provider's 400 texts for every rule that the payload breaks, in the order in which it breaks them.
 
     >>> violations("anthropic", {"messages": [{"role": "assistant", "content": "hello"}]})
     ['messages: first message must use the "user" role']
     """
     checks = {"openai-chat": _chat, "anthropic": _anthropic, "openai-responses": _responses, "gemini": gemini.violations}
-    check = checks[wire_format]
+    check = checks[fmt]
     return [*_foreign_keys(payload), *check(payload)]
 
 

@@ -11,7 +11,7 @@ from ctx_hooks.testing import gemini
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply, StreamedForm
-    from ctx_hooks.testing.rules import WireFormat
+    from ctx_hooks.testing.rules import Format
 
 OUTPUT_TOKENS = 12
 
@@ -21,24 +21,24 @@ def new_id(kind: str) -> str:
     return f"{kind}_{uuid4().hex[:24]}"
 
 
-def whole(wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     """Return the answer to a request that is not streamed."""
     model = payload.get("model")
-    if wire_format == "openai-chat":
+    if fmt == "openai-chat":
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
         if reply.tool:
             message["tool_calls"] = [_chat_call(reply)]
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.tool else "stop"}
         head = {"id": new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": model}
         return {**head, "choices": [choice], "usage": _chat_usage(tokens, cached)}
-    if wire_format == "anthropic":
+    if fmt == "anthropic":
         block = _anthropic_call(reply) if reply.tool else {"type": "text", "text": reply.text}
         return {
             **_anthropic_message(model, tokens, cached),
             "content": [block],
             "stop_reason": "tool_use" if reply.tool else "end_turn",
         }
-    if wire_format == "gemini":
+    if fmt == "gemini":
         return gemini.whole(model, reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
     return {
         **_response(model, "completed"),
@@ -53,54 +53,50 @@ async def response_stream(response: Mapping[str, Any]) -> AsyncIterator[str]:
         yield _sse(event)
 
 
-async def stream(
-    wire_format: WireFormat, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int
-) -> AsyncIterator[str]:
+async def stream(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> AsyncIterator[str]:
     """Yield the events of a streamed answer of the other routes."""
     makers = {
         "openai-chat": _chat_events,
         "anthropic": anthropic_events,
         "gemini": _gemini_chunks,
     }
-    for event in makers[wire_format](payload, reply, tokens, cached):
+    for event in makers[fmt](payload, reply, tokens, cached):
         yield _sse(event)
-    if wire_format == "openai-chat":
+    if fmt == "openai-chat":
         yield "data: [DONE]\n\n"
 
 
-async def error_stream(
-    wire_format: WireFormat, payload: Mapping[str, Any], body: Any, settings: ProviderSettings
-) -> AsyncIterator[str]:
+async def error_stream(fmt: Format, payload: Mapping[str, Any], body: Any, settings: ProviderSettings) -> AsyncIterator[str]:
     """Yield an error event as the only one of a 200 answer, or behind those that open it."""
     error = body.get("error", body) if isinstance(body, dict) else body
-    opening = _opening(wire_format, payload) if settings.refused_after_opening else []
-    for event in (*opening, _error_event(wire_format, payload, error, settings.refused_form)):
+    opening = _opening(fmt, payload) if settings.refused_after_opening else []
+    for event in (*opening, _error_event(fmt, payload, error, settings.refused_form)):
         yield _sse(event)
 
 
-def _opening(wire_format: WireFormat, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _opening(fmt: Format, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the events that come before the content of a streamed answer."""
     model = payload.get("model")
-    if wire_format == "anthropic":
+    if fmt == "anthropic":
         return [{"type": "message_start", "message": _anthropic_message(model, 1, 0)}, {"type": "ping"}]
-    if wire_format == "openai-responses":
+    if fmt == "openai-responses":
         kinds = ("response.created", "response.in_progress")
         response = _response(model, "in_progress")
         return [{"type": kind, "response": response, "sequence_number": n} for n, kind in enumerate(kinds)]
-    if wire_format == "gemini":
+    if fmt == "gemini":
         return []  # Google's first chunk has content
     return [_chat_chunk(_chat_head(payload), {"role": "assistant", "content": ""}, None)]
 
 
-def _error_event(wire_format: WireFormat, payload: Mapping[str, Any], error: Any, form: StreamedForm) -> dict[str, Any]:
-    if wire_format == "gemini":
+def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: StreamedForm) -> dict[str, Any]:
+    if fmt == "gemini":
         return {"error": error}
-    if wire_format == "openai-chat":
+    if fmt == "openai-chat":
         return {"object": "error", **error} if form == "flat" else {"error": error}
-    if wire_format == "openai-responses" and form == "failed":
+    if fmt == "openai-responses" and form == "failed":
         told = {"code": error.get("code"), "message": error.get("message")}
         return {"type": "response.failed", "response": {**_response(payload.get("model"), "failed"), "error": told}}
-    if wire_format == "openai-responses" and form == "flat":
+    if fmt == "openai-responses" and form == "flat":
         told = {name: error.get(name) for name in ("code", "message", "param")}
         return {"type": "error", "sequence_number": 2, **told}
     return {"type": "error", "sequence_number": 2, "error": error}

@@ -32,10 +32,10 @@ def test_explain_shows_policy_window_steps_and_request(tmp_path, capsys):
     assert '"role": "user"' in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("wire_format", ["openai-chat", "anthropic", "openai-responses"])
-def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(wire_format, tmp_path, capsys):
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
+def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(fmt, tmp_path, capsys):
     request = tmp_path / "request.json"
-    payload = agent_session(wire_format, turns=1, result_chars=100)
+    payload = agent_session(fmt, turns=1, result_chars=100)
     request.write_text(json.dumps(payload))
     assert main(["explain", str(request), "--model", "gpt-4o", "--diff"]) == 0
     printed = capsys.readouterr().out

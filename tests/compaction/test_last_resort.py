@@ -18,7 +18,7 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -34,8 +34,8 @@ def budget_of(goal_tokens, **fields):
 @every_format
 @many
 @given(data=st.data(), goal=st.integers(50, 4_000))
-def test_its_laws(wire_format, data, goal):
-    conversation = CODECS[wire_format].read(data.draw(st.one_of(payloads(wire_format), broken_payloads(wire_format))))
+def test_its_laws(fmt, data, goal):
+    conversation = CODECS[fmt].read(data.draw(st.one_of(payloads(fmt), broken_payloads(fmt))))
     outcome = last_resort.compress(conversation, budget_of(goal))
     sent = outcome.conversation
     assert outcome.fits == (outcome.tokens_after <= goal)
@@ -56,9 +56,9 @@ def test_its_laws(wire_format, data, goal):
 
 
 @every_format
-def test_the_newest_exchanges_stay_and_the_budget_is_met(wire_format):
-    payload = agent_session(wire_format, turns=60)
-    conversation = CODECS[wire_format].read(items_of(payload), tools=payload["tools"])
+def test_the_newest_exchanges_stay_and_the_budget_is_met(fmt):
+    payload = agent_session(fmt, turns=60)
+    conversation = CODECS[fmt].read(items_of(payload), tools=payload["tools"])
     for goal in (3_000, 8_000, 20_000):
         outcome = last_resort.compress(conversation, budget_of(goal))
         assert outcome.fits
@@ -73,19 +73,19 @@ def test_the_newest_exchanges_stay_and_the_budget_is_met(wire_format):
 
 
 @every_format
-def test_what_is_pinned_stays_with_its_exchange(wire_format):
-    items = list(items_of(agent_session(wire_format, turns=30)))
-    place = next(i for i, m in enumerate(items) if i > 5 and CODECS[wire_format].read_message(m).results)
+def test_what_is_pinned_stays_with_its_exchange(fmt):
+    items = list(items_of(agent_session(fmt, turns=30)))
+    place = next(i for i, m in enumerate(items) if i > 5 and CODECS[fmt].read_message(m).results)
     items[place] = {**items[place], "context": {"pin": True}}
-    outcome = last_resort.compress(CODECS[wire_format].read(items), budget_of(6_000))
+    outcome = last_resort.compress(CODECS[fmt].read(items), budget_of(6_000))
     assert items[place] in [m.raw for m in outcome.conversation.messages]
     assert not violations(outcome.conversation)
 
 
 @every_format
-def test_results_of_the_newest_loop_are_cut_where_they_alone_are_too_large(wire_format):
-    items = items_of(agent_session(wire_format, turns=3, result_chars=90_000))[:-1]
-    conversation = CODECS[wire_format].read(items)
+def test_results_of_the_newest_loop_are_cut_where_they_alone_are_too_large(fmt):
+    items = items_of(agent_session(fmt, turns=3, result_chars=90_000))[:-1]
+    conversation = CODECS[fmt].read(items)
     outcome = last_resort.compress(conversation, budget_of(5_000))
     assert outcome.fits
     assert not violations(outcome.conversation)

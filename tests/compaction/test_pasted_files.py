@@ -50,14 +50,14 @@ def test_a_pasted_file_stands_whole_or_is_named_as_left_out(style, target_tokens
     assert result.messages[-1] == QUESTION
 
 
-@pytest.mark.parametrize("wire_format", ["openai-chat", "anthropic", "openai-responses", "gemini"])
-def test_a_request_that_nobody_has_answered_fills_the_window(wire_format):
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+def test_a_request_that_nobody_has_answered_fills_the_window(fmt):
     _, text = pasted(STYLES["elements"], files=60)
     said = (text, text.replace("step", "other"), QUESTION["content"])
-    messages = [spoken(wire_format, "user", words) for words in said]
-    answered = [messages[0], spoken(wire_format, "assistant", "Read."), *messages[1:]]
-    single = ctx_hooks.compress(messages, format=wire_format, budget_tokens=30_000, target_tokens="auto")
-    going_on = ctx_hooks.compress(answered, format=wire_format, budget_tokens=30_000, target_tokens="auto")
+    messages = [spoken(fmt, "user", words) for words in said]
+    answered = [messages[0], spoken(fmt, "assistant", "Read."), *messages[1:]]
+    single = ctx_hooks.compress(messages, format=fmt, budget_tokens=30_000, target_tokens="auto")
+    going_on = ctx_hooks.compress(answered, format=fmt, budget_tokens=30_000, target_tokens="auto")
     assert single.tokens_before > 45_000
     assert 27_000 <= single.tokens_after <= 30_000
     assert going_on.tokens_after <= 21_000

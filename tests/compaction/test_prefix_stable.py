@@ -25,7 +25,7 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "trajectories"
 SESSIONS = sorted(FOLDER.glob("claude_code*.jsonl"))
 
@@ -58,46 +58,46 @@ def assert_stable(messages, fmt, trigger, target=None):
 
 
 @every_format
-def test_between_two_compactions_every_byte_is_shared(wire_format):
-    messages = items_of(agent_session(wire_format, turns=60, thinking=wire_format == "anthropic"))
-    assert assert_stable(messages, wire_format, trigger=9_000) >= 2
+def test_between_two_compactions_every_byte_is_shared(fmt):
+    messages = items_of(agent_session(fmt, turns=60, thinking=fmt == "anthropic"))
+    assert assert_stable(messages, fmt, trigger=9_000) >= 2
 
 
 @every_format
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), trigger=st.integers(200, 1_500))
-def test_growing_conversations_are_stable(wire_format, data, trigger):
-    messages = data.draw(payloads(wire_format))
-    assert_stable(messages, wire_format, trigger)
+def test_growing_conversations_are_stable(fmt, data, trigger):
+    messages = data.draw(payloads(fmt))
+    assert_stable(messages, fmt, trigger)
 
 
 @every_format
-def test_compactions_are_rare(wire_format):
-    messages = items_of(agent_session(wire_format, turns=120))
+def test_compactions_are_rare(fmt):
+    messages = items_of(agent_session(fmt, turns=120))
     trigger, target = 12_000, 6_000
-    _, compactions, outcome = sent(messages, wire_format, trigger=trigger, target=target)
+    _, compactions, outcome = sent(messages, fmt, trigger=trigger, target=target)
     assert compactions <= math.ceil(outcome.tokens_before / (trigger - target)) + 1
 
 
 @every_format
-def test_a_worker_that_has_seen_nothing_computes_the_same_bytes(wire_format):
-    messages = items_of(agent_session(wire_format, turns=60))
-    for n in requests(messages, wire_format):
-        sent(messages[:n], wire_format, trigger=9_000)
-    known = sent(messages, wire_format, trigger=9_000)[0]
+def test_a_worker_that_has_seen_nothing_computes_the_same_bytes(fmt):
+    messages = items_of(agent_session(fmt, turns=60))
+    for n in requests(messages, fmt):
+        sent(messages[:n], fmt, trigger=9_000)
+    known = sent(messages, fmt, trigger=9_000)[0]
     content_cache.clear_all()
-    assert sent(messages, wire_format, trigger=9_000)[0] == known
+    assert sent(messages, fmt, trigger=9_000)[0] == known
 
 
 @every_format
-def test_every_request_obeys_the_rules_and_its_budget(wire_format):
-    payload = agent_session(wire_format, turns=60)
+def test_every_request_obeys_the_rules_and_its_budget(fmt):
+    payload = agent_session(fmt, turns=60)
     messages = items_of(payload)
-    field = FIELDS[wire_format]
-    for n in requests(messages, wire_format):
-        now, _, outcome = sent(messages[:n], wire_format, trigger=9_000)
+    field = FIELDS[fmt]
+    for n in requests(messages, fmt):
+        now, _, outcome = sent(messages[:n], fmt, trigger=9_000)
         assert outcome.tokens_after <= 9_000
-        assert violations(wire_format, {**payload, field: [json.loads(m) for m in now]}) == []
+        assert violations(fmt, {**payload, field: [json.loads(m) for m in now]}) == []
 
 
 def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():

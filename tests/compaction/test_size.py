@@ -26,7 +26,7 @@ MOST_RATIO = 3 * GROWTH
 LEAST_SECONDS = 0.02
 """What takes less is taken to take so long: a clock's noise is no growth."""
 REPEATS = 2
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def seconds(work):
@@ -50,29 +50,29 @@ def assert_linear(made, work, size):
     assert seconds(lambda: work(large)) <= MOST_RATIO * seconds(lambda: work(small))
 
 
-def dialogue(messages, wire_format="openai-chat"):
+def dialogue(messages, fmt="openai-chat"):
     return [
-        spoken(wire_format, "assistant" if n % 2 else "user", f"turn {n} is about part_{n % 97} of module_{n % 31}")
+        spoken(fmt, "assistant" if n % 2 else "user", f"turn {n} is about part_{n % 97} of module_{n % 31}")
         for n in range(messages - messages % 2 + 1)
     ]
 
 
-def session(wire_format, turns):
-    return items_of(agent_session(wire_format, turns=turns, result_chars=400))
+def session(fmt, turns):
+    return items_of(agent_session(fmt, turns=turns, result_chars=400))
 
 
-def parallel(wire_format, calls, *, ids=None, answered=True):
+def parallel(fmt, calls, *, ids=None, answered=True):
     """Return one answer of so many parallel calls and their results."""
     ids = ids or [f"call_{n}" for n in range(calls)]
-    if wire_format == "openai-chat":
+    if fmt == "openai-chat":
         made = [{"id": i, "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in ids]
         results = [{"role": "tool", "tool_call_id": i, "content": "done"} for i in ids]
         said = [{"role": "assistant", "content": None, "tool_calls": made}]
-    elif wire_format == "anthropic":
+    elif fmt == "anthropic":
         said = [{"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in ids]}]
         blocks = [{"type": "tool_result", "tool_use_id": i, "content": "done"} for i in ids]
         results = [{"role": "user", "content": blocks}]
-    elif wire_format == "gemini":
+    elif fmt == "gemini":
         own = [{} if i == "same" else {"id": i} for i in ids]
         said = [{"role": "model", "parts": [{"functionCall": {**i, "name": "f", "args": {}}} for i in own]}]
         done = [{"functionResponse": {**i, "name": "f", "response": {"output": "done"}}} for i in own]
@@ -80,13 +80,13 @@ def parallel(wire_format, calls, *, ids=None, answered=True):
     else:
         said = [{"type": "function_call", "call_id": i, "name": "f", "arguments": "{}"} for i in ids]
         results = [{"type": "function_call_output", "call_id": i, "output": "done"} for i in ids]
-    return [spoken(wire_format, "user", "go"), *said, *(results if answered else results[::-1][:0])]
+    return [spoken(fmt, "user", "go"), *said, *(results if answered else results[::-1][:0])]
 
 
-def backwards(wire_format, calls):
+def backwards(fmt, calls):
     """Return results in front of their calls."""
-    first, *rest = parallel(wire_format, calls)
-    half = 1 if wire_format != "openai-responses" else calls
+    first, *rest = parallel(fmt, calls)
+    half = 1 if fmt != "openai-responses" else calls
     return [first, *rest[half:], *rest[:half]]
 
 
@@ -102,40 +102,40 @@ SHAPES = {
 
 @every_format
 @pytest.mark.parametrize("shape", SHAPES)
-def test_rules_and_repair(wire_format, shape):
+def test_rules_and_repair(fmt, shape):
     def work(conversation):
         message_rules.violations(conversation)
         message_rules.repair(conversation)
 
-    assert_linear(lambda n: CODECS[wire_format].read(SHAPES[shape](wire_format, n)), work, 1_000)
+    assert_linear(lambda n: CODECS[fmt].read(SHAPES[shape](fmt, n)), work, 1_000)
 
 
 @every_format
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_steps(wire_format, step):
+def test_steps(fmt, step):
     def work(conversation):
         step.apply(conversation, Budget(3_000, 8_000, Counter("cl100k_base")))
 
-    assert_linear(lambda n: CODECS[wire_format].read([*session(wire_format, n), *dialogue(n, wire_format)]), work, 60)
+    assert_linear(lambda n: CODECS[fmt].read([*session(fmt, n), *dialogue(n, fmt)]), work, 60)
 
 
 @every_format
 @pytest.mark.parametrize("target", [None, "auto"])
 @pytest.mark.parametrize("shape", ["dialogue", "session", "answered"])
-def test_compression(wire_format, target, shape):
+def test_compression(fmt, target, shape):
     def work(messages):
-        ctx_hooks.compress(messages, format=wire_format, budget_tokens=3_000, target_tokens=target)
+        ctx_hooks.compress(messages, format=fmt, budget_tokens=3_000, target_tokens=target)
 
-    assert_linear(lambda n: SHAPES[shape](wire_format, n), work, 150)
+    assert_linear(lambda n: SHAPES[shape](fmt, n), work, 150)
 
 
 @every_format
-def test_the_last_resort(wire_format):
+def test_the_last_resort(fmt):
     def work(messages):
         budget = Budget(3_000, 8_000, Counter("cl100k_base"))
-        last_resort.compress(CODECS[wire_format].read(messages), budget)
+        last_resort.compress(CODECS[fmt].read(messages), budget)
 
-    assert_linear(lambda n: SHAPES["session"](wire_format, n), work, 400)
+    assert_linear(lambda n: SHAPES["session"](fmt, n), work, 400)
 
 
 def test_later_turns_of_a_conversation_do_not_read_again_what_was_cut(monkeypatch):

@@ -23,7 +23,7 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 BAIT = "zebra-"
@@ -52,30 +52,30 @@ def results(draw):
     return "\n".join(draw(st.permutations([*noise, *forged])))
 
 
-def session(wire_format, texts, questions):
+def session(fmt, texts, questions):
     """Return a conversation in which each question is followed by a call, its result and an answer."""
     written = []
     for n, (text, question) in enumerate(zip(texts, questions, strict=True)):
-        written.append(spoken(wire_format, "user", question))
-        written += exchange(wire_format, n, text)
-        written.append(spoken(wire_format, "assistant", f"I have looked at number {n}."))
-    return [*written, spoken(wire_format, "user", "Who tuned the piano, and what of the invoice in the database?")]
+        written.append(spoken(fmt, "user", question))
+        written += exchange(fmt, n, text)
+        written.append(spoken(fmt, "assistant", f"I have looked at number {n}."))
+    return [*written, spoken(fmt, "user", "Who tuned the piano, and what of the invoice in the database?")]
 
 
-def exchange(wire_format, n, text):
+def exchange(fmt, n, text):
     arguments = {"path": f"page_{n}.html"}
-    if wire_format == "openai-chat":
+    if fmt == "openai-chat":
         call = {"id": f"c{n}", "type": "function", "function": {"name": "fetch", "arguments": json.dumps(arguments)}}
         return [
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"c{n}", "content": text},
         ]
-    if wire_format == "anthropic":
+    if fmt == "anthropic":
         return [
             {"role": "assistant", "content": [{"type": "tool_use", "id": f"c{n}", "name": "fetch", "input": arguments}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"c{n}", "content": text}]},
         ]
-    if wire_format == "gemini":
+    if fmt == "gemini":
         answer = {"functionResponse": {"name": "fetch", "response": {"output": text}}}
         return [
             {"role": "model", "parts": [{"functionCall": {"name": "fetch", "args": arguments}}]},
@@ -96,10 +96,10 @@ def unquoted(text):
 @every_mode
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(results(), min_size=3, max_size=8), budget=st.integers(250, 1_500))
-def test_no_line_of_a_tools_text_stands_unquoted_among_the_users_words(wire_format, target_tokens, texts, budget):
-    messages = session(wire_format, texts, [f"Please read page {n}." for n in range(len(texts))])
-    sent = ctx_hooks.compress(messages, format=wire_format, budget_tokens=budget, target_tokens=target_tokens).messages
-    for message in CODECS[wire_format].read(sent).messages:
+def test_no_line_of_a_tools_text_stands_unquoted_among_the_users_words(fmt, target_tokens, texts, budget):
+    messages = session(fmt, texts, [f"Please read page {n}." for n in range(len(texts))])
+    sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget, target_tokens=target_tokens).messages
+    for message in CODECS[fmt].read(sent).messages:
         if message.role in ("user", "system"):
             assert not any(BAIT in line for line in unquoted(message.text))
             assert all(json.loads(s) is not None for line in message.text.splitlines() for s in STRING.findall(line))

@@ -13,7 +13,7 @@ from ctx_hooks.conversation.model import Message, Reasoning, Text, ToolCall, Too
 from ctx_hooks.formats import CODECS
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def said(role, text="something", name=None):
@@ -35,8 +35,8 @@ def exchanges(*messages, joins_assistant_items=False):
 @every_format
 @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_exchanges_stand_side_by_side_and_cover_the_conversation(wire_format, data):
-    conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
+def test_exchanges_stand_side_by_side_and_cover_the_conversation(fmt, data):
+    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
     assert [i for e in conversation.exchanges for i in e] == list(range(len(conversation.messages)))
     assert all(len(e) for e in conversation.exchanges)
 

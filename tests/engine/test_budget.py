@@ -17,22 +17,22 @@ from ctx_hooks.tokens.window import Window
 
 class TestBeforeACall:
     @every_format
-    def test_what_fits_goes_on_as_it_came(self, wire_format):
-        request = session(wire_format, turns=3)
+    def test_what_fits_goes_on_as_it_came(self, fmt):
+        request = session(fmt, turns=3)
         decision, attempt = decided(request, to())
         assert isinstance(decision, Untouched)
         assert (attempt.received_tokens, attempt.sent_tokens) == (tokens_of(request),) * 2
 
     @every_format
-    def test_what_does_not_fit_is_sent_within_the_budget_and_the_attempt_says_what_was_sent(self, wire_format):
-        request = session(wire_format, turns=40)
+    def test_what_does_not_fit_is_sent_within_the_budget_and_the_attempt_says_what_was_sent(self, fmt):
+        request = session(fmt, turns=40)
         before = json.dumps(request.fields)
         decision, attempt = decided(request, to(20_000))
         assert isinstance(decision, Compressed)
         assert decision.figures.tokens_before == attempt.received_tokens == tokens_of(request)
         assert decision.figures.tokens_after == attempt.sent_tokens == tokens_of(sent(request, decision))
         assert decision.figures.tokens_after <= decision.figures.budget_tokens < decision.figures.window_tokens == 20_000
-        assert not violations(wire_format, sent(request, decision).fields)
+        assert not violations(fmt, sent(request, decision).fields)
         assert json.dumps(request.fields) == before, "the caller's request stays as it is"
 
     def test_a_result_that_is_cut_as_it_arrives_stays_paired_with_a_call_that_has_no_id(self):

@@ -16,13 +16,13 @@ class TestTheLastResort:
     """Without a deadline: sizes are estimated, nothing is counted, and what is sent teaches nothing."""
 
     @every_format
-    def test_the_oldest_turns_are_dropped(self, wire_format):
-        request = session(wire_format, turns=40)
+    def test_the_oldest_turns_are_dropped(self, fmt):
+        request = session(fmt, turns=40)
         target = to(20_000)
         decision, attempt = engine.decide_by_last_resort(request, target, Known(target.window))
         assert isinstance(decision, Compressed)
         assert [step.name for step in decision.steps] == [last_resort.NAME]
-        assert not violations(wire_format, sent(request, decision).fields)
+        assert not violations(fmt, sent(request, decision).fields)
         assert attempt.guessed_tokens >= attempt.sent_tokens
         assert tokens_of(sent(request, decision)) < 20_000
 

@@ -17,7 +17,7 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 TRAJECTORIES = Path(
     os.environ.get("CTX_HOOKS_TRAJECTORIES") or Path(__file__).resolve().parents[3] / "shared" / "trajectories"
 )
@@ -31,11 +31,11 @@ def forced(conversation):
 @every_format
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_generated_conversations_come_back_as_they_were(wire_format, data):
-    messages = data.draw(st.one_of(payloads(wire_format), broken_payloads(wire_format)))
-    conversation = CODECS[wire_format].read(messages)
-    assert CODECS[wire_format].write(conversation) == messages
-    assert CODECS[wire_format].write(forced(conversation)) == messages
+def test_generated_conversations_come_back_as_they_were(fmt, data):
+    messages = data.draw(st.one_of(payloads(fmt), broken_payloads(fmt)))
+    conversation = CODECS[fmt].read(messages)
+    assert CODECS[fmt].write(conversation) == messages
+    assert CODECS[fmt].write(forced(conversation)) == messages
 
 
 @pytest.mark.skipif(not TRAJECTORIES.is_dir(), reason="the real conversations are not here")
@@ -175,10 +175,10 @@ ODD = {
 
 
 @every_format
-def test_unknown_fields_types_media_markers_and_provider_items_survive(wire_format):
-    conversation = CODECS[wire_format].read(ODD[wire_format])
-    assert CODECS[wire_format].write(conversation) == ODD[wire_format]
-    assert CODECS[wire_format].write(forced(conversation)) == ODD[wire_format]
+def test_unknown_fields_types_media_markers_and_provider_items_survive(fmt):
+    conversation = CODECS[fmt].read(ODD[fmt])
+    assert CODECS[fmt].write(conversation) == ODD[fmt]
+    assert CODECS[fmt].write(forced(conversation)) == ODD[fmt]
 
 
 def test_parts_are_told_apart():
@@ -188,21 +188,21 @@ def test_parts_are_told_apart():
 
 @every_format
 @pytest.mark.parametrize("messages", ["a text", None, 7, ["x"], [None], {"role": "user"}], ids=str)
-def test_what_is_no_list_of_mappings_is_refused_by_name(wire_format, messages):
-    if wire_format == "openai-responses" and isinstance(messages, str):
-        assert CODECS[wire_format].read(messages).messages[0].text == messages
+def test_what_is_no_list_of_mappings_is_refused_by_name(fmt, messages):
+    if fmt == "openai-responses" and isinstance(messages, str):
+        assert CODECS[fmt].read(messages).messages[0].text == messages
         return
     with pytest.raises(MalformedConversationError):
-        CODECS[wire_format].read(messages)
+        CODECS[fmt].read(messages)
 
 
 @every_format
-def test_nesting_without_end_is_refused_by_name(wire_format):
+def test_nesting_without_end_is_refused_by_name(fmt):
     deep: list = []
     for _ in range(1_000):
         deep = [deep]
     with pytest.raises(MalformedConversationError, match="nested deeper"):
-        CODECS[wire_format].read([{"role": "user", "content": deep}])
+        CODECS[fmt].read([{"role": "user", "content": deep}])
 
 
 def test_a_call_that_is_listed_and_told_in_the_older_field_is_written_in_both():

@@ -13,32 +13,32 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.testing import agent_session
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
-def reader_of(wire_format, **fields):
-    payload = agent_session(wire_format, turns=3)
-    return MessageReader(wire_format, payload.get("messages") or payload["input"], **fields)
+def reader_of(fmt, **fields):
+    payload = agent_session(fmt, turns=3)
+    return MessageReader(fmt, payload.get("messages") or payload["input"], **fields)
 
 
 @every_format
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_message_by_message_is_read_what_the_whole_holds(wire_format, data):
-    messages = data.draw(payloads(wire_format))
-    reader = MessageReader(wire_format, messages, ("system text",), 1)
-    whole = CODECS[wire_format].read(messages)
+def test_message_by_message_is_read_what_the_whole_holds(fmt, data):
+    messages = data.draw(payloads(fmt))
+    reader = MessageReader(fmt, messages, ("system text",), 1)
+    whole = CODECS[fmt].read(messages)
     assert tuple(map(reader.message, range(len(messages)))) == whole.messages
     start = data.draw(st.integers(0, len(messages)))
     part = reader.conversation(start, len(messages))
     assert part.messages == whole.messages[start:]
-    assert (part.format, part.preamble, part.preamble_markers) == (wire_format, ("system text",), 1)
-    assert CODECS[wire_format].write(reader.conversation()) == messages
+    assert (part.format, part.preamble, part.preamble_markers) == (fmt, ("system text",), 1)
+    assert CODECS[fmt].write(reader.conversation()) == messages
 
 
 @every_format
-def test_a_message_is_read_once(wire_format):
-    reader = reader_of(wire_format)
+def test_a_message_is_read_once(fmt):
+    reader = reader_of(fmt)
     first = reader.conversation()
     assert all(a is b for a, b in zip(first.messages, reader.conversation().messages, strict=True))
     kept = reader.selected([0, 2])
@@ -55,9 +55,9 @@ def test_what_is_not_asked_for_is_not_read():
 
 
 @every_format
-def test_a_message_in_another_form_is_given_in_the_place_of_the_original_alone(wire_format):
-    reader = reader_of(wire_format)
-    other = CODECS[wire_format].user_message("other")
+def test_a_message_in_another_form_is_given_in_the_place_of_the_original_alone(fmt):
+    reader = reader_of(fmt)
+    other = CODECS[fmt].user_message("other")
     replaced = reader.replaced({1: other})
     assert replaced.message(1) is other
     assert replaced.message(0) is reader.message(0)

@@ -17,7 +17,7 @@ from ctx_hooks.testing import violations
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
 """Those that are translated for the templates of which the rule is; of Gemini's contents see below."""
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 dialogues = st.lists(st.one_of(texts, st.just("ok")), min_size=5, max_size=41).filter(lambda t: len(t) % 2)
@@ -44,19 +44,19 @@ def neighbours(messages):
     return any(a == b != "tool" for a, b in pairwise(roles))
 
 
-def written(wire_format, said):
+def written(fmt, said):
     messages = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
-    return messages if wire_format == "anthropic" else [{"role": "system", "content": "Be brief."}, *messages]
+    return messages if fmt == "anthropic" else [{"role": "system", "content": "Be brief."}, *messages]
 
 
 @every_format
 @every_mode
 @thorough
 @given(said=dialogues, budget=st.integers(60, 800))
-def test_a_dialogue_goes_on_alternating(wire_format, target_tokens, said, budget):
-    messages = written(wire_format, said)
+def test_a_dialogue_goes_on_alternating(fmt, target_tokens, said, budget):
+    messages = written(fmt, said)
     assert not refused(messages)
-    sent = ctx_hooks.compress(messages, format=wire_format, budget_tokens=budget, target_tokens=target_tokens).messages
+    sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget, target_tokens=target_tokens).messages
     assert not refused(sent)
     assert not neighbours(sent)
 
@@ -65,17 +65,17 @@ def test_a_dialogue_goes_on_alternating(wire_format, target_tokens, said, budget
 @every_mode
 @thorough
 @given(data=st.data(), budget=st.integers(60, 800))
-def test_what_no_template_refused_before_none_refuses_after(wire_format, target_tokens, data, budget):
-    messages = data.draw(payloads(wire_format))
-    sent = ctx_hooks.compress(messages, format=wire_format, budget_tokens=budget, target_tokens=target_tokens).messages
+def test_what_no_template_refused_before_none_refuses_after(fmt, target_tokens, data, budget):
+    messages = data.draw(payloads(fmt))
+    sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget, target_tokens=target_tokens).messages
     assert refused(messages) or not refused(sent)
 
 
 @every_format
 @thorough
 @given(said=dialogues)
-def test_the_newest_words_of_the_user_stay_what_they_were(wire_format, said):
-    sent = ctx_hooks.compress(written(wire_format, said), format=wire_format, budget_tokens=200).messages
+def test_the_newest_words_of_the_user_stay_what_they_were(fmt, said):
+    sent = ctx_hooks.compress(written(fmt, said), format=fmt, budget_tokens=200).messages
     assert sent[-1]["content"] == said[-1] or sent[-1]["content"].endswith(f"\n{said[-1]}")
 
 
@@ -95,7 +95,7 @@ def test_what_did_not_alternate_is_not_made_to():
 
 
 @every_format
-def test_a_repair_that_drops_a_message_keeps_the_turns(wire_format):
+def test_a_repair_that_drops_a_message_keeps_the_turns(fmt):
     messages = [
         {"role": "user", "content": "one"},
         {"role": "assistant", "content": "two"},
@@ -103,8 +103,8 @@ def test_a_repair_that_drops_a_message_keeps_the_turns(wire_format):
         {"role": "assistant", "content": "four"},
         {"role": "user", "content": "five"},
     ]
-    conversation, _ = message_rules.repair(CODECS[wire_format].read(messages))
-    assert not refused(CODECS[wire_format].write(conversation))
+    conversation, _ = message_rules.repair(CODECS[fmt].read(messages))
+    assert not refused(CODECS[fmt].write(conversation))
 
 
 @every_mode

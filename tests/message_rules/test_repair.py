@@ -15,20 +15,20 @@ from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import violations as refused
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 thorough = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 PAIRING = ("tool", "call")
 
 
-def request(wire_format, messages):
-    return {FIELDS[wire_format]: messages, "tools": [{"name": "read_file"}]}
+def request(fmt, messages):
+    return {FIELDS[fmt]: messages, "tools": [{"name": "read_file"}]}
 
 
 @every_format
 @thorough
 @given(data=st.data())
-def test_a_valid_conversation_is_left_as_the_very_object(wire_format, data):
-    conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
+def test_a_valid_conversation_is_left_as_the_very_object(fmt, data):
+    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
     repaired, repairs = message_rules.repair(conversation)
     assert repaired is conversation
     assert repairs == ()
@@ -37,21 +37,21 @@ def test_a_valid_conversation_is_left_as_the_very_object(wire_format, data):
 @every_format
 @thorough
 @given(data=st.data())
-def test_a_repaired_conversation_keeps_every_rule_and_needs_no_second_repair(wire_format, data):
-    codec = CODECS[wire_format]
-    repaired, _ = message_rules.repair(codec.read(data.draw(broken_payloads(wire_format))))
+def test_a_repaired_conversation_keeps_every_rule_and_needs_no_second_repair(fmt, data):
+    codec = CODECS[fmt]
+    repaired, _ = message_rules.repair(codec.read(data.draw(broken_payloads(fmt))))
     again = codec.read(codec.write(repaired))
     assert message_rules.violations(again) == ()
     assert message_rules.repair(again)[0] is again
 
 
-@pytest.mark.parametrize("wire_format", ["openai-chat", "openai-responses", "gemini"])
+@pytest.mark.parametrize("fmt", ["openai-chat", "openai-responses", "gemini"])
 @thorough
 @given(data=st.data())
-def test_the_independent_judge_accepts_what_was_repaired(wire_format, data):
-    messages = data.draw(broken_payloads(wire_format))
-    repaired = ctx_hooks.repair(messages, format=wire_format).messages
-    assert repaired == [] or refused(wire_format, request(wire_format, repaired)) == []
+def test_the_independent_judge_accepts_what_was_repaired(fmt, data):
+    messages = data.draw(broken_payloads(fmt))
+    repaired = ctx_hooks.repair(messages, format=fmt).messages
+    assert repaired == [] or refused(fmt, request(fmt, repaired)) == []
 
 
 def test_a_misplaced_result_moves_behind_its_call():

@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 
 from ctx_hooks.testing import ProxyProcess, agent_session
-from ctx_hooks.testing.rules import WireFormat
+from ctx_hooks.testing.rules import Format
 
 
 @dataclass(frozen=True)
 class Route:
     path: str
-    wire_format: WireFormat
+    fmt: Format
     group: str
     fitted: str
     hopeless: str
@@ -24,8 +24,8 @@ class Route:
         """Send an agent session of about 25,000 tokens."""
         seed = fields.pop("seed", 0)
         headers = fields.pop("headers", None) or proxy.headers
-        thinking = self.wire_format in ("anthropic", "gemini")
-        payload = agent_session(self.wire_format, model=group or self.group, seed=seed, thinking=thinking)
+        thinking = self.fmt in ("anthropic", "gemini")
+        payload = agent_session(self.fmt, model=group or self.group, seed=seed, thinking=thinking)
         return self.post(proxy, {**payload, "stream": stream, **fields}, headers=headers)
 
     def post(
@@ -33,7 +33,7 @@ class Route:
     ) -> httpx.Response:
         """Send a payload as it is; of Google's, model and method stand in the path."""
         path, body = self.path, payload
-        if self.wire_format == "gemini":
+        if self.fmt == "gemini":
             path += f"{payload['model']}:{'streamGenerateContent?alt=sse' if payload.get('stream') else 'generateContent'}"
             body = {name: value for name, value in payload.items() if name not in ("model", "stream")}
         return httpx.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=120)

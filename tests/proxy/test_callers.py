@@ -49,7 +49,7 @@ def proxy_here(provider_here, tmp_path_factory):
     served = tuple(zip(FOUR, ("openai/served", "anthropic/claude-served", "openai/served", "gemini/served"), strict=True))
     groups = {"known": WINDOW} | {f"steered-{n}": BELIEVED for n in range(len(STEERING))}
     models = [
-        deployment(url, f"{group}-{route.wire_format}", model, max_input_tokens=window)
+        deployment(url, f"{group}-{route.fmt}", model, max_input_tokens=window)
         for group, window in groups.items()
         for route, model in served
     ]
@@ -96,7 +96,7 @@ def test_nothing_that_a_caller_sends_switches_off_what_a_lock_or_the_operator_ho
     provider_here.reset(wording="cerebras")
     fields = list(STEERING.values())[n]
     headers = {**proxy_here.headers, **fields.get("headers", {})}
-    answer = route.ask(proxy_here, group=f"steered-{n}-{route.wire_format}", **{**fields, "headers": headers})
+    answer = route.ask(proxy_here, group=f"steered-{n}-{route.fmt}", **{**fields, "headers": headers})
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-ctx-hooks"].startswith("rescued")
 
@@ -105,7 +105,7 @@ def test_nothing_that_a_caller_sends_switches_off_what_a_lock_or_the_operator_ho
 @pytest.mark.parametrize("number", [1, 3, {"group": "GROUP", "number": 3}, [3]], ids=["number", "larger", "as ours", "list"])
 def test_a_caller_cannot_have_his_request_taken_for_a_retry(number, route, proxy_here, provider_here):
     """In the metadata the marker says nothing; in the body it is a field like any other, and the provider's to judge."""
-    group = f"known-{route.wire_format}"
+    group = f"known-{route.fmt}"
     mark = {"ctx_hooks_retry": json.loads(json.dumps(number).replace("GROUP", group))}
     for forged in ({"metadata": mark}, {"litellm_metadata": mark}, mark):
         provider_here.reset(wording="openai")
@@ -133,7 +133,7 @@ HOSTILE = {
 def test_no_wish_of_a_caller_costs_him_his_answer(wishes, route, proxy_here, provider_here):
     """What comes back of it in a header is printable ASCII, on one line, and short; the provider is asked once."""
     provider_here.reset(wording="openai")
-    answer = route.ask(proxy_here, group=f"known-{route.wire_format}", metadata={"ctx_hooks": wishes})
+    answer = route.ask(proxy_here, group=f"known-{route.fmt}", metadata={"ctx_hooks": wishes})
     assert answer.status_code == 200, answer.text
     told = answer.headers["x-ctx-hooks-ignored"]
     assert told
@@ -151,7 +151,7 @@ def test_loggers_are_told_what_was_sent_of_a_request(route, stream, proxy_here, 
     provider_here.reset(wording="openai")
     logged = {"owner": "me", "ctx_hooks": {"tokens_after": "forged"}}
     fields = {"metadata" if route in (CHAT, GEMINI) else "litellm_metadata": {"spend_logs_metadata": logged}}
-    group = "known-openai-chat" if route is MESSAGES_TO_OPENAI else f"known-{route.wire_format}"
+    group = "known-openai-chat" if route is MESSAGES_TO_OPENAI else f"known-{route.fmt}"
     answer = route.ask(proxy_here, group=group, stream=stream, **fields)
     assert answer.status_code == 200, answer.text
     line = f"logged success {answer.headers['x-litellm-call-id']} "

@@ -43,7 +43,7 @@ def google(tmp_path_factory):
 def test_a_session_that_outgrows_the_window_overflows_once_and_every_turn_is_answered(route, google):
     proxy, provider = google
     provider.reset()
-    fmt = route.wire_format
+    fmt = route.fmt
     session = agent_session(fmt, model=GROUPS[route], turns=TURNS, result_chars=2_000)
     field = "input" if route is RESPONSES else "messages"
     for turn in range(FIRST[route], TURNS + 1):

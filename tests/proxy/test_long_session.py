@@ -36,7 +36,7 @@ def test_after_its_only_overflow_a_session_is_compacted_rarely(route, growing):
     """Half of the window is system text and the client asks for half of it as output, as coding agents do."""
     proxy, provider = growing
     provider.reset()
-    fmt = route.wire_format
+    fmt = route.fmt
     session = agent_session(fmt, model=f"grown-{fmt}", turns=TURNS, result_chars=2_000)
     instructions = source_text(random.Random(1), 30_000)
     messages = session.pop("input" if fmt == "openai-responses" else "messages")

@@ -107,7 +107,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind):
     metadata = {"ctx_hooks": {"language": "zh"}} | ({"tags": ["off"]} if way == "tag" and route is CHAT else {})
     wishes = {"metadata": metadata, "disable_fallbacks": True} | ({"tags": ["off"]} if way == "tag" else {})
     group = f"{name}-{way}" if way in ("model", "model-info") else name
-    session = agent_session(route.wire_format, turns=6, result_chars=3_000, model=group)
+    session = agent_session(route.fmt, turns=6, result_chars=3_000, model=group)
     answer = route.post(proxy, {**session, **wishes, "stream": stream}, headers=headers)
     told = {
         "status": answer.status_code,

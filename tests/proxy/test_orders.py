@@ -24,7 +24,7 @@ def two_orders():
             return made
 
         models = [
-            ordered(f"{place}-{route.wire_format}", f"{prefix}/{model}", order, in_params=place == "params")
+            ordered(f"{place}-{route.fmt}", f"{prefix}/{model}", order, in_params=place == "params")
             for place in ("params", "info")
             for route, prefix in ((CHAT, "openai"), (MESSAGES, "anthropic"), (RESPONSES, "openai"))
             for model, order in (("served", 1), ("wide", 2))
@@ -38,7 +38,7 @@ def two_orders():
 def test_an_overflow_is_retried_on_the_order_that_refused_it(route, place, two_orders):
     proxy, provider = two_orders
     provider.reset()
-    answer = route.ask(proxy, group=f"{place}-{route.wire_format}", seed=len(place))
+    answer = route.ask(proxy, group=f"{place}-{route.fmt}", seed=len(place))
     assert answer.status_code == 200, answer.text
     assert [(r["model"], r["status"]) for r in provider.requests()] == [("served", 400), ("served", 200)]
     assert answer.headers["x-ctx-hooks"].startswith("rescued")

@@ -61,7 +61,7 @@ def counting_proxy(counting_provider, tmp_path_factory):
 def test_an_output_that_does_not_fit_beside_the_input_is_lowered_and_the_conversation_stays_whole(
     route, counting_proxy, counting_provider
 ):
-    field = OUTPUT_FIELDS[route.wire_format]
+    field = OUTPUT_FIELDS[route.fmt]
     group = f"sum-{['chat', 'messages', 'responses'][[CHAT, MESSAGES, RESPONSES].index(route)]}"
     counting_provider.reset()
     answer = route.ask(counting_proxy, group=group, **{field: 30_000})
@@ -147,7 +147,7 @@ async def test_a_plain_router_fits_and_rescues_as_well(counting_provider, monkey
 def test_a_provider_that_truncates_in_silence_is_told_of_and_sent_no_more_than_it_reads(
     route, counting_proxy, counting_provider
 ):
-    group = f"mute-{route.wire_format}"
+    group = f"mute-{route.fmt}"
     talk = [{"role": ("user", "assistant")[n % 2], "content": f"{n} " + "a quiet word or two " * 300} for n in range(31)]
     field = "input" if route is RESPONSES else "messages"
     counting_provider.reset(silent_truncation=True, counts_output=False)

@@ -15,9 +15,9 @@ ROUTES = pytest.mark.parametrize(
 
 def one_question(route, group):
     """A request that nothing can be taken from: the newest message is all of it."""
-    question = [spoken(route.wire_format, "user", "Why is the sky blue? " * 200)]
-    limit = {"generationConfig": {"maxOutputTokens": 50}} if route.wire_format == "gemini" else {"max_tokens": 50}
-    return {"model": group, **limit, FIELDS[route.wire_format]: question}
+    question = [spoken(route.fmt, "user", "Why is the sky blue? " * 200)]
+    limit = {"generationConfig": {"maxOutputTokens": 50}} if route.fmt == "gemini" else {"max_tokens": 50}
+    return {"model": group, **limit, FIELDS[route.fmt]: question}
 
 
 @ROUTES

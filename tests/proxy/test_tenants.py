@@ -55,7 +55,7 @@ def post(proxy, route, team, payload, **headers):
 
 
 def session(route, turns=10, model=None, **fields):
-    return {**agent_session(route.wire_format, model=model or route.wire_format, turns=turns), **fields}
+    return {**agent_session(route.fmt, model=model or route.fmt, turns=turns), **fields}
 
 
 def victim_gets_all(proxy, provider, route, model=None):
@@ -68,7 +68,7 @@ def victim_gets_all(proxy, provider, route, model=None):
     (only,) = provider.requests()
     assert only["input_tokens"] > 45_000
     assert only["max_tokens"] == 2_000
-    field = FIELDS[route.wire_format]
+    field = FIELDS[route.fmt]
     assert json.dumps(only["payload"][field]) == json.dumps(payload[field])
 
 
@@ -128,10 +128,7 @@ def test_an_id_that_a_caller_sends_for_our_own_is_not_believed(route, proxy, pro
     """Of two requests that name the same id each is rescued on its own, and what it was refused is its own."""
     provider.reset(windows={"chat": 8_000, "messages": 8_000, "responses": 8_000})
     metadata = {"ctx_hooks_request": "mine"}
-    payloads = [
-        {**agent_session(route.wire_format, model=route.wire_format, seed=seed), "litellm_metadata": metadata}
-        for seed in range(4)
-    ]
+    payloads = [{**agent_session(route.fmt, model=route.fmt, seed=seed), "litellm_metadata": metadata} for seed in range(4)]
     if route is CHAT:
         payloads = [{**p, "metadata": metadata} for p in payloads]
     with concurrent.futures.ThreadPoolExecutor() as threads:

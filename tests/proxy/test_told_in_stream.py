@@ -85,7 +85,7 @@ def test_where_no_retry_helps_the_answer_is_an_error(route, name, form, after_op
     assert answer.status_code == 400, answer.text
     error = answer.json()["error"]
     assert "The provider said" in error["message"]
-    if route.wire_format == "anthropic":
+    if route.fmt == "anthropic":
         assert (answer.json()["type"], error["type"]) == ("error", "invalid_request_error")
     assert {r["status"] for r in provider.requests()} == {400}
 

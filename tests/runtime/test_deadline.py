@@ -27,11 +27,11 @@ TIMEOUT_SECONDS = 0.5
 MARGIN_SECONDS = 10
 """What a machine that is busy with other things may take for the last resort: far less than for ever."""
 WINDOW_TOKENS = 12_000
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
-def request(wire_format, question="What did you find?"):
-    return Request(wire_format, agent_session(wire_format, turns=40, question=question))
+def request(fmt, question="What did you find?"):
+    return Request(fmt, agent_session(fmt, turns=40, question=question))
 
 
 def target(call_id="call", **policy):
@@ -66,24 +66,24 @@ def slow_step(monkeypatch):
     released.set()
 
 
-def sent(decision, wire_format):
-    return decision.changes[FIELDS[wire_format]]
+def sent(decision, fmt):
+    return decision.changes[FIELDS[fmt]]
 
 
 @every_format
 @pytest.mark.parametrize("cooperates", [True, False])
-async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(wire_format, cooperates, slow_step, told):
+async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(fmt, cooperates, slow_step, told):
     slow_step(cooperates=cooperates)
     began = time.monotonic()
-    decision = await AttemptRunner().decide(request(wire_format, "SLOW question"), target())
+    decision = await AttemptRunner().decide(request(fmt, "SLOW question"), target())
     assert TIMEOUT_SECONDS <= time.monotonic() - began < TIMEOUT_SECONDS + MARGIN_SECONDS
     assert isinstance(decision, Compressed)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     assert decision.figures.tokens_after <= decision.figures.budget_tokens
-    fields = {**request(wire_format, "SLOW question").fields}
-    fields[FIELDS[wire_format]] = sent(decision, wire_format)
-    assert not violations(wire_format, fields)
-    assert "SLOW question" in str(sent(decision, wire_format)[-1])
+    fields = {**request(fmt, "SLOW question").fields}
+    fields[FIELDS[fmt]] = sent(decision, fmt)
+    assert not violations(fmt, fields)
+    assert "SLOW question" in str(sent(decision, fmt)[-1])
     (event,) = told
     assert (event.model, event.timeout_seconds) == ("openai/model", TIMEOUT_SECONDS)
     assert event.tokens_after <= event.budget_tokens < event.tokens_before

@@ -30,8 +30,8 @@ OVERFLOW = Overflow("input", "x", 20_000, 41_000)
 SMALL = Request("openai-chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
 
 
-def session(wire_format="openai-chat", turns=40, **fields):
-    return Request(wire_format, {**agent_session(wire_format, turns=turns), **fields})
+def session(fmt="openai-chat", turns=40, **fields):
+    return Request(fmt, {**agent_session(fmt, turns=turns), **fields})
 
 
 def to(window_tokens=200_000, attempt=0, request_id="request", **fields):

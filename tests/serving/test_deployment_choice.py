@@ -30,9 +30,9 @@ HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request
 OVERFLOW = Overflow("input", "x", 30_000, 37_000)
 
 
-def session(wire_format="openai-chat", turns=30, seed=0, **fields):
+def session(fmt="openai-chat", turns=30, seed=0, **fields):
     """Return a session; 30 turns are about 37,000 tokens."""
-    return Request(wire_format, with_request_id({**agent_session(wire_format, turns=turns, seed=seed), **fields}))
+    return Request(fmt, with_request_id({**agent_session(fmt, turns=turns, seed=seed), **fields}))
 
 
 def small():
@@ -62,9 +62,9 @@ async def windows_left(request, entries, policies=HOLDS, runner=None):
 
 
 class TestWhatHoldsTheRequest:
-    @pytest.mark.parametrize("wire_format", FORMATS)
-    async def test_is_all_that_is_left_of_a_group_with_different_windows(self, wire_format):
-        assert await windows_left(session(wire_format), listed(8_000, 200_000, 1_000_000)) == [200_000, 1_000_000]
+    @pytest.mark.parametrize("fmt", FORMATS)
+    async def test_is_all_that_is_left_of_a_group_with_different_windows(self, fmt):
+        assert await windows_left(session(fmt), listed(8_000, 200_000, 1_000_000)) == [200_000, 1_000_000]
 
     async def test_where_none_does_it_is_the_largest(self):
         assert await windows_left(session(), listed(8_000, 16_000, 16_000)) == [16_000, 16_000]

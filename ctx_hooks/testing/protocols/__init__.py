@@ -1,4 +1,4 @@
-"""The protocols that the fake provider speaks: the four wire formats, and those that carry one of them in another shape."""
+"""The protocols that the fake provider speaks: the four formats, and those that carry one of them in another shape."""
 
 from ctx_hooks.testing.protocols.bedrock import CONVERSE, INVOKE
 from ctx_hooks.testing.protocols.cohere import COHERE

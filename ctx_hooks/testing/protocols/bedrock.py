@@ -126,7 +126,7 @@ def _invoke_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> 
 
 CONVERSE = Protocol(
     paths=("/model/{model}/converse", "/model/{model}/converse-stream"),
-    wire_format="anthropic",
+    fmt="anthropic",
     read=_read_converse,
     violations=_broken_converse,
     refused=_refused,
@@ -137,7 +137,7 @@ CONVERSE = Protocol(
 )
 INVOKE = Protocol(
     paths=("/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"),
-    wire_format="anthropic",
+    fmt="anthropic",
     read=_read_invoke,
     violations=_broken_invoke,
     refused=_refused,

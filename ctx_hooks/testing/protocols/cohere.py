@@ -96,7 +96,7 @@ def _sent(event: Payload) -> str:
 
 COHERE = Protocol(
     paths=("/v2/chat",),
-    wire_format="openai-chat",
+    fmt="openai-chat",
     read=lambda body, path: dict(body),  # noqa: ARG005 - the path says nothing
     violations=_broken,
     refused=lambda message: {"id": streams.new_id("error"), "message": message},

@@ -1,4 +1,4 @@
-"""The four wire formats as their own providers speak them."""
+"""The four formats as their own providers speak them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ctx_hooks.testing import streams
 from ctx_hooks.testing.protocols.protocol import Payload, Protocol
 
 if TYPE_CHECKING:
-    from ctx_hooks.testing.rules import WireFormat
+    from ctx_hooks.testing.rules import Format
 
 
 def _as_sent(body: Payload, path: str) -> dict[str, Any]:
@@ -23,14 +23,14 @@ def _named_by_path(body: Payload, path: str) -> dict[str, Any]:
     return {**body, "model": model, "stream": method == "streamGenerateContent"}
 
 
-def _own(wire_format: WireFormat, *paths: str) -> Protocol:
+def _own(fmt: Format, *paths: str) -> Protocol:
     return Protocol(
         paths=paths,
-        wire_format=wire_format,
-        read=_named_by_path if wire_format == "gemini" else _as_sent,
-        whole=partial(streams.whole, wire_format),
-        stream=partial(streams.stream, wire_format),
-        told=partial(streams.error_stream, wire_format),
+        fmt=fmt,
+        read=_named_by_path if fmt == "gemini" else _as_sent,
+        whole=partial(streams.whole, fmt),
+        stream=partial(streams.stream, fmt),
+        told=partial(streams.error_stream, fmt),
     )
 
 

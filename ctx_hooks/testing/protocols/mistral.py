@@ -36,7 +36,7 @@ def _refused(message: str) -> dict[str, Any]:
 
 MISTRAL = Protocol(
     paths=("/mistral/v1/chat/completions",),
-    wire_format="openai-chat",
+    fmt="openai-chat",
     read=_read,
     violations=_broken,
     refused=_refused,

@@ -116,7 +116,7 @@ def _refused(message: str) -> dict[str, str]:
 
 CHAT = Protocol(
     paths=("/api/chat",),
-    wire_format="openai-chat",
+    fmt="openai-chat",
     read=_read_chat,
     violations=_broken,
     refused=_refused,
@@ -127,7 +127,7 @@ CHAT = Protocol(
 )
 GENERATE = Protocol(
     paths=("/api/generate",),
-    wire_format="openai-chat",
+    fmt="openai-chat",
     read=_read_generate,
     refused=_refused,
     whole=_whole_generate,

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ctx_hooks.testing.rules import WireFormat
+from ctx_hooks.testing.rules import Format
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply
@@ -17,23 +17,23 @@ SERVER_SENT = "text/event-stream"
 
 
 def no_rules(body: Payload) -> Iterator[str]:
-    """Yield nothing: the rules of the wire format are all there are."""
+    """Yield nothing: the rules of the format are all there are."""
     del body
     yield from ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """A provider's requests and answers, beside the rules and the token count of the wire format that they carry.
+    """A provider's requests and answers, beside the rules and the token count of the format that they carry.
 
-    `read` is given a request's body and path, and returns a payload of the wire format with its `model`, `stream` and
+    `read` is given a request's body and path, and returns a payload of the format with its `model`, `stream` and
     `max_tokens`. `violations` yields the texts for what the body breaks of the protocol's own rules. `refused` makes the
     body of an error from its text; None leaves it to the wording. `whole` and `stream` answer a payload with a reply, and
     with the input tokens and those of them that were cached; `told` streams an error's body.
     """
 
     paths: tuple[str, ...]
-    wire_format: WireFormat
+    fmt: Format
     read: Callable[[Payload, str], dict[str, Any]]
     violations: Callable[[Payload], Iterator[str]] = no_rules
     refused: Callable[[str], Any] | None = None

@@ -51,7 +51,7 @@ def _sent(event: Any) -> str:
 
 TEXT_GENERATION = Protocol(
     paths=("/{tenant}/deployments/v2/llms/{model}/generate", "/{tenant}/deployments/v2/llms/{model}/generate_stream"),
-    wire_format="openai-chat",
+    fmt="openai-chat",
     read=_read,
     refused=_refused,
     whole=_whole,

@@ -26,7 +26,7 @@ def _broken(body: Payload) -> Iterator[str]:
 
 VERTEX_CLAUDE = Protocol(
     paths=("/v1/projects/{project}/locations/{location}/publishers/anthropic/models/{name}:{method}",),
-    wire_format="anthropic",
+    fmt="anthropic",
     read=_read,
     violations=_broken,
     whole=partial(streams.whole, "anthropic"),

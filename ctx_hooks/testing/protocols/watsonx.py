@@ -33,7 +33,7 @@ def _refused(message: str) -> dict[str, Any]:
 
 WATSONX = Protocol(
     paths=("/ml/v1/text/chat", "/ml/v1/text/chat_stream"),
-    wire_format="openai-chat",
+    fmt="openai-chat",
     read=_read,
     violations=_broken,
     refused=_refused,

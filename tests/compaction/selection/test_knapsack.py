@@ -15,13 +15,13 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 COUNTER = Counter("cl100k_base")
 
 
-def session(wire_format, turns=30):
-    payload = agent_session(wire_format, turns=turns, result_chars=2_000)
-    return CODECS[wire_format].read(payload.get("messages") or payload["input"])
+def session(fmt, turns=30):
+    payload = agent_session(fmt, turns=turns, result_chars=2_000)
+    return CODECS[fmt].read(payload.get("messages") or payload["input"])
 
 
 def budget_of(goal_tokens):
@@ -43,8 +43,8 @@ def tokens_of(conversation, selector, selection):
 
 @every_format
 @pytest.mark.parametrize("room_tokens", [0, 50, 500, 2_000, 8_000])
-def test_what_is_taken_has_room(wire_format, room_tokens):
-    conversation = session(wire_format)
+def test_what_is_taken_has_room(fmt, room_tokens):
+    conversation = session(fmt)
     selector = Selector(conversation, budget_of(8_000))
     selection = selector.select(room_tokens, may_remove=True)
     assert tokens_of(conversation, selector, selection) <= room_tokens
@@ -52,24 +52,24 @@ def test_what_is_taken_has_room(wire_format, room_tokens):
 
 
 @every_format
-def test_room_for_everything_keeps_everything(wire_format):
-    conversation = session(wire_format)
+def test_room_for_everything_keeps_everything(fmt):
+    conversation = session(fmt)
     selector = Selector(conversation, budget_of(8_000))
     everything = sum(item.whole_tokens for item in selector.items)
     assert selector.select(everything, may_remove=True).whole == {item.messages for item in selector.items}
 
 
 @every_format
-def test_where_nothing_may_go_each_exchange_keeps_its_frame(wire_format):
-    conversation = session(wire_format)
+def test_where_nothing_may_go_each_exchange_keeps_its_frame(fmt):
+    conversation = session(fmt)
     selector = Selector(conversation, budget_of(8_000))
     selection = selector.select(0, may_remove=False)
     assert selection.whole | selection.shortened == {item.messages for item in selector.items}
 
 
 @every_format
-def test_a_selection_is_the_same_however_often_it_is_asked_for(wire_format):
-    selector = Selector(session(wire_format), budget_of(8_000))
+def test_a_selection_is_the_same_however_often_it_is_asked_for(fmt):
+    selector = Selector(session(fmt), budget_of(8_000))
     first = selector.select(2_000, may_remove=True)
     selector.select(500, may_remove=True)
     assert selector.select(2_000, may_remove=True) == first
@@ -86,8 +86,8 @@ def test_an_identifier_that_the_assistant_has_used_has_more_value():
 @pytest.mark.parametrize(
     ("step", "goal_tokens"), [(live_results, 9_000), (live_results, 14_000), (oldest_turns, 5_000), (oldest_turns, 14_000)]
 )
-def test_a_fit_is_within_the_goal_and_not_far_below_it(wire_format, step, goal_tokens):
-    conversation = session(wire_format)
+def test_a_fit_is_within_the_goal_and_not_far_below_it(fmt, step, goal_tokens):
+    conversation = session(fmt)
     fitted = step.STEP.apply(conversation, budget_of(goal_tokens))
     assert 0.8 * goal_tokens <= COUNTER.conversation(fitted) <= goal_tokens
 

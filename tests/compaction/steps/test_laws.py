@@ -22,7 +22,7 @@ from ctx_hooks.tokens.counter import Counter
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_step = pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
-every_format = pytest.mark.parametrize("wire_format", FORMATS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 goals = st.integers(20, 2_000)
 
@@ -35,24 +35,24 @@ def budget_of(goal: int) -> Budget:
 @every_format
 @thorough
 @given(data=st.data(), goal=goals)
-def test_a_step_never_grows_the_conversation_nor_breaks_a_rule(step, wire_format, data, goal):
-    conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
+def test_a_step_never_grows_the_conversation_nor_breaks_a_rule(step, fmt, data, goal):
+    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
     assert not message_rules.violations(conversation)
     budget = budget_of(goal)
     outcome = compress(conversation, budget, (step,))
     assert outcome.tokens_after <= outcome.tokens_before
     assert message_rules.violations(outcome.conversation) == ()
-    written = CODECS[wire_format].write(outcome.conversation)
-    assert message_rules.violations(CODECS[wire_format].read(written)) == ()
+    written = CODECS[fmt].write(outcome.conversation)
+    assert message_rules.violations(CODECS[fmt].read(written)) == ()
 
 
 @every_step
 @every_format
 @thorough
 @given(data=st.data(), goal=goals)
-def test_a_step_applied_twice_does_what_it_did_once(step, wire_format, data, goal):
-    codec = CODECS[wire_format]
-    once = compress(codec.read(data.draw(payloads(wire_format))), budget_of(goal), (step,))
+def test_a_step_applied_twice_does_what_it_did_once(step, fmt, data, goal):
+    codec = CODECS[fmt]
+    once = compress(codec.read(data.draw(payloads(fmt))), budget_of(goal), (step,))
     again = compress(codec.read(codec.write(once.conversation)), budget_of(goal), (step,))
     assert codec.write(again.conversation) == codec.write(once.conversation)
 
@@ -61,19 +61,19 @@ def test_a_step_applied_twice_does_what_it_did_once(step, wire_format, data, goa
 @every_format
 @thorough
 @given(data=st.data(), goal=goals)
-def test_a_step_leaves_its_input_as_it_was(step, wire_format, data, goal):
-    messages = data.draw(payloads(wire_format))
+def test_a_step_leaves_its_input_as_it_was(step, fmt, data, goal):
+    messages = data.draw(payloads(fmt))
     before = copy.deepcopy(messages)
-    compress(CODECS[wire_format].read(messages), budget_of(goal), (step,))
+    compress(CODECS[fmt].read(messages), budget_of(goal), (step,))
     assert messages == before
 
 
 @every_format
 @thorough
 @given(data=st.data(), goal=goals)
-def test_all_steps_together_keep_the_newest_request_and_the_rules(wire_format, data, goal):
+def test_all_steps_together_keep_the_newest_request_and_the_rules(fmt, data, goal):
     """A summary may open the newest request, where nothing else is left before it; the user's words stand behind it."""
-    conversation = CODECS[wire_format].read(data.draw(payloads(wire_format)))
+    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
     outcome = compress(conversation, budget_of(goal))
     newest = conversation.messages[conversation.newest_request]
     sent = outcome.conversation.messages[outcome.conversation.newest_request]
@@ -85,14 +85,14 @@ PROGRAM = """
 import hashlib, json, sys
 import ctx_hooks
 from ctx_hooks.testing import agent_session
-for wire_format, field in (
+for fmt, field in (
     ("openai-chat", "messages"),
     ("anthropic", "messages"),
     ("openai-responses", "input"),
     ("gemini", "contents"),
 ):
-    messages = agent_session(wire_format, turns=30, result_chars=3000)[field]
-    result = ctx_hooks.compress(messages, format=wire_format, budget_tokens=6000)
+    messages = agent_session(fmt, turns=30, result_chars=3000)[field]
+    result = ctx_hooks.compress(messages, format=fmt, budget_tokens=6000)
     print(hashlib.sha256(json.dumps(result.messages).encode()).hexdigest())
 """
 
@@ -113,9 +113,9 @@ def test_the_same_request_becomes_the_same_bytes_in_every_process():
 
 
 @every_format
-def test_a_second_compression_of_the_same_request_is_the_same_with_warm_caches(wire_format):
-    codec = CODECS[wire_format]
-    field = FIELDS[wire_format]
-    messages = agent_session(wire_format, turns=30)[field]
+def test_a_second_compression_of_the_same_request_is_the_same_with_warm_caches(fmt):
+    codec = CODECS[fmt]
+    field = FIELDS[fmt]
+    messages = agent_session(fmt, turns=30)[field]
     first, second = (codec.write(compress(codec.read(messages), budget_of(6_000)).conversation) for _ in range(2))
     assert json.dumps(first) == json.dumps(second)
