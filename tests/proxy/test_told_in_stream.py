@@ -43,7 +43,7 @@ def group_of(name, form, after_opening):
 
 def deployment_of(url, name, group, model):
     if name in GOOGLE:
-        return deployment(f"{url}/v1beta", group, f"gemini/{model}")
+        return deployment(url, group, f"gemini/{model}")
     provider = MODELS.get(name, "openai/served").partition("/")[0]
     found = deployment(url, group, f"{provider}/{model}")
     found["litellm_params"].update(CHAT_BACKEND if name.endswith("-to-chat") else {})
