@@ -67,12 +67,13 @@ def compress(
     """Compress a conversation to a token budget, keeping the provider's rules and what the next step needs.
 
     `messages` is the list of the format: chat `messages`, Anthropic `messages`, responses `input` items, or Gemini's
-    `contents`. `system` and `tools` are counted and never changed. `budget_tokens` is the most the whole request may have; without it, it is
-    `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With `target_tokens` the conversation is
-    compacted as if it had been along the way, down to that many tokens whenever the budget was exceeded ("auto": the
-    policy's `target_fraction` of it, all of it while no assistant has answered): this is what the proxy's hooks do, and
-    consecutive requests of one conversation share their prefix. Without it the newest request is fitted on its own, to
-    keep the most. `model` chooses the vocabulary that counts; None counts in o200k_base.
+    `contents`. `system` and `tools` are counted and never changed. `budget_tokens` is the most the whole request may
+    have; without it, it is `window_tokens` (default: the policy's, else 128,000) less the policy's reserve. With
+    `target_tokens` the conversation is compacted as if it had been along the way, down to that many tokens whenever the
+    budget was exceeded ("auto": the policy's `target_fraction` of it, all of it while no assistant has answered): this
+    is what the proxy's hooks do, and consecutive requests of one conversation share their prefix. Without it the newest
+    request is fitted on its own, to keep the most. `model` chooses the vocabulary that counts; None counts in
+    o200k_base.
 
     Raises MalformedConversationError when `messages` is not a list of mappings or is nested deeper than 100 levels.
     """
