@@ -45,12 +45,22 @@ class Known:
     stored_tokens: ProviderTokens = ProviderTokens(0)
     previous: Attempt | None = None
 
-    def budget_tokens(self, policy: Policy, output_tokens: ProviderTokens | None, history: History) -> LocalTokens:
-        """Return what a request may have that asks for an output of `output_tokens`, None for none in particular."""
+    def budget_tokens(
+        self, policy: Policy, requested: ProviderTokens | None, least: ProviderTokens, history: History
+    ) -> LocalTokens:
+        """Return what a request may have.
+
+        Args:
+            policy: the policy that holds for it.
+            requested: the output that it asks for, None where it states none.
+            least: the output below which it is not lowered before a refusal.
+            history: its messages.
+        """
         recent = history.index[-DYNAMIC_MESSAGES:]
         mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent)) * self.factor
         fixed_tokens = history.fixed_tokens * self.factor
-        output = ReservedOutput(output_tokens, self.answer_tokens)
+        needed = None if self.answer_tokens is None else max(self.answer_tokens, least)
+        output = ReservedOutput(requested, needed)
         return to_local(budget_tokens_of(self.window, policy, output, mean_tokens, fixed_tokens), self.factor)
 
     def window_less_error(self) -> LocalTokens:
@@ -58,9 +68,9 @@ class Known:
         answer = self.answer_tokens or 0 if self.window.holds_output else 0
         return to_local(ProviderTokens(int((self.window.tokens - answer) / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
 
-    def uncounted_budget_tokens(self, policy: Policy, output_tokens: ProviderTokens | None) -> LocalTokens:
+    def uncounted_budget_tokens(self, policy: Policy, requested: ProviderTokens | None) -> LocalTokens:
         """Return the same for a request that is not counted: its output cannot be lowered to what it leaves."""
-        return to_local(budget_tokens_of(self.window, policy, ReservedOutput(output_tokens)), self.factor)
+        return to_local(budget_tokens_of(self.window, policy, ReservedOutput(requested)), self.factor)
 
 
 def known_of(

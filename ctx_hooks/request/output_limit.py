@@ -21,6 +21,8 @@ DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
     "anthropic": "max_tokens",
     "openai-responses": "max_output_tokens",
 }
+LEAST_ANSWER_TOKENS = 1_024
+"""What is left for the answer beside the thinking; otherwise thinking has half of the output."""
 LEAST_THINKING_TOKENS = 1_024
 """Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
 
@@ -35,6 +37,16 @@ def requested_output_tokens(fmt: Format, fields: Mapping[str, Any]) -> ProviderT
         if value is not None:
             warn_once(f"{name} is no positive number ({value!r:.40}) and is passed over")
     return None
+
+
+def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
+    """Return the output below which a request would have to think less, 0 where it names no budget for that.
+
+    Anthropic: "Changes to thinking parameters (enabled/disabled or budget allocation) invalidate message cache breakpoints".
+    """
+    thinking = fields.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    return ProviderTokens(budget + LEAST_ANSWER_TOKENS if isinstance(budget, int) and budget > 0 else 0)
 
 
 def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
@@ -80,7 +92,8 @@ def with_output(fmt: Format, fields: Mapping[str, Any], tokens: ProviderTokens) 
     changes: dict[str, Any] = {name: int(tokens)}
     thinking = fields.get("thinking")
     if isinstance(thinking, Mapping) and isinstance(thinking.get("budget_tokens"), int):
-        lowered = min(thinking["budget_tokens"], tokens // 2)
+        budget = thinking["budget_tokens"]
+        lowered = budget if tokens >= budget + LEAST_ANSWER_TOKENS else min(budget, tokens // 2)
         kept = {**thinking, "budget_tokens": lowered}
         changes["thinking"] = kept if lowered >= LEAST_THINKING_TOKENS else {"type": "disabled"}
     return changes

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.formats import CODECS, gemini_config
 from ctx_hooks.formats.fields import preamble_of
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.request.output_limit import requested_output_tokens, with_output
+from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
 from ctx_hooks.request.uncounted import has_uncounted_content
 from ctx_hooks.tokens.units import ProviderTokens
@@ -96,6 +96,11 @@ class Request:
     def max_output_tokens(self) -> ProviderTokens | None:
         """The output that the caller asks for, None when it does not say or says nonsense."""
         return requested_output_tokens(self.format, self.fields)
+
+    @property
+    def least_output_tokens(self) -> ProviderTokens:
+        """The output below which it is not lowered before a refusal: what its thinking takes, and an answer beside it."""
+        return least_output_tokens(self.fields)
 
     @cached_property
     def messages(self) -> MessageReader:

@@ -119,4 +119,5 @@ def _holds(request: Request, option: Option, history: History | None) -> bool:
     """Whether the request fits as it came; one without a `history` is too large for every deployment."""
     if history is None or option.refused:
         return False
-    return history.tokens <= option.known.budget_tokens(option.to.policy, request.max_output_tokens, history)
+    output = (request.max_output_tokens, request.least_output_tokens)
+    return history.tokens <= option.known.budget_tokens(option.to.policy, *output, history)

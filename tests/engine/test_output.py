@@ -58,3 +58,32 @@ class TestOutputs:
         assert isinstance(decision, Compressed)
         assert changes_of(decision)["max_tokens"] == attempt.output_tokens == 4_096
         assert changes_of(decision)["messages"]
+
+
+class TestWhatAnswersNeed:
+    """Clients ask for the most that they could use: it is reserved until answers have shown what they need."""
+
+    window = Window(60_000, "model_info")
+
+    def decide(self, answer_tokens, turns=30, **fields):
+        request = session("anthropic", turns=turns, **{"max_tokens": 32_000, **fields})
+        decision, attempt = decided(request, to(60_000), Known(self.window, answer_tokens=answer_tokens))
+        return request, decision, attempt
+
+    def test_a_request_that_fits_beside_a_usual_answer_is_not_compacted(self):
+        request, before, _ = self.decide(None)
+        assert 28_000 < tokens_of(request) < 45_000
+        assert "messages" in before.changes
+        _, after, attempt = self.decide(512)
+        assert set(after.changes) == {"max_tokens"}
+        assert 60_000 * 0.08 <= after.changes["max_tokens"] < 32_000
+        assert attempt.sent_provider_tokens + after.changes["max_tokens"] <= 60_000
+
+    def test_a_thinking_budget_is_needed_whatever_answers_were(self):
+        """A changed budget costs the prompt cache."""
+        thinking = {"type": "enabled", "budget_tokens": 20_000}
+        for turns in (30, 40):
+            request, decision, _ = self.decide(512, turns, thinking=thinking)
+            now = sent(request, decision).fields
+            assert now["thinking"] == thinking
+            assert now["max_tokens"] > thinking["budget_tokens"] + 1_000

@@ -33,7 +33,7 @@ def hasty_proxy(provider):
 @ROUTES
 def test_no_time_costs_the_oldest_turns_and_no_answer(hasty_proxy, provider, route):
     question = f"What is new on {route.path}?"
-    payload = agent_session(route.fmt, turns=250, model=route.fmt, question=question)
+    payload = agent_session(route.fmt, turns=300, model=route.fmt, question=question)
     response = route.post(hasty_proxy, payload)
     assert response.status_code == 200, response.text
     (sent,) = provider.requests()

@@ -16,7 +16,7 @@ from strategies import FIELDS, spoken
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.request.output_limit import LEAST_THINKING_TOKENS
-from ctx_hooks.request.request import format_of, request_of
+from ctx_hooks.request.request import Request, format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
@@ -288,6 +288,13 @@ class TestALoweredOutput:
         assert self.lowered(8_000, thinking=asked)["thinking"] == {**asked, "budget_tokens": 4_000}
         small = {"type": "enabled", "budget_tokens": 2_000}
         assert self.lowered(8_000, thinking=small)["thinking"] == small
+
+    def test_the_thinking_budget_stays_as_it_is_while_an_answer_fits_beside_it(self):
+        """A changed budget costs the prompt cache."""
+        asked = {"type": "enabled", "budget_tokens": 6_000}
+        least = Request("anthropic", {"messages": [], "thinking": asked}).least_output_tokens
+        assert self.lowered(least, thinking=asked)["thinking"] == asked
+        assert self.lowered(least - 1, thinking=asked)["thinking"]["budget_tokens"] < 6_000
 
     @pytest.mark.parametrize("thinking", [None, {"type": "disabled"}, {"type": "adaptive"}, "on"], ids=str)
     def test_thinking_without_a_budget_is_not_touched(self, thinking):
