@@ -80,7 +80,7 @@ def _asks_for_summary(payload: Mapping[str, Any]) -> bool:
 
 
 def _answer_schema(payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the JSON schema that the answer has to follow, as the four wire formats name it."""
+    """Return the JSON schema that the answer has to follow, as the four formats name it."""
     places = (
         ("response_format", "json_schema", "schema"),
         ("output_format", "schema"),

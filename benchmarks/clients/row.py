@@ -22,7 +22,7 @@ class Figures:
 
     Attributes:
         overflows: How many the provider refused as larger than the window.
-        violations: How many broke a rule of its wire format.
+        violations: How many broke a rule of its format.
         upstream_calls: How many there were.
         cache_share: The share of all answered prompts that a prefix cache would have served.
 

@@ -39,7 +39,7 @@ def reader(payload: Mapping[str, Any]) -> Tool | None:
 
 
 def _offered(payload: Mapping[str, Any]) -> Iterator[Tool]:
-    """Yield the tools of a request of any wire format."""
+    """Yield the tools of a request of any format."""
     for tool in payload.get("tools") or []:
         listed = tool.get("functionDeclarations") or tool.get("function_declarations")
         for function in listed or [tool.get("function") or tool]:

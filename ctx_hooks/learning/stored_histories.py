@@ -1,4 +1,4 @@
-"""How many tokens the histories have that providers keep: what the answer was billed that a later request continues.
+"""How many provider tokens the histories have that providers keep: by the usage of the answer that a request continues.
 
 Known in this process, and to the other workers through LiteLLM's Redis when it has one. A size that is not known costs
 one refusal.
@@ -35,7 +35,7 @@ WRITE = f"redis.call('SET', KEYS[1], ARGV[1], 'EX', {KEPT_SECONDS}) return 1"
 
 
 def stored_tokens_after(attempt: Attempt, total_tokens: ProviderTokens) -> ProviderTokens:
-    """Return the tokens of a history with the answer to `attempt`, of which `total_tokens` were billed.
+    """Return the tokens of a history with the answer to `attempt`, whose usage states `total_tokens` for input and output.
 
     Truncation shortens what the model reads, and leaves what is kept as long as it was: it has to be asked for again.
     """
