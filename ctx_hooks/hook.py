@@ -28,6 +28,7 @@ from ctx_hooks.telemetry.spend_log import figures_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ctx_hooks.policy.settings import Mode
     from ctx_hooks.request.target import Target
 
 
@@ -101,14 +102,14 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return None
         with failing_open("leaves the error as it is"):
             policy = target.of_group(request_data, self.policies).policy
-            if policy.enabled and litellm_compat.passed_pre_call_hook(request_data):
+            if policy.enforces and litellm_compat.passed_pre_call_hook(request_data):
                 attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 return final_error(request_data, original_exception, attempt, policy)
         return None
 
     async def _arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
-        if not group.policy.enabled:
-            return data
+        if not group.policy.enforces:
+            return litellm_compat.with_request_id(data) if group.policy.enabled else data
         data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
         request_id = litellm_compat.request_id_of(data)
         self.headers.note_ignored(request_id, group.ignored)
@@ -123,6 +124,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if not to.policy.enabled:
             return fields
         decision = await self.runner.decide(request, to)
+        if not to.policy.enforces:
+            return fields
         self.headers.note(to.request_id, decision)
         litellm_compat.write_figures(fields, figures_of(decision, to.attempt, to.scopes))
         if isinstance(decision, NotRetried):
@@ -133,17 +136,22 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Say of a synchronous call that it is not fitted: LiteLLM tells of it here alone before it is sent."""
         litellm_compat.warn_of_synchronous_call(kwargs)
 
-    def _handles(self, fields: Mapping[str, Any]) -> bool:
-        """Whether the plugin is on for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
+    def _mode(self, fields: Mapping[str, Any]) -> Mode:
+        """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with failing_open("leaves an error as it is"):
             if litellm_compat.passed_pre_call_hook(fields) and not switched_off():
-                return target.of_attempt(fields, self.policies, 0).policy.enabled
-        return False
+                return target.of_attempt(fields, self.policies, 0).policy.mode
+        return "off"
+
+    def _handles(self, fields: Mapping[str, Any]) -> bool:
+        return self._mode(fields) == "enforce"
 
     async def _note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
-        overflow = litellm_compat.overflow_of(error) if self._handles(fields) else None
+        mode = self._mode(fields)
+        overflow = litellm_compat.overflow_of(error) if mode != "off" else None
         await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
-        if overflow is not None:
+        handled = overflow is not None and mode == "enforce"
+        if handled:
             litellm_compat.spare_deployment(fields)
-        return overflow is not None
+        return handled

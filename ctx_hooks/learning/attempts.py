@@ -44,6 +44,7 @@ class Attempt:
         overflow: what the provider's refusal said, if it was an overflow.
         refusal: the provider's own text.
         states_usage: False where the answer states none, so that any figure is LiteLLM's estimate.
+        observed: whether the request was sent as it came, whatever was decided.
 
     >>> window = Window(ProviderTokens(200_000), "model_info")
     >>> sent = LocalTokens(40_000)
@@ -74,6 +75,7 @@ class Attempt:
     overflow: Overflow | None = None
     refusal: str = ""
     states_usage: bool = True
+    observed: bool = False
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:

@@ -1,4 +1,4 @@
-"""Named policies that come with the package: the systems it learns from, with their figures, and three of its own.
+"""Named policies that come with the package: the systems it learns from, with their figures, and four of its own.
 
 A preset states the fields in which it differs from the defaults, and no other. So it puts nothing back that a wider scope
 has set. Most of the systems' figures are the defaults themselves: the descriptions in `settings.py` name whose they are.
@@ -12,7 +12,8 @@ from typing import Any
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "balanced": {},  # the defaults
     "gentle": {"compaction": "gentle"},
-    "off": {"enabled": False},
+    "off": {"mode": "off"},
+    "observe": {"mode": "observe"},
     # The defaults are pi's: `reserveTokens` 16,384 and `keepRecentTokens` 20,000 of its compaction settings.
     "pi": {},
     # OpenClaw refuses to run in a window below CONTEXT_WINDOW_HARD_MIN_TOKENS (16,000), and cuts the end of a result that is

@@ -1,4 +1,4 @@
-"""Renamed fields. The old name works wherever a field can be set or named, and is reported as deprecated."""
+"""Other names of fields, which work wherever a field can be set or named. Old ones are reported as deprecated."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ RENAMED: Mapping[str, str] = {
     "recall_max_tokens": "retrieval_max_tokens",
 }
 """The new name of each old one."""
+ALIASES: Mapping[str, str] = {"enabled": "mode"}
+"""Names that stay: `enabled: false` is `mode: off`."""
+_OTHER_NAMES = {**RENAMED, **ALIASES}
 _LISTS_OF_FIELDS = ("locked", "request_may_set")
 
 
 def current_name(name: Any) -> Any:
     """Return the current name of a field; whatever is no old name is returned as it is."""
-    return RENAMED.get(name, name) if isinstance(name, str) else name
+    return _OTHER_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def with_current_names(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields under their current names. An old name beside its new one stays: `doubled` reports it."""
+    """Return fields under their current names. A name beside its other one stays: `doubled` reports it."""
     return {k if current_name(k) in fields else current_name(k): v for k, v in fields.items()}
 
 
 def doubled(fields: Mapping[str, Any]) -> list[str]:
     """Return a message for each field that is given under both names."""
-    both = [old for old in RENAMED if old in fields and RENAMED[old] in fields]
-    return [f"`{old}` is the old name of `{RENAMED[old]}`, which is given as well" for old in both]
+    both = [name for name in _OTHER_NAMES if name in fields and _OTHER_NAMES[name] in fields]
+    kinds = {name: "the old" if name in RENAMED else "another" for name in both}
+    return [f"`{name}` is {kind} name of `{_OTHER_NAMES[name]}`, which is given as well" for name, kind in kinds.items()]
 
 
 def old_names(path: str, scope: Any) -> list[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from ctx_hooks.policy.renamed import current_name, doubled, with_current_names
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
+Mode = Literal["enforce", "observe", "off"]
+_SWITCH = TypeAdapter(bool)
 
 
 class Policy(BaseModel):
@@ -25,7 +27,11 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    enabled: bool = Field(default=True, description="Off: requests pass exactly as without the plugin.")
+    mode: Mode = Field(
+        "enforce",
+        description="`observe`: everything is decided and recorded, nothing is changed. `off`: requests pass exactly as "
+        "without the plugin. `enabled: true` and `enabled: false` are `enforce` and `off`.",
+    )
     language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
     repair: Literal["auto", "always", "off"] = Field(
         "auto", description="Repair broken message pairing: when a request is compressed, always, or never."
@@ -148,6 +154,25 @@ class Policy(BaseModel):
     @classmethod
     def _named_currently(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(current_name(name) for name in names)
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _mode_of_switch(cls, value: Any) -> Any:
+        """YAML reads `off` as false; and a value of `enabled` may be anything that means true or false."""
+        try:
+            return "enforce" if _SWITCH.validate_python(value) else "off"
+        except ValidationError:
+            return value
+
+    @property
+    def enabled(self) -> bool:
+        """Whether requests are decided at all."""
+        return self.mode != "off"
+
+    @property
+    def enforces(self) -> bool:
+        """Whether what was decided is done."""
+        return self.mode == "enforce"
 
     @property
     def looks_at_every_request(self) -> bool:

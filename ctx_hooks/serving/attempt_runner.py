@@ -91,9 +91,14 @@ class AttemptRunner:
         return attempt.refusal if attempt is not None else ""
 
     def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
-        """Note that an answer states no usage, and return the estimate of what was sent, None where it was not counted."""
+        """Note that an answer states no usage, and return the estimate of what was sent.
+
+        None where it was not counted, or where nothing is to be changed.
+        """
         attempt = self.attempts.without_usage(request_id)
-        return attempt.sent_provider_tokens or None if attempt is not None else None
+        if attempt is None or attempt.observed:
+            return None
+        return attempt.sent_provider_tokens or None
 
     async def answered(self, request_id: str, usage: Any, response_id: str = "") -> None:
         """Learn from an answer, and forget its request.
@@ -149,7 +154,8 @@ class AttemptRunner:
             # A proxy must not lose a request to us, whatever is wrong here.
             logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
             return Untouched(f"failed: {type(error).__name__}")
-        self.attempts.sent(to.request_id, decided.attempt)
+        attempt = decided.attempt if to.policy.enforces else _as_it_came(request, decided.attempt)
+        self.attempts.sent(to.request_id, attempt)
         return decided.decision
 
     async def _counted(self, request: Request, to: Target, previous: Attempt, most_tokens: int) -> Attempt:
@@ -224,11 +230,23 @@ def _number_of(to: Target, previous: Attempt | None) -> int:
     An operator's `retry_policy` for bad requests makes the Router ask the deployment that refused again, before any
     fallback and without a mark: the same request would be refused again.
     """
-    if previous is not None and _holds_more(to, previous):
+    if not to.policy.enforces or (previous is not None and _holds_more(to, previous)):
         return 0
     if to.attempt or previous is None or previous.overflow is None or previous.deployment != to.deployment:
         return to.attempt
     return min(previous.number + 1, to.policy.rescue_attempts)
+
+
+def _as_it_came(request: Request, attempt: Attempt) -> Attempt:
+    """Return an attempt that sends the request as it came, whatever was decided."""
+    return replace(
+        attempt,
+        sent_tokens=attempt.received_tokens,
+        output_tokens=request.max_output_tokens,
+        lowered=False,
+        truncates=request.asks_for_truncation,
+        observed=True,
+    )
 
 
 def _was_translated(previous: Attempt, request: Request, to: Target) -> bool:

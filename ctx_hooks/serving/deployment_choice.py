@@ -101,7 +101,7 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
 
 
 def _prefers(to: Target) -> bool:
-    return to.policy.enabled and to.policy.deployment_choice == "holds_request"
+    return to.policy.enforces and to.policy.deployment_choice == "holds_request"
 
 
 async def _options(

@@ -21,13 +21,14 @@ async def user_api_key_auth(request, api_key):
     return UserAPIKeyAuth(
         api_key="sk-one",
         team_id="a team",
-        team_metadata=OFF if who == "team" else {},
+        team_metadata={"team": OFF, "observed-team": {"ctx_hooks": {"mode": "observe"}}}.get(who, {}),
         metadata=OFF if who == "key" else {},
         organization_metadata=OFF if who == "organization" else {},
     )
 """
 WINDOW = 4_000
 WAYS = ("environment", "defaults", "team", "key", "organization", "model", "model-info", "session", "tag", "request")
+OBSERVED = ("observed", "observed-team", "observed-model")
 KINDS = {"answer": None, "overflow": "openai", "unknown": "cerebras", "in-stream": "sglang_stream", "rate": "rate_limited"}
 """An answer, an overflow that LiteLLM knows, one that it does not know, one inside a stream, and a rate limit."""
 CHANGING = re.compile(
@@ -41,6 +42,7 @@ def models(url):
     for name in NAMES:
         model = MODELS.get(name, "openai/served")
         yield deployment(url, name, model, max_input_tokens=WINDOW, id=f"id-{name}")
+        yield deployment(url, f"{name}-observed-model", model, max_input_tokens=WINDOW, id=f"id-{name}-observed-model")
         yield deployment(url, f"{name}-model", model, max_input_tokens=WINDOW, id=f"id-{name}-model")
         off = {"ctx_hooks": {"enabled": False}}
         yield deployment(url, f"{name}-model-info", model, max_input_tokens=WINDOW, id=f"id-{name}-model-info", **off)
@@ -88,10 +90,16 @@ def switched_by_defaults(strict_provider, environment):
 
 
 @pytest.fixture(scope="module")
+def observing(strict_provider, environment):
+    with ProxyProcess(config(strict_provider.url, {"defaults": {"mode": "observe"}}, [PLUGIN]), environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def switched_by_scope(strict_provider, environment):
     settings = {
         "defaults": {"request_policies": ["off"]},
-        "models": {"*-model": "off"},
+        "models": {"*-model": "off", "*-observed-model": "observe"},
         "sessions": {"off:*": "off"},
         "tags": {"off": "off"},
     }
@@ -106,7 +114,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind):
     headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
     metadata = {"ctx_hooks": {"language": "zh"}} | ({"tags": ["off"]} if way == "tag" and route is CHAT else {})
     wishes = {"metadata": metadata, "disable_fallbacks": True} | ({"tags": ["off"]} if way == "tag" else {})
-    group = f"{name}-{way}" if way in ("model", "model-info") else name
+    group = f"{name}-{way}" if way in ("model", "model-info", "observed-model") else name
     session = agent_session(route.fmt, turns=6, result_chars=3_000, model=group)
     answer = route.post(proxy, {**session, **wishes, "stream": stream}, headers=headers)
     told = {
@@ -151,6 +159,16 @@ def test_off_is_off(n, without, switched_by_environment, switched_by_defaults, s
         found = seen(proxies.get(way, switched_by_scope), strict_provider, **ask)
         assert found == expected, way
         assert not [h for h in found[0]["headers"] if "ctx-hooks" in h]
+
+
+@pytest.mark.parametrize("n", range(len(CELLS)), ids=lambda n: "-".join(map(str, CELLS[n][1:])))
+def test_an_observing_proxy_changes_nothing(n, without, observing, switched_by_scope, strict_provider):
+    """Upstream, at the client and in its errors an observing proxy is one without the plugin; the way changes with the case."""
+    route, name, stream, kind = CELLS[n]
+    way = OBSERVED[(n + n // len(KINDS)) % len(OBSERVED)]
+    ask = {"route": route, "name": name, "way": way, "stream": stream, "kind": kind}
+    expected = seen(without, strict_provider, **ask)
+    assert seen(observing if way == "observed" else switched_by_scope, strict_provider, **ask) == expected
 
 
 def test_the_same_requests_are_treated_where_nothing_switches_the_plugin_off(switched_by_scope, strict_provider):
