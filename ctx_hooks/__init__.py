@@ -8,7 +8,8 @@ from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, TruncationEvent, on
+from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, TruncationEvent
+from ctx_hooks.telemetry.listeners import on
 
 if TYPE_CHECKING:
     from ctx_hooks.hook import CtxHooks

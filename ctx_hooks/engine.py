@@ -16,7 +16,8 @@ from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_out
 from ctx_hooks.request.history import counted_history, estimated_history
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
 from ctx_hooks.request.request import TRUNCATION
-from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, emit
+from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent
+from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.deadline import Deadline
+    from ctx_hooks.runtime.timings import Timings
 
     Measure: TypeAlias = Callable[[Request], History]
     Compress: TypeAlias = Callable[[Request, History, Budget, Target], Outcome]
@@ -63,17 +65,24 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     return _as_it_came(request, known, attempt, "fits by its size alone", {})
 
 
-def decide(request: Request, to: Target, known: Known, deadline: Deadline) -> Decided:
+def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
+
+    Args:
+        request: the request as it came.
+        to: where the attempt goes.
+        known: what is known of that deployment.
+        deadline: when the work has to stop.
+        timings: is told what counting and compressing take.
 
     Raises:
         MalformedConversationError: the request holds no conversation.
         CompressionTimeoutError: the deadline has passed.
     """
     counter = Counter(vocabulary_of(to.model), deadline)
-    return _decide(
-        request, to, known, counter, partial(counted_history, counter=counter), partial(_compressed, known.factor)
-    )
+    measure = timings.timed("counting", partial(counted_history, counter=counter))
+    compress = timings.timed("compressing", partial(_compressed, known.factor))
+    return _decide(request, to, known, counter, measure, compress)
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:
@@ -185,6 +194,7 @@ def _attempt(request: Request, to: Target, known: Known, history: History | None
         counts_all=history is None or not request.has_uncounted_content,
         stored=request.continues_stored_history,
         truncates=request.asks_for_truncation,
+        seen_tokens=history.seen_tokens if history is not None else LocalTokens(0),
     )
 
 

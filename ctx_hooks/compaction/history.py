@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.message_index import MessageStats, digest_of
+from ctx_hooks.compaction.message_index import MessageStats, digest_of, request_points
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
@@ -46,6 +46,14 @@ class History:
     def tokens(self) -> LocalTokens:
         """The tokens of the whole request."""
         return LocalTokens(self.preamble_tokens + sum(m.tokens for m in self.index))
+
+    @property
+    def seen_tokens(self) -> LocalTokens:
+        """The tokens of the request before this one of the same conversation, 0 for the first."""
+        points = request_points(self.index)
+        if len(points) == 1:
+            return LocalTokens(0)
+        return LocalTokens(self.preamble_tokens + sum(m.tokens for m in self.index[: points[-2]]))
 
     @property
     def fixed_tokens(self) -> LocalTokens:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.overflow.recognise import Overflow
@@ -45,6 +46,8 @@ class Attempt:
         refusal: the provider's own text.
         states_usage: False where the answer states none, so that any figure is LiteLLM's estimate.
         observed: whether the request was sent as it came, whatever was decided.
+        seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
+        milliseconds: what each phase of the decision took.
 
     >>> window = Window(ProviderTokens(200_000), "model_info")
     >>> sent = LocalTokens(40_000)
@@ -76,6 +79,8 @@ class Attempt:
     refusal: str = ""
     states_usage: bool = True
     observed: bool = False
+    seen_tokens: LocalTokens = LocalTokens(0)
+    milliseconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:

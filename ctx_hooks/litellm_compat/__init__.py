@@ -4,7 +4,7 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
-from ctx_hooks.litellm_compat.callers import HEADER, caller_of, headers_of, usage_of, without_request_key
+from ctx_hooks.litellm_compat.callers import HEADER, account_of, caller_of, headers_of, usage_of, without_request_key
 from ctx_hooks.litellm_compat.cooldowns import spare_deployment
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
@@ -32,6 +32,7 @@ from ctx_hooks.litellm_compat.synchronous import warn_of_synchronous_call
 __all__ = [
     "HEADER",
     "Deployment",
+    "account_of",
     "arrange_rescue",
     "call_type_of",
     "caller_of",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.litellm_compat.deployments import Deployment, auth_of, metadata_of
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
@@ -57,6 +57,21 @@ def caller_of(fields: Mapping[str, Any], deployment: Deployment, session_header:
         request=as_text(metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
         too_long=tuple(kind for kind, name in named.items() if not _name(name) and name),
     )
+
+
+class Account(NamedTuple):
+    """Whose budget a request is on: LiteLLM's ids and aliases, "" where there is none."""
+
+    team_id: str = ""
+    team_alias: str = ""
+    key_alias: str = ""
+    organization_id: str = ""
+
+
+def account_of(fields: Mapping[str, Any]) -> Account:
+    """Return whose budget a request is on, as LiteLLM's own object of key and team says."""
+    auth = auth_of(metadata_of(fields))
+    return Account(*(str(getattr(auth, name, None) or "") for name in ("team_id", "team_alias", "key_alias", "org_id")))
 
 
 def headers_of(fields: Mapping[str, Any]) -> Mapping[str, str]:

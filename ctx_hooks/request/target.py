@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
@@ -33,7 +33,7 @@ class Target:
         prices: of input tokens; None where they are not known, or the policy does not ask for them.
         attempt: 0 for the first attempt of a request; retries count from 1.
         ignored: what the policy left out, one line each.
-        scopes: those that set a field of the policy, as `team`.
+        origins: the scope that each field of the policy came from, as `team`, where one sets it.
         waits: whether the client is left to compact first, so that only what exceeds the window itself is fitted.
         continued: the provider's id of the stored response that the request continues; "" for none.
 
@@ -53,9 +53,14 @@ class Target:
     prices: Prices | None = None
     attempt: int = 0
     ignored: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
     continued: str = ""
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that set a field of the policy."""
+        return tuple(sorted(set(self.origins.values())))
 
 
 def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> Target:
@@ -107,7 +112,7 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         litellm_compat.prices_of(deployment) if policy.cost_aware else None,
         attempt,
         resolved.ignored,
-        tuple(sorted(set(resolved.origins.values()))),
+        resolved.origins,
     )
 
 

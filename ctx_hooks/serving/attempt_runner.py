@@ -22,7 +22,7 @@ from ctx_hooks.request.history import counted_history
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.telemetry.events import emit
+from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 from ctx_hooks.conversation.model import Format
+from ctx_hooks.policy.settings import Mode
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.window import Source
 
-logger = logging.getLogger("ctx_hooks")
-
-EventName = Literal["before_compaction", "after_compaction", "silent_truncation", "limit_learned", "compression_timeout"]
+EventName = Literal[
+    "decision",
+    "answer",
+    "overflow",
+    "before_compaction",
+    "after_compaction",
+    "silent_truncation",
+    "limit_learned",
+    "compression_timeout",
+]
+Trigger = Literal["none", "budget", "overflow", "output", "repair", "timeout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +101,174 @@ class CompressionTimeoutEvent:
     timeout_seconds: float | None
 
 
-Event: TypeAlias = CompactionEvent | TruncationEvent | LimitEvent | CompressionTimeoutEvent
-Listener: TypeAlias = Callable[[Any], object]
-"""Called with the event of the name it listens to."""
-_listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Whose request it is, and where it goes.
 
-
-def on(name: EventName, listener: Listener) -> Callable[[], None]:
-    """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
-
-    Raises ValueError for a name that is none. What a listener raises is logged and harms no request.
+    Attributes:
+        request_id: the id that this process has given the request; all its attempts and its answer have it.
+        call_id: LiteLLM's call id, which a caller may choose.
+        model_group: the name that the caller asked for.
+        deployment: the key of what is learned of the deployment: the Router's id and the model.
+        model: the provider's model.
+        team_id: LiteLLM's id of the team, "" for none.
+        team_alias: its alias, "" for none.
+        key_alias: the alias of the virtual key, "" for none.
+        organization_id: LiteLLM's id of the organization, "" for none.
+        route: the call type of LiteLLM, as `acompletion`.
+        client: the name and version that the user agent begins with, "" where there is none.
     """
-    if name not in _listeners:
-        raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
-    _listeners[name].append(listener)
-    return lambda: _listeners[name].remove(listener)
+
+    request_id: str = ""
+    call_id: str = ""
+    model_group: str = ""
+    deployment: str = ""
+    model: str = ""
+    team_id: str = ""
+    team_alias: str = ""
+    key_alias: str = ""
+    organization_id: str = ""
+    route: str = ""
+    client: str = ""
 
 
-def emit(event: Event) -> None:
-    """Tell the listeners."""
-    for listener in tuple(_listeners[event.name]):
-        try:
-            listener(event)
-        except Exception as error:
-            # A listener is somebody else's code and may not cost a request.
-            logger.warning("a listener to %s failed", event.name, exc_info=error)
+@dataclass(frozen=True, slots=True)
+class StepFigures:
+    """What one step of a compression did.
+
+    Attributes:
+        name: the step's name.
+        tokens_saved: local tokens.
+        messages_touched: how many messages were edited, removed or added.
+    """
+
+    name: str
+    tokens_saved: int
+    messages_touched: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionEvent:
+    """What was decided for one attempt, whether it was done or only observed.
+
+    Attributes:
+        name: "decision".
+        time_seconds: when, in epoch seconds.
+        call: whose request it is, and where it goes.
+        mode: "enforce" or "observe"; what was observed is what would have been done.
+        decision: "untouched", "compressed", "rescued", "gaveup" or "notretried".
+        reason: why, in one clause; "" where the figures say it.
+        trigger: what led to it: "none", "budget" (more than the request may have), "overflow" (a retry), "output" (less
+            output asked for), "repair", or "timeout" (a compression would have taken too long).
+        attempt: 0 for the first attempt of a request; retries count from 1.
+        format: the format of the request.
+        local_tokens_before: the request as it came; None where its size alone was enough and nothing was counted.
+        local_tokens_after: what is sent; None likewise.
+        provider_tokens_before: the estimate of the same in provider tokens; None likewise.
+        provider_tokens_after: the same of what is sent.
+        budget_tokens: what the request may have, in provider tokens; None where it was not asked.
+        window_tokens: the window that was fitted to, in provider tokens.
+        window_source: where it comes from: "policy", "model_info", "model_map", "learned", "refusal" or "default".
+        stated_window_tokens: the window that configuration or LiteLLM state, in provider tokens.
+        factor: provider tokens per local token.
+        requested_output_tokens: the output that the caller asked for; None for none.
+        sent_output_tokens: the output that the attempt asks for; None for none.
+        steps: the steps that changed something, in order.
+        milliseconds: what each phase took: "total", "known" (what is learned), "counting", "compressing", and what the
+            rest of "total" was waited for.
+        policy: each field of the policy that a scope sets, with that scope.
+    """
+
+    name: Literal["decision"]
+    time_seconds: float
+    call: Call
+    mode: Mode
+    decision: str
+    reason: str
+    trigger: Trigger
+    attempt: int
+    format: Format
+    local_tokens_before: LocalTokens | None
+    local_tokens_after: LocalTokens | None
+    provider_tokens_before: ProviderTokens | None
+    provider_tokens_after: ProviderTokens | None
+    budget_tokens: ProviderTokens | None
+    window_tokens: ProviderTokens
+    window_source: Source
+    stated_window_tokens: ProviderTokens
+    factor: float
+    requested_output_tokens: ProviderTokens | None
+    sent_output_tokens: ProviderTokens | None
+    steps: tuple[StepFigures, ...]
+    milliseconds: Mapping[str, float]
+    policy: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OverflowEvent:
+    """A provider refused an attempt as too long.
+
+    Attributes:
+        name: "overflow".
+        time_seconds: when, in epoch seconds.
+        call: whose request it is, and where it went.
+        mode: "enforce" or "observe".
+        attempt: 0 for the first attempt of a request; retries count from 1.
+        kind: what the refusal is about, as `overflow/recognise.py` names it.
+        limit_tokens: the limit that the refusal names, in provider tokens; None where it names none.
+        refused_tokens: the size that it names, in provider tokens; None likewise.
+    """
+
+    name: Literal["overflow"]
+    time_seconds: float
+    call: Call
+    mode: Mode
+    attempt: int
+    kind: str
+    limit_tokens: int | None
+    refused_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEvent:
+    """What the provider's answer to a request says, and what the plugin saved.
+
+    Attributes:
+        name: "answer".
+        time_seconds: when, in epoch seconds.
+        call: whose request it is, and where it went.
+        mode: "enforce" or "observe".
+        decision: what was decided for the attempt that was answered.
+        attempts: how many were made.
+        local_tokens_sent: what was sent; None where it was not counted.
+        provider_tokens_billed: the input that was billed, cached or not; None where the answer states none.
+        cached_tokens: as much of it as the provider's prompt cache served.
+        cache_written_tokens: as much of it as was written into the cache.
+        output_tokens: the output that was billed.
+        rescued: whether the request as it came exceeds the window: without the plugin it would have had no answer.
+        provider_tokens_saved: what would have been billed as input without the plugin, less what was; with `observe`, what
+            would have been saved. None where nothing was counted. 0 for a rescued request.
+        dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would
+            have been; below zero where a compaction that rewrites the cache costs more than it saves. None where a
+            price is not known. 0 for a rescued request.
+    """
+
+    name: Literal["answer"]
+    time_seconds: float
+    call: Call
+    mode: Mode
+    decision: str
+    attempts: int
+    local_tokens_sent: LocalTokens | None
+    provider_tokens_billed: ProviderTokens | None
+    cached_tokens: ProviderTokens
+    cache_written_tokens: ProviderTokens
+    output_tokens: ProviderTokens
+    rescued: bool
+    provider_tokens_saved: int | None
+    dollars_saved: float | None
+
+
+Event: TypeAlias = (
+    CompactionEvent | TruncationEvent | LimitEvent | CompressionTimeoutEvent | DecisionEvent | OverflowEvent | AnswerEvent
+)

@@ -1,0 +1,36 @@
+"""Who is told of events: listeners of other packages, and the sinks of this one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeAlias, get_args
+
+from ctx_hooks.telemetry.events import Event, EventName
+
+logger = logging.getLogger("ctx_hooks")
+
+Listener: TypeAlias = Callable[[Any], object]
+"""Called with the event of the name it listens to."""
+_listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}
+
+
+def on(name: EventName, listener: Listener) -> Callable[[], None]:
+    """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
+
+    Raises ValueError for a name that is none. What a listener raises is logged and harms no request.
+    """
+    if name not in _listeners:
+        raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
+    _listeners[name].append(listener)
+    return lambda: _listeners[name].remove(listener)
+
+
+def emit(event: Event) -> None:
+    """Tell the listeners."""
+    for listener in tuple(_listeners[event.name]):
+        try:
+            listener(event)
+        except Exception as error:
+            # A listener is somebody else's code and may not cost a request.
+            logger.warning("a listener to %s failed", event.name, exc_info=error)
