@@ -21,9 +21,8 @@ from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.deployment_choice import preferred
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.final_error import final_error
+from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.startup import start
-from ctx_hooks.telemetry.headers import Headers
-from ctx_hooks.telemetry.spend_log import figures_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +39,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
         self.policies = Policies(self.settings)
         self.runner = AttemptRunner(litellm_compat.shared_cache)
-        self.headers = Headers()
+        self.recorder = Recorder()
         start(self.settings, self._handles, self._note_failure, self.runner.estimated_tokens)
         litellm_compat.warn_of_other_lists(self)
 
@@ -86,12 +85,15 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Learn from the provider tokens that each answer states, a streamed one too."""
         with failing_open("learns nothing from an answer"):
             usage, stored = litellm_compat.usage_of(response_obj), litellm_compat.stored_response_of(response_obj)
-            await self.runner.answered(litellm_compat.request_id_of(kwargs), usage, stored)
+            request_id = litellm_compat.request_id_of(kwargs)
+            answered = await self.runner.answered(request_id, usage, stored)
+            if answered is not None:
+                self.recorder.answered(request_id, answered)
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with failing_open("adds no header"):
-            return self.headers.of(litellm_compat.request_id_of(data))
+            return self.recorder.headers.of(litellm_compat.request_id_of(data))
         return None
 
     async def async_post_call_failure_hook(
@@ -112,7 +114,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return litellm_compat.with_request_id(data) if group.policy.enabled else data
         data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
         request_id = litellm_compat.request_id_of(data)
-        self.headers.note_ignored(request_id, group.ignored)
+        self.recorder.headers.note_ignored(request_id, group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
@@ -124,10 +126,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if not to.policy.enabled:
             return fields
         decision = await self.runner.decide(request, to)
+        self.recorder.decided(request, to, decision, self.runner.attempts.last(to.request_id))
         if not to.policy.enforces:
             return fields
-        self.headers.note(to.request_id, decision)
-        litellm_compat.write_figures(fields, figures_of(decision, to.attempt, to.scopes))
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
@@ -150,7 +151,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         mode = self._mode(fields)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
+        request_id = litellm_compat.request_id_of(fields)
+        noted = await self.runner.failed(request_id, overflow, litellm_compat.text_of(error))
+        if noted is not None and overflow is not None:
+            self.recorder.refused(request_id, overflow)
         handled = overflow is not None and mode == "enforce"
         if handled:
             litellm_compat.spare_deployment(fields)

@@ -14,6 +14,7 @@ from ctx_hooks.request.history import counted_history
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
@@ -48,7 +49,7 @@ def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
 
 
 def decided(request, target, known=None):
-    return engine.decide(request, target, known or Known(target.window), Deadline(60))
+    return engine.decide(request, target, known or Known(target.window), Deadline(60), Timings())
 
 
 def by_size(request, target, known=None):

@@ -46,6 +46,7 @@ class Attempt:
         refusal: the provider's own text.
         states_usage: False where the answer states none, so that any figure is LiteLLM's estimate.
         observed: whether the request was sent as it came, whatever was decided.
+        decided_tokens: what would have been sent, where it is only observed.
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
         milliseconds: what each phase of the decision took.
 
@@ -79,6 +80,7 @@ class Attempt:
     refusal: str = ""
     states_usage: bool = True
     observed: bool = False
+    decided_tokens: LocalTokens | None = None
     seen_tokens: LocalTokens = LocalTokens(0)
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -118,6 +120,13 @@ class Attempts:
                 return None
             self._last[request_id] = replace(attempt, overflow=overflow, failed=True, refusal=refusal)
             return self._last[request_id]
+
+    def timed(self, request_id: str, milliseconds: Mapping[str, float]) -> None:
+        """Note what each phase of the decision about the last attempt took."""
+        with self._lock:
+            attempt = self._last.get(request_id)
+            if attempt is not None and not attempt.milliseconds:
+                self._last[request_id] = replace(attempt, milliseconds=milliseconds)
 
     def without_usage(self, request_id: str) -> Attempt | None:
         """Note that the answer to the last attempt states no usage, and return the attempt."""

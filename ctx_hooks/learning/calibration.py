@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
@@ -70,31 +68,3 @@ class Calibration:
 def _quantised(ratio: float) -> float:
     step = math.log1p(GRID_FRACTION)
     return round(math.exp(round(math.log(ratio) / step) * step), 4)
-
-
-def input_tokens_of(usage: Any) -> ProviderTokens | None:
-    """Return the whole input that a usage record states, None when it states none.
-
-    Anthropic reports what came from and went into the prompt cache beside `input_tokens`; OpenAI's figures and LiteLLM's
-    own include it.
-    """
-    fields = _fields(usage)
-    whole = fields.get("prompt_tokens")
-    if isinstance(whole, int) and whole > 0:
-        return ProviderTokens(whole)
-    given = fields.get("input_tokens")
-    if not isinstance(given, int):
-        return None
-    cached = (fields.get(k) for k in ("cache_read_input_tokens", "cache_creation_input_tokens"))
-    return ProviderTokens(given + sum(c for c in cached if isinstance(c, int))) or None
-
-
-def output_tokens_of(usage: Any) -> ProviderTokens:
-    """Return the output that a usage record states, reasoning included, 0 when it states none."""
-    fields = _fields(usage)
-    stated = (fields.get(name) for name in ("completion_tokens", "output_tokens"))
-    return ProviderTokens(next((n for n in stated if isinstance(n, int) and n > 0), 0))
-
-
-def _fields(usage: Any) -> Mapping[str, Any]:
-    return usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})

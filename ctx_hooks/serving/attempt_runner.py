@@ -6,7 +6,7 @@ import logging
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ctx_hooks import engine
 from ctx_hooks.compaction.steps.installed import extra_steps
@@ -14,17 +14,19 @@ from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempts
-from ctx_hooks.learning.calibration import LEAST_RATIO, input_tokens_of, output_tokens_of
+from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
 from ctx_hooks.request.history import counted_history
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
+from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
+from ctx_hooks.tokens.usage import billed_of
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.tokens.usage import Billed
 
 T = TypeVar("T")
 logger = logging.getLogger("ctx_hooks")
@@ -46,6 +49,13 @@ LOOP_BYTES = 16_000
 (40 to 190 ms a million characters, `tokens/counter.py`)."""
 TRANSLATED = "fitted before it was translated"
 """The reason of a decision about a request that LiteLLM shows again in another format."""
+
+
+class Answered(NamedTuple):
+    """The attempt that was answered, and the bill; None where the provider states none."""
+
+    attempt: Attempt
+    billed: Billed | None
 
 
 class AttemptRunner:
@@ -68,13 +78,16 @@ class AttemptRunner:
             to: where the attempt goes.
         """
         to = replace(to, attempt=_number_of(to, self.attempts.last(to.request_id)))
-        decision = await self._decided(request, to)
+        timings = Timings()
+        with timings.phase("total"):
+            decision = await self._decided(request, to, timings)
+        self.attempts.timed(to.request_id, timings.milliseconds)
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
         return decision
 
-    async def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> None:
-        """Note that an attempt failed, and learn from its overflow.
+    async def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> Attempt | None:
+        """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known.
 
         Args:
             request_id: the request's id in this process.
@@ -84,6 +97,7 @@ class AttemptRunner:
         attempt = self.attempts.failed(request_id, overflow, refusal)
         if attempt is not None:
             await self._learn_refusal(attempt)
+        return attempt
 
     def refusal_of(self, request_id: str) -> str:
         """Return what the provider said of the request's last attempt, "" where that is not known."""
@@ -100,8 +114,8 @@ class AttemptRunner:
             return None
         return attempt.sent_provider_tokens or None
 
-    async def answered(self, request_id: str, usage: Any, response_id: str = "") -> None:
-        """Learn from an answer, and forget its request.
+    async def answered(self, request_id: str, usage: Any, response_id: str = "") -> Answered | None:
+        """Learn from an answer, and forget its request; return its last attempt and the bill, None for no known request.
 
         Args:
             request_id: the request's id in this process.
@@ -109,9 +123,15 @@ class AttemptRunner:
             response_id: the provider's id of an answer that it keeps, "" for any other.
         """
         attempt = self.attempts.done(request_id)
-        provider_tokens, answer_tokens = input_tokens_of(usage), output_tokens_of(usage)
-        if attempt is None or not attempt.states_usage or provider_tokens is None:
-            return
+        if attempt is None:
+            return None
+        billed = billed_of(usage) if attempt.states_usage else None
+        if billed is not None:
+            await self._learn_answer(attempt, billed, response_id)
+        return Answered(attempt, billed)
+
+    async def _learn_answer(self, attempt: Attempt, billed: Billed, response_id: str) -> None:
+        provider_tokens, answer_tokens = billed.input_tokens, billed.output_tokens
         if response_id:
             whole_tokens = ProviderTokens(provider_tokens + answer_tokens)
             await self.stored.note(attempt.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
@@ -128,7 +148,7 @@ class AttemptRunner:
             )
         await self._learn(attempt, updates.of_answer(stats, attempt, provider_tokens, now, answer_tokens))
 
-    async def _decided(self, request: Request, to: Target) -> Decision:
+    async def _decided(self, request: Request, to: Target, timings: Timings) -> Decision:
         if not to.policy.enabled:
             return Untouched("switched off")
         previous = self.attempts.last(to.request_id)
@@ -140,14 +160,16 @@ class AttemptRunner:
             most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
             if previous is not None and (to.attempt or _holds_more(to, previous)):
                 previous = await self._counted(request, to, previous, most_tokens)
-            stored_tokens = await self.stored.tokens_of(to.tenant, to.continued)
-            stats, refused = await self.learned.of(to.deployment), previous if to.attempt else None
+            with timings.phase("known"):
+                stored_tokens = await self.stored.tokens_of(to.tenant, to.continued)
+                stats = await self.learned.of(to.deployment)
+            refused = previous if to.attempt else None
             known = known_of(to, stats, time.time(), refused, stored_tokens)
             if to.window.tokens < to.policy.warn_below_tokens:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
             decided = engine.decide_by_size(request, to, known, most_tokens)
             if decided is None:
-                decided = await self._decided_in_time(request, to, known, most_tokens)
+                decided = await self._decided_in_time(request, to, known, most_tokens, timings)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
@@ -204,14 +226,16 @@ class AttemptRunner:
             )
         await self.learned.learn(attempt.deployment, shown)
 
-    async def _decided_in_time(self, request: Request, to: Target, known: Known, most_tokens: int) -> Decided:
+    async def _decided_in_time(
+        self, request: Request, to: Target, known: Known, most_tokens: int, timings: Timings
+    ) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large."""
         timeout_seconds = None
         if not await self.away(most_tokens, lambda: request.is_too_large, Deadline()):
             timeout_seconds = to.policy.compression_timeout_seconds
             deadline = Deadline(timeout_seconds)
             try:
-                return await self.away(most_tokens, lambda: engine.decide(request, to, known, deadline), deadline)
+                return await self.away(most_tokens, lambda: engine.decide(request, to, known, deadline, timings), deadline)
             except CompressionTimeoutError:
                 warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
         work = partial(engine.decide_by_last_resort, request, to, known, timeout_seconds)
@@ -242,6 +266,7 @@ def _as_it_came(request: Request, attempt: Attempt) -> Attempt:
     return replace(
         attempt,
         sent_tokens=attempt.received_tokens,
+        decided_tokens=attempt.sent_tokens,
         output_tokens=request.max_output_tokens,
         lowered=False,
         truncates=request.asks_for_truncation,

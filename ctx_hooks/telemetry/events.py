@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source
 
 EventName = Literal[
@@ -241,10 +242,7 @@ class AnswerEvent:
         decision: what was decided for the attempt that was answered.
         attempts: how many were made.
         local_tokens_sent: what was sent; None where it was not counted.
-        provider_tokens_billed: the input that was billed, cached or not; None where the answer states none.
-        cached_tokens: as much of it as the provider's prompt cache served.
-        cache_written_tokens: as much of it as was written into the cache.
-        output_tokens: the output that was billed.
+        billed: the usage that the answer states, in provider tokens; None where it states none.
         rescued: whether the request as it came exceeds the window: without the plugin it would have had no answer.
         provider_tokens_saved: what would have been billed as input without the plugin, less what was; with `observe`, what
             would have been saved. None where nothing was counted. 0 for a rescued request.
@@ -260,10 +258,7 @@ class AnswerEvent:
     decision: str
     attempts: int
     local_tokens_sent: LocalTokens | None
-    provider_tokens_billed: ProviderTokens | None
-    cached_tokens: ProviderTokens
-    cache_written_tokens: ProviderTokens
-    output_tokens: ProviderTokens
+    billed: Billed | None
     rescued: bool
     provider_tokens_saved: int | None
     dollars_saved: float | None

@@ -10,46 +10,65 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.usage import Billed
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.cost import Prices
 
 
-class Billed(NamedTuple):
-    """The usage that an answer states, in provider tokens.
+class Saved(NamedTuple):
+    """What the plugin saved of one request, below zero where it cost more than it saved.
 
     Attributes:
-        input_tokens: the whole input, cached or not.
-        cached_tokens: as much of it as the prompt cache served.
-        written_tokens: as much of it as was written into the cache at a price of its own.
-        output_tokens: the output.
+        tokens: input tokens of the bill; None where nothing was counted.
+        dollars: of the bill; None where a price is not known, or the plugin only observes: then the bill shows the cache of
+            the whole conversation, and that of the compacted one is not known.
+        rescued: whether the request as it came exceeds the window. Without the plugin there would have been no answer
+            and no bill: neither tokens nor dollars are saved.
     """
 
-    input_tokens: ProviderTokens
-    cached_tokens: ProviderTokens = ProviderTokens(0)
-    written_tokens: ProviderTokens = ProviderTokens(0)
-    output_tokens: ProviderTokens = ProviderTokens(0)
-
-    @property
-    def uses_cache(self) -> bool:
-        """Whether the provider has shown a prompt cache."""
-        return self.cached_tokens + self.written_tokens > 0
+    tokens: int | None
+    dollars: float | None
+    rescued: bool = False
 
 
-def without_compression(received: LocalTokens, seen: LocalTokens, sent: LocalTokens, billed: Billed) -> Billed:
-    """Return what would have been billed of the request as it came.
+NOTHING = Saved(0, 0.0)
+RESCUED = Saved(0, 0.0, rescued=True)
+UNKNOWN = Saved(None, None)
+
+
+def saved_by(whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None) -> Saved:
+    """Return what was saved of a request that was sent compressed.
 
     Args:
-        received: the request as it came.
+        whole: the request as it came.
         seen: as much of it as the request before this one had.
-        sent: what was sent of it.
-        billed: the bill of that, which gives the provider tokens per local token of this very conversation.
+        decided: what was sent of it.
+        billed: the bill of that.
+        prices: of the deployment's input tokens; None where they are not known.
+    """
+    without = without_compression(whole, seen, decided, billed)
+    dollars = None if prices is None else input_price(without, prices) - input_price(billed, prices)
+    return Saved(without.input_tokens - billed.input_tokens, dollars)
+
+
+def would_be_saved(whole: LocalTokens, decided: LocalTokens, billed: Billed) -> Saved:
+    """Return what would have been saved of a request that was sent as it came; the arguments are those of `saved_by`."""
+    kept = round(billed.input_tokens * decided / max(1, whole))
+    return Saved(billed.input_tokens - kept, None)
+
+
+def without_compression(whole: LocalTokens, seen: LocalTokens, sent: LocalTokens, billed: Billed) -> Billed:
+    """Return what would have been billed of the request as it came.
+
+    The bill of what was sent gives the provider tokens per local token of this very conversation. A provider that shows no
+    prompt cache in it is taken for one that has none.
     """
     ratio = billed.input_tokens / max(1, sent)
-    whole = ProviderTokens(round(received * ratio))
+    input_tokens = ProviderTokens(round(whole * ratio))
     cached = ProviderTokens(round(seen * ratio)) if billed.uses_cache else ProviderTokens(0)
-    written = ProviderTokens(whole - cached) if billed.written_tokens else ProviderTokens(0)
-    return Billed(whole, cached, written, billed.output_tokens)
+    written = ProviderTokens(input_tokens - cached) if billed.written_tokens else ProviderTokens(0)
+    return Billed(input_tokens, cached, written, billed.output_tokens)
 
 
 def input_price(billed: Billed, prices: Prices) -> float:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 import statistics
-from types import SimpleNamespace
 
 import pytest
 
-from ctx_hooks.learning.calibration import Calibration, input_tokens_of
+from ctx_hooks.learning.calibration import Calibration
 
 
 def learned(ratios, counted=10_000):
@@ -73,19 +72,3 @@ def test_a_lasting_change_is_followed():
 @pytest.mark.parametrize(("counted", "billed"), [(10_000, 60_000), (10_000, 100), (10, 11), (10_000, 0)])
 def test_what_is_no_tokenizer_is_not_learned(counted, billed):
     assert Calibration().observe(counted, billed) == Calibration()
-
-
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        ({"prompt_tokens": 120, "completion_tokens": 7}, 120),
-        ({"input_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 80}, 400),
-        ({"input_tokens": 500, "input_tokens_details": {"cached_tokens": 400}}, 500),
-        (SimpleNamespace(prompt_tokens=11), 11),
-        ({}, None),
-        (None, None),
-        ({"prompt_tokens": "many"}, None),
-    ],
-)
-def test_the_whole_input_is_read_from_every_kind_of_usage(usage, expected):
-    assert input_tokens_of(usage) == expected

@@ -40,7 +40,7 @@ class TestWhatTheCallerNames:
     def test_stands_below_what_any_scope_of_the_operator_locks(self, chosen, scope):
         found = resolve(CHOSEN, **chosen, **{scope: {"locked": ["enabled"]}})
         assert found.policy.enabled is True
-        assert any("enabled is locked by" in line for line in found.ignored)
+        assert any("mode is locked by" in line for line in found.ignored)
 
     @pytest.mark.parametrize("section", ["teams", "keys", "models"])
     def test_stands_below_what_the_settings_lock(self, chosen, section):

@@ -163,7 +163,7 @@ def test_off_is_off(n, without, switched_by_environment, switched_by_defaults, s
 
 @pytest.mark.parametrize("n", range(len(CELLS)), ids=lambda n: "-".join(map(str, CELLS[n][1:])))
 def test_an_observing_proxy_changes_nothing(n, without, observing, switched_by_scope, strict_provider):
-    """Upstream, at the client and in its errors an observing proxy is one without the plugin; the way changes with the case."""
+    """Upstream, at the client and in its errors it is a proxy without the plugin; the way changes with the case."""
     route, name, stream, kind = CELLS[n]
     way = OBSERVED[(n + n // len(KINDS)) % len(OBSERVED)]
     ask = {"route": route, "name": name, "way": way, "stream": stream, "kind": kind}

@@ -1,0 +1,188 @@
+"""Records every decision, overflow and answer: as events, in the response headers, and in what LiteLLM logs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
+from ctx_hooks.learning.attempts import RUNNING_REQUESTS
+from ctx_hooks.request.output_limit import changed_output_tokens
+from ctx_hooks.runtime.warnings import one_line
+from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.headers import Headers
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.telemetry.savings import NOTHING, RESCUED, UNKNOWN, Saved, saved_by, would_be_saved
+from ctx_hooks.telemetry.spend_log import figures_of
+from ctx_hooks.tokens.units import to_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.compaction.cost import Prices
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.attempt_runner import Answered
+    from ctx_hooks.telemetry.events import Trigger
+    from ctx_hooks.tokens.usage import Billed
+
+LONGEST_CLIENT_CHARS = 60
+"""Of a user agent the first product with its version, as `claude-cli/2.1.197`; what follows is platform and build."""
+
+
+class Recorder:
+    """Tells listeners, callers and LiteLLM's loggers what is done with requests; it changes none. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.headers = Headers()
+        self._decisions: OrderedDict[str, tuple[DecisionEvent, Target]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def decided(self, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> None:
+        """Record what was decided for an attempt.
+
+        Args:
+            request: the request as it came.
+            to: where the attempt goes.
+            decision: what was decided.
+            attempt: the attempt as it is remembered; None where the request was not looked at.
+        """
+        event = decision_event(_call_of(request.fields, to), request, to, decision, attempt)
+        with self._lock:
+            self._decisions[to.request_id] = (event, to)
+            if len(self._decisions) > RUNNING_REQUESTS:
+                self._decisions.popitem(last=False)
+        if to.policy.enforces:
+            self.headers.note(to.request_id, decision)
+            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
+        emit(event)
+
+    def refused(self, request_id: str, overflow: Overflow) -> None:
+        """Record that the provider refused the request's last attempt as too long."""
+        known = self._decisions.get(request_id)
+        if known is not None:
+            decided, _ = known
+            emit(
+                OverflowEvent(
+                    "overflow",
+                    time.time(),
+                    decided.call,
+                    decided.mode,
+                    decided.attempt,
+                    overflow.kind,
+                    overflow.limit_tokens,
+                    overflow.input_tokens,
+                )
+            )
+
+    def answered(self, request_id: str, answered: Answered) -> None:
+        """Record an answer to a request, by its id in this process."""
+        with self._lock:
+            known = self._decisions.pop(request_id, None)
+        if known is not None:
+            decided, to = known
+            emit(answer_event(decided, answered, to.prices))
+
+
+def decision_event(call: Call, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> DecisionEvent:
+    """Return the record of a decision; the arguments are those of `Recorder.decided`, with whose request it is."""
+    before, after, factor, window = None, None, 1.0, to.window
+    if attempt is not None:
+        before, factor, window = attempt.received_tokens, attempt.factor, attempt.window
+        after = attempt.decided_tokens if attempt.observed else attempt.sent_tokens
+    requested = request.max_output_tokens
+    return DecisionEvent(
+        name="decision",
+        time_seconds=time.time(),
+        call=call,
+        mode=to.policy.mode,
+        decision=type(decision).__name__.lower(),
+        reason=getattr(decision, "reason", ""),
+        trigger=_trigger(to.attempt, decision),
+        attempt=to.attempt,
+        format=request.format,
+        local_tokens_before=before,
+        local_tokens_after=after,
+        provider_tokens_before=None if before is None else to_provider(before, factor),
+        provider_tokens_after=None if after is None else to_provider(after, factor),
+        budget_tokens=None if decision.figures is None else decision.figures.budget_tokens,
+        window_tokens=window.tokens,
+        window_source=window.source,
+        stated_window_tokens=to.window.tokens,
+        factor=factor,
+        requested_output_tokens=requested,
+        sent_output_tokens=changed_output_tokens(changes_of(decision)) or requested,
+        steps=tuple(StepFigures(s.name, s.tokens_saved, s.items_touched) for s in getattr(decision, "steps", ())),
+        milliseconds={} if attempt is None else attempt.milliseconds,
+        policy=to.origins,
+    )
+
+
+def _trigger(number: int, decision: Decision) -> Trigger:
+    """Return what led to a decision that changes the request, "none" for one that does not."""
+    if number:
+        return "overflow"
+    if isinstance(decision, (Untouched, NotRetried)):
+        return "none"
+    if decision.figures is None:
+        return "output" if changed_output_tokens(decision.changes) is not None else "repair"
+    return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
+
+
+def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | None) -> AnswerEvent:
+    """Return the record of an answer.
+
+    Args:
+        decided: the record of the decision about the attempt that was answered.
+        answered: that attempt, and its bill.
+        prices: of the deployment's input tokens, None where they are not known.
+    """
+    attempt, billed = answered
+    saved = _saved(decided, attempt, billed, prices)
+    return AnswerEvent(
+        name="answer",
+        time_seconds=time.time(),
+        call=decided.call,
+        mode=decided.mode,
+        decision=decided.decision,
+        attempts=attempt.number + 1,
+        local_tokens_sent=attempt.sent_tokens,
+        billed=billed,
+        rescued=saved.rescued,
+        provider_tokens_saved=saved.tokens,
+        dollars_saved=saved.dollars,
+    )
+
+
+def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, prices: Prices | None) -> Saved:
+    before, after = decided.local_tokens_before, decided.local_tokens_after
+    if attempt.number or (decided.provider_tokens_before or 0) > decided.window_tokens:
+        return RESCUED
+    if before is None or before == after:
+        return NOTHING
+    if billed is None or after is None:
+        return UNKNOWN
+    if attempt.observed:
+        return would_be_saved(before, after, billed)
+    return saved_by(before, attempt.seen_tokens, after, billed, prices)
+
+
+def _call_of(fields: Mapping[str, Any], to: Target) -> Call:
+    account = litellm_compat.account_of(fields)
+    agent = litellm_compat.headers_of(fields).get("user-agent", "")
+    return Call(
+        request_id=to.request_id,
+        call_id=str(fields.get("litellm_call_id") or ""),
+        model_group=litellm_compat.group_of(fields),
+        deployment=to.deployment,
+        model=to.model,
+        route=litellm_compat.call_type_of(fields),
+        client=one_line(agent.split(" ", 1)[0], LONGEST_CLIENT_CHARS),
+        **account._asdict(),
+    )
