@@ -22,8 +22,9 @@ def on(name: EventName, listener: Listener) -> Callable[[], None]:
     """
     if name not in _listeners:
         raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
-    _listeners[name].append(listener)
-    return lambda: _listeners[name].remove(listener)
+    listeners = _listeners[name]
+    listeners.append(listener)
+    return lambda: listeners.remove(listener) if listener in listeners else None
 
 
 def emit(event: Event) -> None:

@@ -1,0 +1,27 @@
+"""A sink that fails is switched off with one warning, and harms neither requests nor other sinks."""
+
+from __future__ import annotations
+
+from ctx_hooks.telemetry.events import Call, OverflowEvent
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.telemetry.sinks import attach
+
+EVENT = OverflowEvent("overflow", 0.0, Call(), "enforce", 0, "input", 8_000, 9_000)
+
+
+def test_a_failing_sink_hears_nothing_more_and_others_go_on(caplog):
+    heard, tried = [], []
+
+    def fail(event):
+        tried.append(event)
+        raise OSError("the disk is full")
+
+    end_failing = attach("broken", {"overflow": fail, "answer": fail})
+    end = attach("working", {"overflow": heard.append})
+    emit(EVENT)
+    emit(EVENT)
+    end()
+    end_failing()
+    emit(EVENT)
+    assert (len(tried), len(heard)) == (1, 2)
+    assert [r.getMessage() for r in caplog.records] == ["the broken sink failed and is switched off"]
