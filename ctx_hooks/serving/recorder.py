@@ -59,7 +59,7 @@ class Recorder:
             if len(self._decisions) > RUNNING_REQUESTS:
                 self._decisions.popitem(last=False)
         if to.policy.enforces:
-            self.headers.note(to.request_id, decision)
+            self.headers.note(to.request_id, decision, to.attempt, to.scopes)
             litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
         emit(event)
 

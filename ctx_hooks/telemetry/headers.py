@@ -11,11 +11,17 @@ from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import CUT, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 DONE = "x-ctx-hooks"
 IGNORED = "x-ctx-hooks-ignored"
-"""The two headers: what was done with the request; which of its own settings the policy does not allow."""
+"""What was done with the request, in words; which of its own settings the policy does not allow."""
+DECISION = "x-ctx-hooks-decision"
+BEFORE = "x-ctx-hooks-tokens-before"
+AFTER = "x-ctx-hooks-tokens-after"
+ATTEMPTS = "x-ctx-hooks-attempts"
+POLICY = "x-ctx-hooks-policy"
+"""The same one by one: estimates in provider tokens, attempts from 1, and the scopes that set a field of the policy."""
 MOST_CHARS = 1_024
 """Of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, most of which are LiteLLM's."""
 MOST_BYTES = 4_000_000
@@ -35,32 +41,36 @@ class Headers:
         self._lock = threading.Lock()
         self.size_bytes = 0
 
-    def note(self, request_id: str, decision: Decision) -> None:
-        """Remember a decision; an untouched attempt says nothing of the one before it."""
+    def note(self, request_id: str, decision: Decision, attempt: int = 0, scopes: Sequence[str] = ()) -> None:
+        """Remember a decision; an untouched attempt says nothing of the one before it.
+
+        Args:
+            request_id: the request's id in this process.
+            decision: what was decided.
+            attempt: 0 for the first attempt of a request; retries count from 1.
+            scopes: those that set a field of the policy.
+        """
         if isinstance(decision, NotRetried):
             return  # the attempt before it says what was sent
-        if isinstance(decision, Untouched):
-            self._set(request_id, DONE, "untouched", replace=False)
-        else:
-            self._set(request_id, DONE, header_value(_words(decision)))
+        self._set(request_id, _told(decision, attempt, scopes), replace=not isinstance(decision, Untouched))
 
     def note_ignored(self, request_id: str, ignored: Sequence[str]) -> None:
         """Remember which of the request's own settings its policy does not allow."""
         settings = [line.removeprefix("request: ") for line in ignored if line.startswith("request")]
         if settings:
-            self._set(request_id, IGNORED, header_value(settings))
+            self._set(request_id, {IGNORED: header_value(settings)})
 
     def of(self, request_id: str) -> dict[str, str]:
         """Return the headers of a request, none for one that the plugin did not treat."""
         with self._lock:
             return dict(self._headers.get(request_id, {}))
 
-    def _set(self, request_id: str, name: str, value: str, *, replace: bool = True) -> None:
+    def _set(self, request_id: str, headers: Mapping[str, str], *, replace: bool = True) -> None:
         if not request_id:
             return  # outside a proxy nobody asks for headers, and requests without an id could be taken for one another
         with self._lock:
             before = self._headers.pop(request_id, {})
-            after = {**before, name: value} if replace or name not in before else before
+            after = {**before, **headers} if replace else {**headers, **before}
             self._headers[request_id] = after
             self.size_bytes += _size_bytes(request_id, after) - (_size_bytes(request_id, before) if before else 0)
             while self.size_bytes > MOST_BYTES:
@@ -91,10 +101,14 @@ def _size_bytes(request_id: str, headers: dict[str, str]) -> int:
     return ENTRY_BYTES + len(request_id) + sum(map(len, headers.values()))
 
 
-def _words(decision: Decision) -> list[str]:
-    words = [type(decision).__name__.lower()]
-    figures = decision.figures
-    if figures is not None:
+def _told(decision: Decision, attempt: int, scopes: Sequence[str]) -> dict[str, str]:
+    name, figures = type(decision).__name__.lower(), decision.figures
+    words = [name]
+    told = {DECISION: name, ATTEMPTS: str(attempt + 1)}
+    if scopes:
+        told[POLICY] = header_value(scopes)
+    if figures is not None and not isinstance(decision, Untouched):
         words.append(f"before={figures.tokens_before}; after={figures.tokens_after}")
-    changes = changes_of(decision)
-    return words + [f"{name}={tokens}" for name, tokens in output_limits_in(changes).items()]
+        told |= {BEFORE: str(figures.tokens_before), AFTER: str(figures.tokens_after)}
+    words += [f"{field}={tokens}" for field, tokens in output_limits_in(changes_of(decision)).items()]
+    return {DONE: header_value(words), **told}

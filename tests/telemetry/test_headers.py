@@ -6,7 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.decision import Compressed, Figures, Rescued, Untouched
-from ctx_hooks.telemetry.headers import DONE, IGNORED, MOST_BYTES, MOST_CHARS, Headers, header_value
+from ctx_hooks.telemetry.headers import (
+    AFTER,
+    ATTEMPTS,
+    BEFORE,
+    DECISION,
+    DONE,
+    IGNORED,
+    MOST_BYTES,
+    MOST_CHARS,
+    POLICY,
+    Headers,
+    header_value,
+)
 
 
 @given(st.lists(st.text(st.characters(), max_size=3_000), min_size=1, max_size=60))
@@ -38,10 +50,17 @@ def test_a_request_that_is_not_treated_has_no_header():
 def test_an_untouched_attempt_says_nothing_of_the_one_before_it():
     headers = Headers()
     headers.note("id", Untouched("fits"))
-    assert headers.of("id") == {DONE: "untouched"}
-    headers.note("id", Rescued({"messages": [], "max_tokens": 7}, Figures(9, 5, 6, 8), (), 1))
-    headers.note("id", Untouched("fits"))
-    assert headers.of("id") == {DONE: "rescued; before=9; after=5; max_tokens=7"}
+    assert headers.of("id") == {DONE: "untouched", DECISION: "untouched", ATTEMPTS: "1"}
+    headers.note("id", Rescued({"messages": [], "max_tokens": 7}, Figures(9, 5, 6, 8), (), 1), 1, ("defaults", "team"))
+    headers.note("id", Untouched("fits"), 1)
+    assert headers.of("id") == {
+        DONE: "rescued; before=9; after=5; max_tokens=7",
+        DECISION: "rescued",
+        BEFORE: "9",
+        AFTER: "5",
+        ATTEMPTS: "2",
+        POLICY: "defaults; team",
+    }
 
 
 def test_what_is_remembered_is_bounded_by_its_bytes_and_the_oldest_go_first():
