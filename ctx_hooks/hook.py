@@ -151,10 +151,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         mode = self._mode(fields)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        request_id = litellm_compat.request_id_of(fields)
-        noted = await self.runner.failed(request_id, overflow, litellm_compat.text_of(error))
+        noted = await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
         if noted is not None and overflow is not None:
-            self.recorder.refused(request_id, overflow)
+            self.recorder.refused(fields, overflow)
         handled = overflow is not None and mode == "enforce"
         if handled:
             litellm_compat.spare_deployment(fields)

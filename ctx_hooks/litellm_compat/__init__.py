@@ -4,7 +4,15 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
-from ctx_hooks.litellm_compat.callers import HEADER, account_of, caller_of, headers_of, usage_of, without_request_key
+from ctx_hooks.litellm_compat.callers import (
+    HEADER,
+    account_of,
+    caller_of,
+    headers_of,
+    span_of,
+    usage_of,
+    without_request_key,
+)
 from ctx_hooks.litellm_compat.cooldowns import spare_deployment
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
@@ -55,6 +63,7 @@ __all__ = [
     "request_id_of",
     "routed_fields",
     "shared_cache",
+    "span_of",
     "spare_deployment",
     "stored_history_of",
     "stored_response_of",

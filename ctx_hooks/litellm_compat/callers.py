@@ -74,6 +74,12 @@ def account_of(fields: Mapping[str, Any]) -> Account:
     return Account(*(str(getattr(auth, name, None) or "") for name in ("team_id", "team_alias", "key_alias", "org_id")))
 
 
+def span_of(fields: Mapping[str, Any]) -> Any:
+    """Return LiteLLM's OpenTelemetry span of a request, None where it traces none."""
+    span = metadata_of(fields).get("litellm_parent_otel_span")
+    return span if callable(getattr(span, "add_event", None)) else None
+
+
 def headers_of(fields: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the caller's HTTP headers by lower-case name, none outside a proxy."""
     request = fields.get("proxy_server_request")

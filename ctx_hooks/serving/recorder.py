@@ -13,15 +13,17 @@ from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.output_limit import changed_output_tokens
 from ctx_hooks.runtime.warnings import one_line
+from ctx_hooks.telemetry import otel
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.savings import NOTHING, RESCUED, UNKNOWN, Saved, saved_by, would_be_saved
+from ctx_hooks.telemetry.sinks import Guard
 from ctx_hooks.telemetry.spend_log import figures_of
 from ctx_hooks.tokens.units import to_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ctx_hooks.compaction.cost import Prices
     from ctx_hooks.learning.attempts import Attempt
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.attempt_runner import Answered
-    from ctx_hooks.telemetry.events import Trigger
+    from ctx_hooks.telemetry.events import Event, Trigger
     from ctx_hooks.tokens.usage import Billed
 
 LONGEST_CLIENT_CHARS = 60
@@ -43,6 +45,7 @@ class Recorder:
         self.headers = Headers()
         self._decisions: OrderedDict[str, tuple[DecisionEvent, Target]] = OrderedDict()
         self._lock = threading.Lock()
+        self._spans = Guard("OpenTelemetry")
 
     def decided(self, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> None:
         """Record what was decided for an attempt.
@@ -61,25 +64,18 @@ class Recorder:
         if to.policy.enforces:
             self.headers.note(to.request_id, decision, to.attempt, to.scopes)
             litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
+        self._trace(request.fields, otel.record_decision, event)
         emit(event)
 
-    def refused(self, request_id: str, overflow: Overflow) -> None:
-        """Record that the provider refused the request's last attempt as too long."""
-        known = self._decisions.get(request_id)
+    def refused(self, fields: Mapping[str, Any], overflow: Overflow) -> None:
+        """Record that the provider refused a request's last attempt as too long."""
+        known = self._decisions.get(litellm_compat.request_id_of(fields))
         if known is not None:
             decided, _ = known
-            emit(
-                OverflowEvent(
-                    "overflow",
-                    time.time(),
-                    decided.call,
-                    decided.mode,
-                    decided.attempt,
-                    overflow.kind,
-                    overflow.limit_tokens,
-                    overflow.input_tokens,
-                )
-            )
+            said = (overflow.kind, overflow.limit_tokens, overflow.input_tokens)
+            event = OverflowEvent("overflow", time.time(), decided.call, decided.mode, decided.attempt, *said)
+            self._trace(fields, otel.record_overflow, event)
+            emit(event)
 
     def answered(self, request_id: str, answered: Answered) -> None:
         """Record an answer to a request, by its id in this process."""
@@ -88,6 +84,11 @@ class Recorder:
         if known is not None:
             decided, to = known
             emit(answer_event(decided, answered, to.prices))
+
+    def _trace(self, fields: Mapping[str, Any], record: Callable[..., None], event: Event) -> None:
+        span = litellm_compat.span_of(fields)
+        if span is not None:
+            self._spans.run(record, span, event)
 
 
 def decision_event(call: Call, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> DecisionEvent:

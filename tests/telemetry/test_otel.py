@@ -1,0 +1,83 @@
+"""A span of LiteLLM's carries what was decided and refused: figures and names, no text of the request."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctx_hooks.telemetry import otel
+from ctx_hooks.telemetry.events import Call, DecisionEvent, OverflowEvent, StepFigures
+
+trace = pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
+
+CALL = Call(request_id="r", model_group="group", deployment="id:openai/gpt-4o", model="openai/gpt-4o", team_alias="team")
+DECIDED = DecisionEvent(
+    name="decision",
+    time_seconds=0.0,
+    call=CALL,
+    mode="enforce",
+    decision="compressed",
+    reason="",
+    trigger="budget",
+    attempt=0,
+    format="openai-chat",
+    local_tokens_before=40_000,
+    local_tokens_after=15_000,
+    provider_tokens_before=41_000,
+    provider_tokens_after=15_400,
+    budget_tokens=16_000,
+    window_tokens=20_000,
+    window_source="learned",
+    stated_window_tokens=128_000,
+    factor=1.025,
+    requested_output_tokens=None,
+    sent_output_tokens=None,
+    steps=(StepFigures("repeats", 900, 3), StepFigures("oldest_turns", 24_100, 40)),
+    milliseconds={"total": 31.25, "counting": 9.5},
+    policy={"reserve_tokens": "team"},
+)
+REFUSED = OverflowEvent("overflow", 0.0, CALL, "enforce", 0, "input", 20_000, None)
+
+
+@pytest.fixture
+def span():
+    return trace.TracerProvider().get_tracer("test").start_span("Received Proxy Server Request")
+
+
+def test_a_decision_is_an_event_and_the_last_one_stands_in_the_attributes(span):
+    otel.record_decision(span, DECIDED)
+    expected = {
+        "gen_ai.request.model": "openai/gpt-4o",
+        "ctx_hooks.mode": "enforce",
+        "ctx_hooks.decision": "compressed",
+        "ctx_hooks.trigger": "budget",
+        "ctx_hooks.attempt": 0,
+        "ctx_hooks.input_tokens.before": 41_000,
+        "ctx_hooks.input_tokens.after": 15_400,
+        "ctx_hooks.budget_tokens": 16_000,
+        "ctx_hooks.window_tokens": 20_000,
+        "ctx_hooks.window_source": "learned",
+        "ctx_hooks.steps": "repeats,oldest_turns",
+    }
+    assert dict(span.attributes) == expected
+    (event,) = span.events
+    phases = {"ctx_hooks.milliseconds.total": 31.25, "ctx_hooks.milliseconds.counting": 9.5}
+    assert (event.name, dict(event.attributes)) == ("ctx_hooks.decision", expected | phases)
+
+
+def test_an_overflow_is_an_event_with_the_figures_that_the_refusal_names(span):
+    otel.record_overflow(span, REFUSED)
+    (event,) = span.events
+    assert dict(event.attributes) == {
+        "error.type": "context_window_exceeded",
+        "ctx_hooks.overflow.kind": "input",
+        "ctx_hooks.overflow.limit_tokens": 20_000,
+        "ctx_hooks.attempt": 0,
+    }
+
+
+def test_a_span_that_has_ended_is_left_alone(span):
+    span.end()
+    otel.record_decision(span, DECIDED)
+    otel.record_overflow(span, REFUSED)
+    assert not span.attributes
+    assert not span.events
