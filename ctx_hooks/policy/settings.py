@@ -211,6 +211,10 @@ class Settings(BaseModel):
         description="Take what is loaded at start out of garbage collection and let threads switch every 0.5 ms: while one "
         "request is compressed, others wait less. Both hold for the whole process.",
     )
+    prometheus: bool = Field(
+        default=True,
+        description="Figures for Prometheus, `ctx_hooks_*` at LiteLLM's `/metrics`, where `prometheus_client` is installed.",
+    )
     cache_bytes: int = Field(
         DEFAULT_LIMIT_BYTES,
         ge=0,

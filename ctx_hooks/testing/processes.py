@@ -94,17 +94,18 @@ class FakeProvider:
 
 
 class ProxyProcess:
-    """A real `litellm` proxy with `config` as its YAML; a context manager.
+    """A real `litellm` proxy with `config` as its YAML and so many `workers`; a context manager.
 
     Raises RuntimeError with the end of the log when the proxy does not come up.
     """
 
-    def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, workers: int = 1) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.headers = {"Authorization": f"Bearer {MASTER_KEY}"}
         self._config = config
         self._env = dict(env or {})
+        self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="ctx_hooks_")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -113,6 +114,7 @@ class ProxyProcess:
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
         program = Path(sys.executable).with_name("litellm")
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
+        arguments += ["--num_workers", str(self._workers)]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter's proxy
                 [str(program), *arguments],
@@ -123,7 +125,7 @@ class ProxyProcess:
                 start_new_session=True,
             )
         try:
-            _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
+            _wait(self._answers, self._runs, "the proxy to start", START_SECONDS * self._workers)
         except RuntimeError as error:
             self.__exit__(None, None, None)
             raise RuntimeError(f"{error}\n{self.last_log}") from None
@@ -143,6 +145,10 @@ class ProxyProcess:
         self.last_log = self.log()[-4000:]
         self._folder.cleanup()
 
+    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
+        """Wait for `what` until `ready`; raises RuntimeError when that takes more than 30 seconds."""
+        _wait(ready, self._runs, what, WAIT_SECONDS)
+
     def log(self) -> str:
         """Return the output of the proxy so far."""
         path = Path(self._folder.name, "log")
@@ -157,7 +163,7 @@ class ProxyProcess:
 
     def wait_for_log(self, text: str) -> None:
         """Wait until the proxy has printed `text`; raises RuntimeError when it does not within 30 seconds."""
-        _wait(lambda: text in self.log(), self._runs, f"the proxy to print {text!r}", WAIT_SECONDS)
+        self.wait_until(lambda: text in self.log(), f"the proxy to print {text!r}")
 
     def _environment(self) -> dict[str, str]:
         root = str(Path(__file__).resolve().parents[2])
@@ -168,6 +174,7 @@ class ProxyProcess:
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "LITELLM_MASTER_KEY": MASTER_KEY,
             "LITELLM_LOG": "WARNING",
+            "TIMEOUT_WORKER_HEALTHCHECK": str(START_SECONDS),  # uvicorn replaces a worker that loads for more than 5 s
             **self._env,
         }
 

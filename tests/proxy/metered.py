@@ -1,0 +1,132 @@
+"""A proxy of two workers that LiteLLM shows the metrics of, and a run through it whose figures are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from conftest import GENERAL, WINDOW, configuration, deployment, importable
+from routes import CHAT
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+
+WORKERS = 2
+TIGHT = 26_000
+"""Holds a session of 25,000 tokens, but not its answer."""
+AUTH = """
+from litellm.proxy._types import UserAPIKeyAuth
+
+async def user_api_key_auth(request, api_key):
+    team = api_key.removeprefix("sk-team-")
+    return UserAPIKeyAuth(api_key=api_key, team_id=team, team_alias=team.upper(), key_alias=f"key of {team}")
+"""
+LISTENER = """
+import dataclasses, json, os
+import ctx_hooks
+
+handler = ctx_hooks.proxy_handler_instance
+
+def plain(value):
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    return dict(value)
+
+def tell(event):
+    print("heard", json.dumps({"pid": os.getpid(), "event": event}, default=plain), flush=True)
+
+for name in ("decision", "overflow", "answer", "silent_truncation", "limit_learned"):
+    ctx_hooks.on(name, tell)
+"""
+"""Prints every event, after the sinks have heard it."""
+ROUNDS = (1, 2)
+SMALL = [{"role": "user", "content": "Hello."}]
+SMALL_ONES = 3
+LARGE_ONES = (("compressed", "red"), ("compressed", "blue"), ("observed", "blue"), ("exceeded", "blue"))
+DECISIONS = {
+    ("compressed", "red", "compressed", "budget", "enforce"): 1,
+    ("compressed", "blue", "compressed", "budget", "enforce"): 1,
+    ("observed", "blue", "compressed", "budget", "observe"): 1,
+    ("exceeded", "blue", "compressed", "budget", "observe"): 1,
+    ("rescued-{n}", "blue", "untouched", "none", "enforce"): 1,
+    ("rescued-{n}", "blue", "rescued", "overflow", "enforce"): 1,
+    ("hopeless-{n}", "red", "untouched", "none", "enforce"): 1,
+    ("hopeless-{n}", "red", "gaveup", "overflow", "enforce"): 1,
+    ("hopeless-{n}", "red", "notretried", "overflow", "enforce"): 2,
+}
+"""What one round's large requests lead to: group, team, decision, trigger and mode. After the last attempt that is sent, the
+Router asks for the two that are left."""
+OVERFLOWS = {("rescued-{n}", "blue"): 1, ("hopeless-{n}", "red"): 2}
+RESCUES = {("rescued-{n}", "blue", "enforce"): 1, ("exceeded", "blue", "observe"): 1}
+
+
+@contextmanager
+def metered(tmp_path_factory: Any) -> Iterator[tuple[ProxyProcess, FakeProvider]]:
+    """Serve one group for each end that a request can have; a group that is learned from has one for each round."""
+    folder = tmp_path_factory.mktemp("metered")
+    for name, code in (("metered_auth", AUTH), ("metered_listener", LISTENER)):
+        environment = importable(folder, name, code)
+    (folder / "metrics").mkdir()
+    environment["PROMETHEUS_MULTIPROC_DIR"] = str(folder / "metrics")
+    windows = {"tiny": 60, "large": 1_000_000}
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows=windows)) as provider:
+
+        def group(name: str, model: str, **info: Any) -> dict[str, Any]:
+            return deployment(provider.url, name, model, id=f"id-{name}", base_model="gpt-4o-mini", **info)
+
+        models = (
+            group("untouched", "openai/large"),
+            group("compressed", "openai/large", max_input_tokens=TIGHT),
+            group("observed", "openai/large", max_input_tokens=TIGHT, ctx_hooks={"mode": "observe"}),
+            group("exceeded", "openai/large", max_input_tokens=WINDOW, ctx_hooks={"mode": "observe"}),
+            *(group(f"rescued-{n}", "openai/served") for n in ROUNDS),
+            *(group(f"hopeless-{n}", "openai/tiny") for n in ROUNDS),
+        )
+        config = configuration(
+            provider.url,
+            *models,
+            litellm_settings={"callbacks": ["metered_listener.handler", "prometheus"]},
+            general_settings={**GENERAL, "custom_auth": "metered_auth.user_api_key_auth"},
+        )
+        with ProxyProcess(config, environment, WORKERS) as proxy:
+            yield proxy, provider
+
+
+def ask(proxy: ProxyProcess, group: str, team: str, seed: int = 0, **fields: Any) -> httpx.Response:
+    """Send an agent session of about 25,000 tokens, or the given messages, as a team."""
+    payload = {**agent_session("openai-chat", model=group, seed=seed), **fields}
+    return CHAT.post(proxy, payload, headers={"authorization": f"Bearer sk-team-{team}"})
+
+
+def run(proxy: ProxyProcess, n: int) -> None:
+    """Send the requests of one round, and wait until their answers were recorded."""
+    before = len(events(proxy, "answer"))
+    for _ in range(SMALL_ONES):
+        assert ask(proxy, "untouched", "red", messages=SMALL).status_code == httpx.codes.OK
+    for group, team in (*LARGE_ONES, (f"rescued-{n}", "blue")):
+        assert ask(proxy, group, team, seed=n).status_code == httpx.codes.OK
+    assert ask(proxy, f"hopeless-{n}", "red", seed=n).status_code == httpx.codes.BAD_REQUEST
+    answers = before + SMALL_ONES + len(LARGE_ONES) + 1
+    proxy.wait_until(lambda: len(events(proxy, "answer")) == answers, f"{answers} answers")
+
+
+def use_every_worker(proxy: ProxyProcess) -> int:
+    """Ask until every worker has answered, and return how often that was."""
+    asked = 0
+    while len({told["pid"] for told in _told(proxy)}) < WORKERS:
+        assert ask(proxy, "untouched", "red", messages=SMALL).status_code == httpx.codes.OK
+        asked += 1
+    proxy.wait_until(lambda: len(events(proxy, "answer")) == asked, f"{asked} answers")
+    return asked
+
+
+def events(proxy: ProxyProcess, name: str) -> list[dict[str, Any]]:
+    """Return the events of that name so far, of each worker in their order."""
+    return [told["event"] for told in _told(proxy) if told["event"]["name"] == name]
+
+
+def _told(proxy: ProxyProcess) -> list[dict[str, Any]]:
+    lines = proxy.log().splitlines()
+    return [json.loads(line.removeprefix("heard ")) for line in lines if line.startswith("heard ")]

@@ -1,0 +1,229 @@
+"""Events become metrics: every figure once, under labels that whatever callers send cannot multiply."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, LimitEvent, OverflowEvent, TruncationEvent
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
+from ctx_hooks.telemetry.sinks import attach
+from ctx_hooks.tokens.usage import Billed
+
+CALL = Call("r", "c", "gpt", "id:openai/gpt", "openai/gpt", "t1", "Team", "key", "org", "acompletion", "cli/1")
+CALLER = {"requested_model": "gpt", "team": "t1", "team_alias": "Team", "api_key_alias": "key"}
+DECISION = DecisionEvent(
+    "decision",
+    0.0,
+    CALL,
+    "enforce",
+    "compressed",
+    "",
+    "budget",
+    0,
+    "openai-chat",
+    9_000,
+    4_000,
+    9_900,
+    4_400,
+    5_000,
+    8_000,
+    "learned",
+    128_000,
+    1.1,
+    None,
+    None,
+    (),
+    {"total": 40.0, "counting": 30.0},
+    {},
+)
+BILL = Billed(4_400)
+ANSWER = AnswerEvent(
+    "answer",
+    0.0,
+    CALL,
+    "enforce",
+    "compressed",
+    1,
+    4_000,
+    BILL,
+    rescued=False,
+    provider_tokens_saved=5_500,
+    dollars_saved=0.25,
+)
+OVERFLOW = OverflowEvent("overflow", 0.0, CALL, "enforce", 0, "input", 8_000, 9_000)
+
+
+@pytest.fixture
+def registry():
+    found = CollectorRegistry()
+    end = attach("Prometheus", Metrics(found).listeners)
+    yield found
+    end()
+
+
+@pytest.fixture
+def value(registry):
+    return lambda name, **labels: registry.get_sample_value(f"ctx_hooks_{name}", labels)
+
+
+def label_sets(registry, name):
+    (metric,) = (m for m in registry.collect() if m.name == f"ctx_hooks_{name}")
+    return [s for s in metric.samples if s.name.endswith(("_total", "_count"))]
+
+
+def test_a_decision_is_counted_with_its_words_and_its_caller(value):
+    emit(DECISION)
+    emit(DECISION)
+    emit(replace(DECISION, mode="observe"))
+    words = {"decision": "compressed", "trigger": "budget"}
+    assert value("decisions_total", **words, mode="enforce", **CALLER) == 2
+    assert value("decisions_total", **words, mode="observe", **CALLER) == 1
+    assert value("give_ups_total", mode="enforce", **CALLER) is None
+
+
+@pytest.mark.parametrize("decision", ["gaveup", "notretried"])
+def test_what_stays_above_its_budget_and_what_is_not_sent_again_are_give_ups(value, decision):
+    emit(replace(DECISION, decision=decision))
+    assert value("give_ups_total", mode="enforce", **CALLER) == 1
+
+
+def test_each_phase_has_its_time_in_seconds(value):
+    emit(DECISION)
+    assert value("phase_seconds_sum", phase="total") == pytest.approx(0.04)
+    assert value("phase_seconds_sum", phase="counting") == pytest.approx(0.03)
+    assert value("phase_seconds_bucket", phase="total", le="0.03") == 0
+    assert value("phase_seconds_bucket", phase="total", le="0.1") == 1
+
+
+def test_an_overflow_is_counted_by_what_it_is_about(value):
+    emit(OVERFLOW)
+    assert value("overflows_total", kind="input", mode="enforce", **CALLER) == 1
+
+
+def test_what_an_answer_saved_is_counted_once(value):
+    emit(ANSWER)
+    assert value("saved_provider_tokens_total", mode="enforce", **CALLER) == 5_500
+    assert value("saved_dollars_total", mode="enforce", **CALLER) == 0.25
+    assert value("request_saved_provider_tokens_sum", mode="enforce", requested_model="gpt") == 5_500
+    assert value("request_sent_provider_tokens_sum", mode="enforce", requested_model="gpt") == 4_400
+    assert value("spent_provider_tokens_total", mode="enforce", **CALLER) is None
+    assert value("rescues_total", mode="enforce", **CALLER) is None
+
+
+def test_what_an_answer_cost_more_is_counted_apart(value):
+    emit(replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5))
+    assert value("spent_provider_tokens_total", mode="enforce", **CALLER) == 70
+    assert value("spent_dollars_total", mode="enforce", **CALLER) == 0.5
+    assert value("saved_provider_tokens_total", mode="enforce", **CALLER) is None
+    assert value("saved_dollars_total", mode="enforce", **CALLER) is None
+
+
+def test_an_answer_whose_figures_are_not_known_adds_none(registry, value):
+    emit(replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None))
+    emit(replace(ANSWER, billed=None, rescued=True, provider_tokens_saved=0, dollars_saved=0.0))
+    assert value("rescues_total", mode="enforce", **CALLER) == 1
+    for name in ("saved_provider_tokens", "saved_dollars", "spent_dollars", "request_sent_provider_tokens"):
+        assert not label_sets(registry, name)
+
+
+def test_a_deployment_shows_what_was_learned_of_it_last(value):
+    emit(DECISION)
+    emit(replace(DECISION, factor=1.2, window_tokens=7_000))
+    emit(LimitEvent("limit_learned", CALL.deployment, "limit", 9_000, 128_000))
+    emit(LimitEvent("limit_learned", CALL.deployment, "limit", 8_000, 128_000))
+    emit(TruncationEvent("silent_truncation", CALL.deployment, 9_000, 4_096, 128_000))
+    of = {"deployment": CALL.deployment}
+    assert value("provider_tokens_per_local_token", **of) == 1.2
+    assert value("window_tokens", **of) == 7_000
+    assert value("learned_limit_tokens", kind="limit", **of) == 8_000
+    assert value("limits_learned_total", kind="limit", **of) == 2
+    assert value("silent_truncations_total", **of) == 1
+
+
+def test_what_was_not_counted_says_nothing_of_its_deployment(value):
+    emit(replace(DECISION, local_tokens_before=None, factor=1.0))
+    assert value("provider_tokens_per_local_token", deployment=CALL.deployment) is None
+
+
+def test_ten_thousand_teams_are_a_bounded_number_of_label_sets_and_lose_no_figure(registry):
+    for n in range(10_000):
+        call = replace(CALL, team_id=f"team-{n}", team_alias=f"Team {n}", model_group=f"model-{n}", deployment=f"d-{n}")
+        emit(replace(DECISION, call=call))
+        emit(replace(ANSWER, call=call))
+        emit(LimitEvent("limit_learned", call.deployment, "limit", 9_000, 128_000))
+        emit(replace(OVERFLOW, call=call))
+    of_callers = ("decisions", "overflows", "saved_provider_tokens", "saved_dollars", "limits_learned")
+    for name in of_callers:
+        assert len(label_sets(registry, name)) == MOST_CALLERS + 1, name
+    for name in ("request_saved_provider_tokens", "request_sent_provider_tokens"):
+        assert len(label_sets(registry, name)) == MOST_MODELS + 1, name
+    assert sum(s.value for s in label_sets(registry, "decisions")) == 10_000
+    assert sum(s.value for s in label_sets(registry, "saved_provider_tokens")) == 5_500 * 10_000
+    (others,) = (s for s in label_sets(registry, "decisions") if s.labels["team"] == "other")
+    assert others.value == 10_000 - MOST_CALLERS
+    (windows,) = (m for m in registry.collect() if m.name == "ctx_hooks_window_tokens")
+    assert len(windows.samples) == MOST_CALLERS + 1
+
+
+def test_a_caller_with_a_name_has_it_in_every_metric(registry):
+    for n in range(MOST_CALLERS + 5):
+        emit(replace(DECISION, call=replace(CALL, team_id=f"team-{n}")))
+    for n in range(MOST_CALLERS + 5):
+        emit(replace(ANSWER, call=replace(CALL, team_id=f"team-{n}"), rescued=True))
+    assert {s.labels["team"] for s in label_sets(registry, "rescues")} == {
+        s.labels["team"] for s in label_sets(registry, "decisions")
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\ud800", 'line\nbreak "quoted"\\', "\u2028\x00", "x" * 1_000_000],
+    ids=["half a surrogate", "line break", "control characters", "a megabyte"],
+)
+def test_whatever_a_caller_calls_a_model_the_metrics_can_be_read(registry, name):
+    emit(replace(DECISION, call=replace(CALL, model_group=name)))
+    text = generate_latest(registry).decode()
+    (line,) = (line for line in text.split("\n") if line.startswith("ctx_hooks_decisions_total{"))
+    assert line.endswith(" 1.0")
+    assert len(line) < 400
+
+
+HANDLERS = """
+import sys
+if HIDDEN:
+    sys.modules["prometheus_client"] = None
+import litellm
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.telemetry.events import LimitEvent
+from ctx_hooks.telemetry.listeners import emit
+
+litellm.callback_settings = {"ctx_hooks": SETTINGS}
+CtxHooks()
+CtxHooks()
+emit(LimitEvent("limit_learned", "d", "limit", 9_000, 128_000))
+if HIDDEN:
+    print("figure", None)
+else:
+    from prometheus_client import REGISTRY
+    labels = {"kind": "limit", "deployment": "d"}
+    print("figure", REGISTRY.get_sample_value("ctx_hooks_limits_learned_total", labels))
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "hidden", "expected"),
+    [({}, False, "1.0"), ({"prometheus": False}, False, "None"), ({}, True, "None")],
+    ids=["as it comes", "switched off", "not installed"],
+)
+def test_a_process_counts_once_in_litellms_registry_unless_it_is_told_or_made_not_to(settings, hidden, expected):
+    """However many handlers it makes; without prometheus_client it starts all the same, and says nothing of it."""
+    code = HANDLERS.replace("SETTINGS", repr(settings)).replace("HIDDEN", repr(hidden))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-2:] == ["figure", expected]
+    assert "Prometheus" not in done.stderr
