@@ -11,6 +11,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
+from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import changed_output_tokens
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent, StepFigures
@@ -174,15 +175,15 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, pric
 
 
 def _call_of(fields: Mapping[str, Any], to: Target) -> Call:
-    account = litellm_compat.account_of(fields)
     agent = litellm_compat.headers_of(fields).get("user-agent", "")
-    return Call(
-        request_id=to.request_id,
-        call_id=str(fields.get("litellm_call_id") or ""),
-        model_group=litellm_compat.group_of(fields),
-        deployment=to.deployment,
-        model=to.model,
-        route=litellm_compat.call_type_of(fields),
-        client=one_line(agent.split(" ", 1)[0], LONGEST_CLIENT_CHARS),
-        **account._asdict(),
-    )
+    named = {
+        "request_id": to.request_id,
+        "call_id": str(fields.get("litellm_call_id") or ""),
+        "model_group": litellm_compat.group_of(fields),
+        "deployment": to.deployment,
+        "model": to.model,
+        "route": litellm_compat.call_type_of(fields),
+        **litellm_compat.account_of(fields)._asdict(),
+    }
+    client = one_line(agent.split(" ", 1)[0], LONGEST_CLIENT_CHARS)
+    return Call(client=client, **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()})
