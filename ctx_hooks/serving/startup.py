@@ -10,6 +10,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.sinks import attach_sinks
 from ctx_hooks.tokens import vocabulary
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def start(
         return
     content_cache.set_limit_bytes(settings.cache_bytes)
     vocabulary.load_all()
+    attach_sinks(settings)
     litellm_compat.estimate_usage(lambda logged: _estimated(estimate, logged))
     if settings.reclassify_errors:
         litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note, handles)

@@ -1,0 +1,50 @@
+"""Attaches the sinks that the settings ask for, once, when the proxy loads the plugin."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
+from ctx_hooks.telemetry.log import log_answer, log_decision
+from ctx_hooks.telemetry.sinks import attach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ctx_hooks.policy.settings import EventFiles, Settings
+
+logger = logging.getLogger("ctx_hooks")
+
+_ends: list[Callable[[], object]] = []
+
+
+def attach_sinks(settings: Settings) -> None:
+    """Attach every sink of the settings, in place of those that are attached."""
+    detach_sinks()
+    litellm_compat.share_log_output(logger)
+    _ends.append(attach("log", {"decision": log_decision, "answer": log_answer}))
+    if settings.events is not None:
+        _attach_event_file(settings.events)
+
+
+def detach_sinks() -> None:
+    """End every sink; what waits to be written is written."""
+    while _ends:
+        _ends.pop()()
+
+
+def _attach_event_file(files: EventFiles) -> None:
+    try:
+        file = EventFile(Path(files.path), files.max_bytes, files.keep)
+    except (OSError, ImportError) as error:
+        logger.warning("the event file sink failed and is switched off", exc_info=error)
+        return
+    _ends.append(file.close)
+    _ends.append(attach("event file", dict.fromkeys(WRITTEN, file.hear)))
+
+
+atexit.register(detach_sinks)
