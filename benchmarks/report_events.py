@@ -67,7 +67,7 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
         cached = 0 if compacts and mode == "enforce" else min(sent_before, whole)
         rescued = tokens > window or surprise
         saved = 0 if rescued else tokens - kept
-        earned = saved * price * (0.1 if cached else 1) - (0.9 * price * kept if compacts else 0)
+        earned = saved * price * 0.1 - (0.9 * price * kept if compacts else 0)
         yield AnswerEvent(
             "answer",
             at + rng.uniform(2, 20),

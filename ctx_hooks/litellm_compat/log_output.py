@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from litellm._logging import verbose_proxy_logger
+LITELLM = logging.getLogger("LiteLLM Proxy")
+"""As `litellm/_logging.py` names it; to import that takes a second, which the command line has no need of."""
 
 
 class _LiteLLMsHandlers(logging.Handler):
@@ -15,13 +16,13 @@ class _LiteLLMsHandlers(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers:
-            for handler in verbose_proxy_logger.handlers:
+            for handler in LITELLM.handlers:
                 if record.levelno >= handler.level:
                     handler.handle(record)
 
 
 def share_log_output(logger: logging.Logger) -> None:
     """Show what a logger logs at INFO where LiteLLM shows that; a logger that the operator has configured stays as it is."""
-    if verbose_proxy_logger.isEnabledFor(logging.INFO) and logger.level == logging.NOTSET and not logger.handlers:
-        logger.setLevel(verbose_proxy_logger.getEffectiveLevel())
+    if LITELLM.isEnabledFor(logging.INFO) and logger.level == logging.NOTSET and not logger.handlers:
+        logger.setLevel(LITELLM.getEffectiveLevel())
         logger.addHandler(_LiteLLMsHandlers())

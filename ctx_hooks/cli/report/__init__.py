@@ -22,7 +22,7 @@ def run(events: Sequence[str], output: Path) -> int:
         paths |= found
     figures = figures_of(sorted(paths))
     output.write_text(page(figures), encoding="utf-8")
-    read = f"{figures.events:,} events of {len(paths):,} files"
+    read = f"{figures.events:,} events of {len(paths):,} file{'s' * (len(paths) != 1)}"
     missing = f"; {figures.unreadable:,} lines are no events" if figures.unreadable else ""
     print(f"{output}: {read}{missing}")
     return 0

@@ -8,7 +8,7 @@ from html import escape
 
 from ctx_hooks.cli.report.numbers import nice
 
-SLOT = 10
+WIDTH = 10
 """Width of a slot in the units of the drawing, which is stretched to the width of the page."""
 GAP = 2
 MOST_TIMES = 4
@@ -48,13 +48,26 @@ class Scale:
         return (self.most, 0.0, self.least) if self.least else (self.most, self.most / 2, 0.0)
 
 
-def bars(title: str, layers: Sequence[Layer], slots: Sequence[str], show: Callable[[float], str], most: float = 0.0) -> str:
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The time of a slot in words.
+
+    Attributes:
+        name: the time in full.
+        mark: the same under the axis, where it has to be short.
+    """
+
+    name: str
+    mark: str
+
+
+def bars(title: str, layers: Sequence[Layer], slots: Sequence[Slot], show: Callable[[float], str], most: float = 0.0) -> str:
     """Return a chart of bars, the layers upon each other.
 
     Args:
         title: what it shows.
         layers: the kinds of bars.
-        slots: the time of each slot in words.
+        slots: the time of each slot.
         show: how a value is written.
         most: the value at the upper edge; 0 for what the values need.
     """
@@ -63,10 +76,10 @@ def bars(title: str, layers: Sequence[Layer], slots: Sequence[str], show: Callab
     lowest = min(sum(v for v in stack if v < 0) for stack in stacks)
     scale = Scale(most or nice(max(highest, -lowest / 4)), -nice(max(-lowest, highest / 4)) if lowest < 0 else 0.0)
     drawn = "".join(_stack(n, stack, layers, scale) for n, stack in enumerate(stacks))
-    hints = "".join(_hint(n, _told(slot, n, layers, show)) for n, slot in enumerate(slots))
-    lines = "".join(_line(tick, scale.y(tick), SLOT * len(slots)) for tick in scale.ticks)
+    hints = "".join(_hint(n, _told(slot.name, n, layers, show)) for n, slot in enumerate(slots))
+    lines = "".join(_line(tick, scale.y(tick), WIDTH * len(slots)) for tick in scale.ticks)
     svg = (
-        f'<svg viewBox="0 0 {SLOT * len(slots)} {HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'<svg viewBox="0 0 {WIDTH * len(slots)} {HEIGHT}" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(title)}">{lines}{drawn}{hints}</svg>'
     )
     return (
@@ -88,7 +101,7 @@ def _stack(slot: int, stack: Sequence[float], layers: Sequence[Layer], scale: Sc
         upper, lower = scale.y(max(start, start + value)), scale.y(min(start, start + value))
         above, below = above + max(value, 0.0), below + min(value, 0.0)
         drawn += (
-            f'<rect class="{layer.style}" x="{slot * SLOT + GAP / 2:g}" y="{upper:.2f}" width="{SLOT - GAP}" '
+            f'<rect class="{layer.style}" x="{slot * WIDTH + GAP / 2:g}" y="{upper:.2f}" width="{WIDTH - GAP}" '
             f'height="{lower - upper:.2f}"/>'
         )
     return drawn
@@ -96,7 +109,7 @@ def _stack(slot: int, stack: Sequence[float], layers: Sequence[Layer], scale: Sc
 
 def _hint(slot: int, text: str) -> str:
     """Return a part of the chart that shows its text under the pointer."""
-    return f'<rect class="hint" x="{slot * SLOT}" width="{SLOT}" height="{HEIGHT}"><title>{escape(text)}</title></rect>'
+    return f'<rect class="hint" x="{slot * WIDTH}" width="{WIDTH}" height="{HEIGHT}"><title>{escape(text)}</title></rect>'
 
 
 def _told(slot: str, n: int, layers: Sequence[Layer], show: Callable[[float], str]) -> str:
@@ -114,11 +127,13 @@ def _y_axis(scale: Scale, show: Callable[[float], str]) -> str:
     return f'<div class="y" aria-hidden="true">{"".join(ticks)}</div>'
 
 
-def _x_axis(slots: Sequence[str]) -> str:
+def _x_axis(slots: Sequence[Slot]) -> str:
     """Return the times at the edges and between them; a narrow screen leaves out every second one."""
     last = len(slots) - 1
     places = sorted({round(part * last / MOST_TIMES) for part in range(MOST_TIMES + 1)})
-    named = "".join(_place(slots[n], (n + 0.5) / len(slots), wide=i % 2 == 1 and n != last) for i, n in enumerate(places))
+    named = "".join(
+        _place(slots[n].mark, (n + 0.5) / len(slots), wide=i % 2 == 1 and n != last) for i, n in enumerate(places)
+    )
     return f'<div class="x" aria-hidden="true">{named}</div>'
 
 

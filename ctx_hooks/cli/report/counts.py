@@ -52,6 +52,13 @@ class Counts:
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
+    def together_with(self, other: Counts) -> Counts:
+        """Return the sums of both."""
+        both = Counts()
+        both.add(self)
+        both.add(other)
+        return both
+
     def count(self, event: DecisionEvent | OverflowEvent | AnswerEvent) -> None:
         """Add one event."""
         if isinstance(event, OverflowEvent):

@@ -24,8 +24,7 @@ def short(value: float) -> str:
         text = f"{size:,.0f}" if size == int(size) else f"{size:.3g}"
     else:
         scale, unit = next((s, u) for s, u in UNITS if size >= s * 0.9995)
-        digits = max(0, 2 - int(math.log10(size / scale * 1.0005)))
-        text = f"{size / scale:.{digits}f} {unit}"
+        text = f"{size / scale:.3g} {unit}"
     return f"{MINUS}{text}" if value < 0 else text
 
 
@@ -49,8 +48,8 @@ def milliseconds(value: float) -> str:
 
 
 def nice(value: float) -> float:
-    """Return the least of 1, 2, 4, 5, 10, 20 and so on that is not below a value; 1 for 0."""
+    """Return the least of 1, 2, 3, 4, 5, 6, 8, 10, 20 and so on that is not below a value; 1 for 0."""
     if value <= 0:
         return 1.0
     power = float(10 ** math.floor(math.log10(value)))
-    return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= value * 0.999999)
+    return next(step * power for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * power >= value * 0.999999)

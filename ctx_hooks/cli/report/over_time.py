@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ctx_hooks.cli.report.charts import Layer, bars
+from ctx_hooks.cli.report.charts import Layer, Slot, bars
 from ctx_hooks.cli.report.counts import Counts
 from ctx_hooks.cli.report.numbers import dollars, percent, short
 from ctx_hooks.cli.report.series import Series
 
 DAY_SECONDS = 86_400
+HOUR_SECONDS = 3_600
 
 
 def over_time(series: Series) -> str:
     """Return the charts of savings, rescues, compactions and cache; one that would be empty is left out."""
     starts, tallies = zip(*series.slots(), strict=True)
-    times = [_time(start, series.width_seconds) for start in starts]
+    times = [_slot(start, series.width_seconds) for start in starts]
     done, would = [t.done for t in tallies], [t.would for t in tallies]
     charts = [
         _chart(
@@ -36,7 +37,7 @@ def over_time(series: Series) -> str:
             show=dollars,
         ),
         _chart(
-            "Requests beyond the window",
+            "Beyond the window",
             [
                 Layer("rescued", "done", [c.rescued for c in done]),
                 Layer("not retried", "bad", [c.not_retried for c in done]),
@@ -57,19 +58,19 @@ def over_time(series: Series) -> str:
     return f'<div class="charts">{"".join(charts)}</div>'
 
 
-def _chart(title: str, layers: list[Layer], times: list[str], show: object = short, most: float = 0.0) -> str:
+def _chart(title: str, layers: list[Layer], times: list[Slot], show: object = short, most: float = 0.0) -> str:
     shown = [layer for layer in layers if any(layer.values)]
     return bars(title, shown, times, show, most) if shown else ""  # type: ignore[arg-type]
 
 
 def _cache(done: list[Counts], would: list[Counts]) -> Layer:
     """Return the share of both modes together: providers bill them alike."""
-    both = [Counts() for _ in done]
-    for counts, first, second in zip(both, done, would, strict=True):
-        counts.add(first)
-        counts.add(second)
-    return Layer("cached", "done", [counts.cache_fraction for counts in both])
+    return Layer("cached", "done", [d.together_with(w).cache_fraction for d, w in zip(done, would, strict=True)])
 
 
-def _time(start: datetime, width_seconds: int) -> str:
-    return f"{start:%-d %b}" if width_seconds >= DAY_SECONDS else f"{start:%-d %b %H:%M}"
+def _slot(start: datetime, width_seconds: int) -> Slot:
+    """Return the time of a slot; the axis shows the day alone where it has several days, and the hour alone before that."""
+    day = f"{start:%-d %b}"
+    if width_seconds >= DAY_SECONDS:
+        return Slot(day, day)
+    return Slot(f"{day} {start:%H:%M}", day if width_seconds > HOUR_SECONDS else f"{start:%H:%M}")

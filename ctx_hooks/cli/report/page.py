@@ -13,9 +13,10 @@ from ctx_hooks.cli.report.style import STYLE
 from ctx_hooks.cli.report.tables import by_name, largest_losses, phases, rare, steps
 
 NOTES = """
-<p>Tokens are the provider's. Saved are those that would have been billed as input without ctx_hooks, less those that were: an
-estimate from the bill of what was sent. Dollars follow from the deployment's prices, with the provider's prompt cache as it
-would have been without ctx_hooks; a compaction that rewrites the cache is a cost, below zero, in the request that makes it.</p>
+<p>Tokens are the provider's. Saved are those that would have been billed as input without ctx_hooks, less those that were:
+an estimate from the bill of what was sent. Dollars follow from the deployment's prices, with the provider's prompt cache as
+it would have been without ctx_hooks; a compaction that rewrites the cache is a cost, below zero, in the request that makes
+it.</p>
 <p>A rescued request was answered though it exceeds its model's window. Without ctx_hooks it would have had no answer and no
 bill, so it saves neither tokens nor dollars. Refused are attempts, several of which may belong to one request.</p>
 <p>Times are UTC. The times of phases are exact within 1 %. This page holds figures and names, no text of any message.</p>
@@ -52,7 +53,7 @@ def _sections(figures: Figures) -> list[str]:
         sections.append(f"<h2>Over time, by {figures.by_time.width}</h2>{over_time(figures.by_time)}")
         names = (("Model", figures.by_model), ("Team", figures.by_team), ("Client", figures.by_client))
         sections.append("<h2>By model, team and client</h2>" + "".join(by_name(n, t, observes=observes) for n, t in names))
-    sections.append(f'<h2>The work</h2><div class="pair">{phases(figures)}{steps(figures)}{rare(figures)}</div>')
+    sections.append(f'<h2>The work</h2><div class="columns">{phases(figures)}{steps(figures)}{rare(figures)}</div>')
     sections.append(largest_losses(figures))
     return sections
 
@@ -64,7 +65,7 @@ def _observes(figures: Figures) -> bool:
 def _done(counts: Counts) -> str:
     without = counts.input_tokens + counts.tokens_saved
     saved = f"{percent(counts.tokens_saved / without)} of what would have been billed" if without > 0 else ""
-    spent = f"{dollars(counts.dollars_saved)} saved, {dollars(counts.dollars_spent)} for rewriting caches"
+    spent = f"{dollars(counts.dollars_saved)} saved, <span>{dollars(counts.dollars_spent)}</span> for rewriting caches"
     unpriced = f"; {whole(counts.unpriced)} requests without a price" if counts.unpriced else ""
     rescued = f"{whole(counts.refused)} attempts refused, {whole(counts.not_retried)} not retried"
     return _kpis(

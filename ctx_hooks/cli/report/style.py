@@ -34,6 +34,7 @@ p { margin: 0; }
 .kpis dd { margin: 0; }
 .kpis .figure { font-size: 30px; line-height: 1.3; letter-spacing: -0.02em; font-weight: 640; }
 .kpis .more { color: var(--soft); font-size: 13px; line-height: 1.4; }
+.more span { white-space: nowrap; }
 .would .figure { color: var(--soft); }
 .neg { color: var(--bad); }
 .charts { display: grid; grid-template-columns: 1fr 1fr; gap: 14px; }
@@ -70,11 +71,12 @@ th:last-child, td:last-child { padding-right: 18px; }
 th.name { color: var(--soft); }
 td.rest { color: var(--soft); font-style: italic; }
 .id { font: 12.5px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; max-width: 150px; }
-.bar { background: linear-gradient(var(--pale), var(--pale)) right / var(--part) 70% no-repeat; }
+.bar { width: 120px; padding-left: 0; }
+.bar i { display: block; height: 8px; border-radius: 2px; background: var(--done); width: var(--part); min-width: 1px; }
 .tag { border-radius: 9px; padding: 1px 9px; font-size: 12.5px; background: var(--pale); }
 .tag.would { background: none; box-shadow: inset 0 0 0 1px var(--line); color: var(--soft); }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 14px; align-items: start; }
-.pair > * { min-width: 0; }
+.columns { columns: 2; column-gap: 14px; margin-bottom: -14px; }
+.columns .table { break-inside: avoid; }
 .notes { font-size: 13.5px; max-width: 82ch; margin-top: 44px; border-top: 1px solid var(--line); padding-top: 18px; }
 .notes p + p { margin-top: 8px; }
 @media screen and (max-width: 760px) {
@@ -83,11 +85,18 @@ td.rest { color: var(--soft); font-style: italic; }
   .kpis { grid-template-columns: 1fr 1fr; gap: 10px; }
   .kpis div { padding: 12px 13px; }
   .kpis .figure { font-size: 23px; }
-  .charts, .pair { grid-template-columns: minmax(0, 1fr); }
+  .charts { grid-template-columns: minmax(0, 1fr); }
+  .columns { columns: 1; }
   .wide { display: none; }
   .chart { padding: 14px 14px 10px; }
   .y { flex-basis: 48px; } .x { margin-left: 48px; }
-  td.first, th.first { position: sticky; left: 0; background: var(--card); max-width: 150px; }
+  table { font-size: 13px; }
+  caption { white-space: normal; }
+  th, td { padding: 7px 8px; }
+  th:first-child, td:first-child { padding-left: 14px; }
+  td.first, th.first { position: sticky; left: 0; background: var(--card); max-width: 170px; }
+  td.first:not(.name) { white-space: normal; }
+  .id { max-width: 110px; }
 }
 @media print {
   @page { margin: 14mm 12mm; }
@@ -97,8 +106,17 @@ td.rest { color: var(--soft); font-style: italic; }
   .kpis div, .chart, tr { break-inside: avoid; }
   .table { overflow: visible; }
   table { font-size: 11px; }
-  th, td { padding: 5px 7px; }
+  th, td { padding: 5px 6px; }
+  th { font-size: 10.5px; }
+  .wide { display: none; }
+  h1 { font-size: 24px; }
+  .kpis .figure { font-size: 22px; }
+  .kpis div { padding: 10px 12px; }
+  .kpis dt, .kpis .more { font-size: 11px; }
   .id, .name { max-width: 130px; }
+  .id, .tag { font-size: 10px; padding: 0 6px; }
+  td.id { padding: 5px 6px 5px 18px; }
+  h2 { margin-top: 28px; }
   .plot { height: 110px; }
 }
 """

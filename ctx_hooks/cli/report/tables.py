@@ -13,6 +13,8 @@ from ctx_hooks.cli.report.numbers import MINUS, dollars, milliseconds, percent, 
 MOST_ROWS = 12
 """Of a table by name; the rest is one row."""
 NO_NAME = "(none)"
+BAR = ""
+"""The head of a column of bars."""
 WORDS = {
     "silent_truncation": "Answers to requests that a provider cut silently",
     "limit_learned": "Limits learned from providers",
@@ -38,8 +40,8 @@ def by_name(title: str, named: Named, *, observes: bool) -> str:
         for _, tally in rest:
             others.add(tally)
         rows.append(_row(f'<td class="first rest">{whole(len(rest))} more</td>', others, most, observes=observes))
-    heads = ["Requests", "Changed", "Rescued", "Refused", "From cache", "Dollars saved", "Tokens saved"]
-    return _table(title, [*heads, *(["Would save"] if observes else [])], rows)
+    heads = ["Tokens saved", BAR, "Dollars saved", *(["Would save"] if observes else [])]
+    return _table(title, [*heads, "Requests", "Changed", "Rescued", "Refused", "From cache"], rows)
 
 
 def phases(figures: Figures) -> str:
@@ -50,7 +52,7 @@ def phases(figures: Figures) -> str:
         _name(name, "first") + _cell(whole(n)) + _cell(milliseconds(median)) + _bar(milliseconds(p95), p95, longest)
         for p95, median, n, name in found[:MOST_ROWS]
     ]
-    return _table("Slowest phases of a decision", ["Times", "Median", "95th percentile"], rows)
+    return _table("Slowest phases of a decision", ["Times", "Median", "95th percentile", BAR], rows)
 
 
 def steps(figures: Figures) -> str:
@@ -61,7 +63,7 @@ def steps(figures: Figures) -> str:
         _name(name.replace("_", " "), "first") + _cell(whole(c.times)) + _bar(whole(c.tokens_saved), c.tokens_saved, most)
         for name, c in found
     ]
-    return _table("Steps of compactions", ["Requests", "Local tokens less"], rows)
+    return _table("Steps of compactions", ["Attempts", "Local tokens less", BAR], rows)
 
 
 def rare(figures: Figures) -> str:
@@ -100,19 +102,17 @@ def _loss_row(loss: Loss) -> str:
 
 def _row(name: str, tally: Tally, most: float, *, observes: bool) -> str:
     done, would = tally.done, tally.would
-    both = Tally(done=type(done)())
-    both.done.add(done)
-    both.done.add(would)
+    both = done.together_with(would)
     return (
         name
-        + _cell(whole(both.done.answers))
+        + _bar(whole(done.tokens_saved), done.tokens_saved, most)
+        + _cell(dollars(done.dollars))
+        + (_cell(whole(would.tokens_saved), "soft") if observes else "")
+        + _cell(whole(both.answers))
         + _cell(whole(done.changed))
         + _cell(whole(done.rescued))
-        + _cell(whole(both.done.refused))
-        + _cell(percent(both.done.cache_fraction))
-        + _cell(dollars(done.dollars))
-        + _bar(whole(done.tokens_saved), done.tokens_saved, most)
-        + (_cell(whole(would.tokens_saved), "soft") if observes else "")
+        + _cell(whole(both.refused))
+        + _cell(percent(both.cache_fraction))
     )
 
 
@@ -134,10 +134,11 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[str], heading: str
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     if not body:
         return ""
-    cells = "".join(f'<th scope="col"{" class=name" if i < names else ""}>{head}</th>' for i, head in enumerate(heads))
+    styles = ("name" if i < names else "" if head else "wide" for i, head in enumerate(heads))
+    cells = "".join(f'<th class="{style}">{head}</th>' for style, head in zip(styles, heads, strict=True))
     title = f"<caption>{caption}</caption>" if caption else ""
     first = "Request" if heading else ""
-    head = f'<thead><tr><th scope="col" class="first">{first}</th>{cells}</tr></thead>'
+    head = f'<thead><tr><th class="first">{first}</th>{cells}</tr></thead>'
     table = f'<div class="table"><table>{title}{head}<tbody>{body}</tbody></table></div>'
     return f"<h2>{heading}</h2>{table}" if heading else table
 
@@ -153,6 +154,7 @@ def _cell(text: str, style: str = "") -> str:
 
 
 def _bar(text: str, value: float, most: float) -> str:
+    """Return the cell of a value, and that of a bar which a narrow screen leaves out."""
     part = 100 * max(0.0, value) / most if most else 0.0
-    negative = " neg" if text.startswith(MINUS) else ""
-    return f'<td class="bar{negative}" style="--part:{part:.1f}%">{text}</td>'
+    drawn = f'<i style="--part:{part:.1f}%"></i>' if part else ""
+    return f'{_cell(text)}<td class="bar wide">{drawn}</td>'
