@@ -79,7 +79,7 @@ EVENTS = [
 SECRET = "the-marked-secret"  # noqa: S105 - no password
 
 
-async def secret_session(recorder):
+async def secret_session(recorder, again=None):
     """Decide and answer a conversation whose every text, tool name and argument holds the secret."""
     runner = AttemptRunner()
     text = json.dumps(agent_session("openai-chat", turns=40))
@@ -89,6 +89,9 @@ async def secret_session(recorder):
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
     decision = await runner.decide(request, to)
     recorder.decided(request, to, decision, runner.attempts.last("request"))
+    if again is not None:
+        translated = Request(again, agent_session(again, turns=2))
+        recorder.decided(translated, to, await runner.decide(translated, to), runner.attempts.last("request"))
     answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
     recorder.answered("request", answered)

@@ -14,6 +14,7 @@ from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import changed_output_tokens
 from ctx_hooks.runtime.warnings import one_line
+from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.listeners import emit
@@ -55,13 +56,15 @@ class Recorder:
             attempt: the attempt as it is remembered; None where the request was not looked at.
         """
         event = decision_event(_call_of(request.fields, to), request, to, decision, attempt)
+        if to.policy.enforces:
+            self.headers.note(to.request_id, decision)
+            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
+        if event.reason == TRANSLATED:
+            return  # the same attempt again: its decision is recorded, and is what its answer is about
         with self._lock:
             self._decisions[to.request_id] = (event, to)
             if len(self._decisions) > RUNNING_REQUESTS:
                 self._decisions.popitem(last=False)
-        if to.policy.enforces:
-            self.headers.note(to.request_id, decision)
-            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
         emit(event)
 
     def refused(self, request_id: str, overflow: Overflow) -> None:

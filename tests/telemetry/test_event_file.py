@@ -174,3 +174,13 @@ async def test_a_conversation_leaves_figures_and_bounded_names_but_no_text(tmp_p
     assert decision.provider_tokens_after < decision.provider_tokens_before
     assert SECRET not in path.read_text()
     assert len(decision.call.call_id) == 200
+
+
+async def test_an_attempt_that_litellm_shows_again_in_another_format_is_recorded_once(tmp_path):
+    attach_sinks(Settings(events={"path": str(tmp_path)}))
+    await secret_session(Recorder(), again="openai-responses")
+    detach_sinks()
+    assert [(e.name, e.decision) for e in events_of(tmp_path / "events.1.jsonl")] == [
+        ("decision", "compressed"),
+        ("answer", "compressed"),
+    ]

@@ -72,7 +72,7 @@ def rare(figures: Figures) -> str:
         _cell(f"{escape(decision)}{'' if mode == 'enforce' else ', observed'}", "first") + _cell(whole(n))
         for (mode, decision), n in sorted(figures.decisions.items(), key=lambda item: (item[0][0], -item[1]))
     ]
-    noted = [_cell(escape(WORDS.get(n, n)), "first") + _cell(whole(times)) for n, times in sorted(figures.notable.items())]
+    noted = [_cell(WORDS[n], "first") + _cell(whole(times)) for n, times in sorted(figures.notable.items())]
     return _table("Decisions about attempts, and rarer events", ["Times"], decided[: 2 * MOST_ROWS] + noted)
 
 
