@@ -70,7 +70,7 @@ def _cache(done: list[Counts], would: list[Counts]) -> Layer:
 
 def _slot(start: datetime, width_seconds: int) -> Slot:
     """Return the time of a slot; the axis shows the day alone where it has several days, and the hour alone before that."""
-    day = f"{start:%-d %b}"
+    day = f"{start.day} {start:%b}"
     if width_seconds >= DAY_SECONDS:
         return Slot(day, day)
     return Slot(f"{day} {start:%H:%M}", day if width_seconds > HOUR_SECONDS else f"{start:%H:%M}")

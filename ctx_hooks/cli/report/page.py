@@ -119,7 +119,7 @@ def _period(figures: Figures) -> str:
         return f"{whole(figures.events)} events"
     first, last = (datetime.fromtimestamp(s, timezone.utc) for s in (figures.first_seconds, figures.last_seconds))
     answers = figures.total.done.answers + figures.total.would.answers
-    days = f"{first:%-d %B %Y, %H:%M} – {last:%-d %B %Y, %H:%M} UTC"
+    days = f"{first.day} {first:%B %Y, %H:%M} – {last.day} {last:%B %Y, %H:%M} UTC"
     return f"{days} · {whole(answers)} answered requests · {whole(figures.events)} events"
 
 

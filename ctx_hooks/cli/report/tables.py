@@ -91,7 +91,7 @@ def _loss_row(loss: Loss) -> str:
     names = (call.model_group or call.model, call.team_alias or call.team_id, call.client)
     return (
         _name(id_of(call), "first id")
-        + _cell(f"{at:%-d %b %H:%M}", "name")
+        + _cell(f"{at.day} {at:%b %H:%M}", "name")
         + "".join(_name(name) for name in names)
         + _cell(whole(before))
         + _cell(whole(after))
