@@ -14,7 +14,7 @@ HOUR_SECONDS = 3_600
 
 
 def over_time(series: Series) -> str:
-    """Return the charts of savings, rescues, compactions and cache; one that would be empty is left out."""
+    """Return the charts of savings, rescues, changed requests and cache; one that would be empty is left out."""
     starts, tallies = zip(*series.slots(), strict=True)
     times = [_slot(start, series.width_seconds) for start in starts]
     done, would = [t.done for t in tallies], [t.would for t in tallies]
@@ -46,9 +46,9 @@ def over_time(series: Series) -> str:
             times,
         ),
         _chart(
-            "Requests sent compacted",
+            "Requests changed",
             [
-                Layer("compacted", "done", [c.changed for c in done]),
+                Layer("changed", "done", [c.changed for c in done]),
                 Layer("would have been", "would", [c.changed for c in would]),
             ],
             times,
