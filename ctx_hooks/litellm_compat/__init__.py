@@ -29,6 +29,7 @@ from ctx_hooks.litellm_compat.deployments import (
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, request_id_of, tenant_of, with_request_id
+from ctx_hooks.litellm_compat.log_output import share_log_output
 from ctx_hooks.litellm_compat.logged_metadata import write_figures
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
@@ -62,6 +63,7 @@ __all__ = [
     "refusal",
     "request_id_of",
     "routed_fields",
+    "share_log_output",
     "shared_cache",
     "span_of",
     "spare_deployment",

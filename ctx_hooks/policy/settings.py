@@ -184,6 +184,20 @@ Scope: TypeAlias = str | dict[str, Any]
 """The name of a policy; or its fields, with `policy` to begin from a named one and `locked` to hold fields fast."""
 
 
+class EventFiles(BaseModel):
+    """Where each event is written as a line of JSON, for `ctx-hooks report`; figures and names, no text of a message."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str = Field(
+        min_length=1, description="The folder; it has to exist. Each worker process has files of its own there."
+    )
+    max_bytes: int = Field(
+        50_000_000, ge=10_000, description="Size at which a file is rotated, in bytes: 50 MB are about 25,000 requests."
+    )
+    keep: int = Field(5, ge=2, description="Most files of a worker process, the one that is written to included.")
+
+
 class Settings(BaseModel):
     """The settings under `callback_settings.ctx_hooks` of the proxy's configuration.
 
@@ -219,6 +233,11 @@ class Settings(BaseModel):
         DEFAULT_LIMIT_BYTES,
         ge=0,
         description="Memory of all caches together, in bytes, per process.",
+    )
+    events: EventFiles | None = Field(
+        None,
+        description="Write each event to rotating files: `{path: FOLDER, max_bytes: 50000000, keep: 5}`. Read them with "
+        "`ctx-hooks report`.",
     )
 
 

@@ -15,6 +15,8 @@ logger = logging.getLogger("ctx_hooks")
 
 def one_line(text: str, most_chars: int = LONGEST_CHARS) -> str:
     """Return `text` cut to `most_chars`, with unprintable characters escaped: a quoted line break starts no new log line."""
+    if len(text) <= most_chars and text.isprintable():
+        return text
     beginning = text[: most_chars + 1]
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in beginning)
     return line if len(line) <= most_chars else line[: most_chars - len(CUT)] + CUT

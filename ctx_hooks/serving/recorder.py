@@ -11,8 +11,10 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
+from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import changed_output_tokens
 from ctx_hooks.runtime.warnings import one_line
+from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.telemetry import otel
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import Headers
@@ -57,13 +59,15 @@ class Recorder:
             attempt: the attempt as it is remembered; None where the request was not looked at.
         """
         event = decision_event(_call_of(request.fields, to), request, to, decision, attempt)
+        if to.policy.enforces:
+            self.headers.note(to.request_id, decision, to.attempt, to.scopes)
+            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
+        if event.reason == TRANSLATED:
+            return  # the same attempt again: its decision is recorded, and is what its answer is about
         with self._lock:
             self._decisions[to.request_id] = (event, to)
             if len(self._decisions) > RUNNING_REQUESTS:
                 self._decisions.popitem(last=False)
-        if to.policy.enforces:
-            self.headers.note(to.request_id, decision, to.attempt, to.scopes)
-            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
         self._trace(request.fields, otel.record_decision, event)
         emit(event)
 
@@ -175,15 +179,15 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, pric
 
 
 def _call_of(fields: Mapping[str, Any], to: Target) -> Call:
-    account = litellm_compat.account_of(fields)
     agent = litellm_compat.headers_of(fields).get("user-agent", "")
-    return Call(
-        request_id=to.request_id,
-        call_id=str(fields.get("litellm_call_id") or ""),
-        model_group=litellm_compat.group_of(fields),
-        deployment=to.deployment,
-        model=to.model,
-        route=litellm_compat.call_type_of(fields),
-        client=one_line(agent.split(" ", 1)[0], LONGEST_CLIENT_CHARS),
-        **account._asdict(),
-    )
+    named = {
+        "request_id": to.request_id,
+        "call_id": str(fields.get("litellm_call_id") or ""),
+        "model_group": litellm_compat.group_of(fields),
+        "deployment": to.deployment,
+        "model": to.model,
+        "route": litellm_compat.call_type_of(fields),
+        **litellm_compat.account_of(fields)._asdict(),
+    }
+    client = one_line(agent.split(" ", 1)[0], LONGEST_CLIENT_CHARS)
+    return Call(client=client, **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()})

@@ -1,0 +1,150 @@
+"""The figures of a report, from events one by one: linear in their number, and in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ctx_hooks.cli.report.counts import Tally
+from ctx_hooks.cli.report.quantiles import Quantiles
+from ctx_hooks.cli.report.series import Series
+from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded
+from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent
+
+MOST_NAMES = 5_000
+"""Models, teams, clients and so on of one table; further ones are counted together: callers choose names."""
+OTHERS = "all others"
+LARGEST_LOSSES = 10
+LATEST_SECONDS = 32_503_680_000
+"""The year 3000: a later time is a mistake, and no calendar has it."""
+
+
+class Named:
+    """Tallies by name, of at most MOST_NAMES names."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[str, Tally] = {}
+
+    def of(self, name: str) -> Tally:
+        """Return the tally of a name, that of all others where there are too many names."""
+        if name not in self.tallies and len(self.tallies) >= MOST_NAMES:
+            name = OTHERS
+        return self.tallies.setdefault(name, Tally())
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The attempt of a request that lost most; the tokens are provider tokens, estimated."""
+
+    tokens: int
+    event: DecisionEvent
+
+
+@dataclass(slots=True)
+class StepCounts:
+    """How often a step changed a request, and the local tokens that it saved."""
+
+    times: int = 0
+    tokens_saved: int = 0
+
+
+@dataclass(slots=True)
+class Figures:
+    """Everything that the page shows.
+
+    Attributes:
+        events: lines that are events.
+        unreadable: lines that are none.
+        dropped: events that came faster than they could be written.
+        first_seconds: time of the first event, in epoch seconds; None without one.
+        last_seconds: time of the last.
+        total: sums over all events.
+        by_time: the same by slots of time.
+        by_model: the same by the name that the caller asked for.
+        by_team: the same by the team's alias, or its id.
+        by_client: the same by the client's name without its version.
+        decisions: how often each was taken, by mode and decision.
+        notable: how often each rarer event happened, by its name.
+        phases: milliseconds of a decision by phase.
+        steps: by name.
+    """
+
+    events: int = 0
+    unreadable: int = 0
+    dropped: int = 0
+    first_seconds: float | None = None
+    last_seconds: float | None = None
+    total: Tally = field(default_factory=Tally)
+    by_time: Series = field(default_factory=Series)
+    by_model: Named = field(default_factory=Named)
+    by_team: Named = field(default_factory=Named)
+    by_client: Named = field(default_factory=Named)
+    decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    notable: Counter[str] = field(default_factory=Counter)
+    phases: dict[str, Quantiles] = field(default_factory=dict)
+    steps: dict[str, StepCounts] = field(default_factory=dict)
+    _losses: dict[str, Loss] = field(default_factory=dict)
+
+    def count(self, event: Recorded | None) -> None:
+        """Add one event, None for a line that is none."""
+        if event is None:
+            self.unreadable += 1
+        elif isinstance(event, DroppedEvents):
+            self.dropped += event.events
+        elif not isinstance(event, (DecisionEvent, OverflowEvent, AnswerEvent)):
+            self.events += 1
+            self.notable[event.name] += 1
+        elif 0 <= event.time_seconds < LATEST_SECONDS:
+            self.events += 1
+            self._count(event)
+        else:
+            self.unreadable += 1
+
+    def losses(self) -> list[Loss]:
+        """Return the requests that lost most, the largest loss first."""
+        return sorted(self._losses.values(), key=lambda loss: (-loss.tokens, loss.event.time_seconds))
+
+    def _count(self, event: DecisionEvent | OverflowEvent | AnswerEvent) -> None:
+        at = event.time_seconds
+        self.first_seconds = at if self.first_seconds is None else min(at, self.first_seconds)
+        self.last_seconds = at if self.last_seconds is None else max(at, self.last_seconds)
+        for tally in (
+            self.total,
+            self.by_time.at(at),
+            self.by_model.of(event.call.model_group or event.call.model),
+            self.by_team.of(event.call.team_alias or event.call.team_id),
+            self.by_client.of(event.call.client.split("/", 1)[0]),
+        ):
+            tally.count(event)
+        if isinstance(event, DecisionEvent):
+            self._count_decision(event)
+
+    def _count_decision(self, event: DecisionEvent) -> None:
+        if len(self.decisions) < MOST_NAMES:
+            self.decisions[event.mode, event.decision] += 1
+        for phase, milliseconds in event.milliseconds.items():
+            if phase in self.phases or len(self.phases) < MOST_NAMES:
+                self.phases.setdefault(phase, Quantiles()).add(milliseconds)
+        for step in event.steps:
+            if step.name in self.steps or len(self.steps) < MOST_NAMES:
+                counts = self.steps.setdefault(step.name, StepCounts())
+                counts.times += 1
+                counts.tokens_saved += step.tokens_saved
+        self._note_loss(event)
+
+    def _note_loss(self, event: DecisionEvent) -> None:
+        before, after = event.provider_tokens_before, event.provider_tokens_after
+        if before is None or after is None or after >= before:
+            return
+        request, loss = id_of(event.call), Loss(before - after, event)
+        if request in self._losses:
+            self._losses[request] = max(loss, self._losses[request], key=lambda known: known.tokens)
+            return
+        self._losses[request] = loss
+        if len(self._losses) > LARGEST_LOSSES:
+            del self._losses[min(self._losses, key=lambda known: self._losses[known].tokens)]
+
+
+def id_of(call: Call) -> str:
+    """Return the id of a request by which LiteLLM's logs have it, where it has one."""
+    return call.call_id or call.request_id

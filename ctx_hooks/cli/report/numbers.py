@@ -1,0 +1,55 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+import math
+
+MINUS = "−"
+UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+SHORT_FROM = 10_000
+SMALL = 0.1
+"""A smaller amount or share needs more digits than usual."""
+SECOND_MILLISECONDS = 1_000
+
+
+def whole(value: float) -> str:
+    """Return a whole number with its thousands apart."""
+    return f"{value:,.0f}".replace("-", MINUS)
+
+
+def short(value: float) -> str:
+    """Return a number in three digits and a unit, as `12.3 M`."""
+    size = abs(value)
+    if size < SHORT_FROM:
+        text = f"{size:,.0f}" if size == int(size) else f"{size:.3g}"
+    else:
+        scale, unit = next((s, u) for s, u in UNITS if size >= s * 0.9995)
+        text = f"{size / scale:.3g} {unit}"
+    return f"{MINUS}{text}" if value < 0 else text
+
+
+def dollars(value: float) -> str:
+    """Return an amount with cents, and with as many digits more as a small one needs."""
+    size = abs(value)
+    text = f"${size:,.2f}" if size >= SMALL or not size else f"${size:.2g}"
+    return f"{MINUS}{text}" if value < 0 else text
+
+
+def percent(fraction: float | None) -> str:
+    """Return a share in percent, a dash for none."""
+    if fraction is None:
+        return "–"
+    return f"{100 * fraction:.0f} %" if fraction >= SMALL or not fraction else f"{100 * fraction:.1f} %"
+
+
+def milliseconds(value: float) -> str:
+    """Return a time in three digits, in seconds where it has any."""
+    return f"{value / 1e3:.3g} s" if value >= SECOND_MILLISECONDS else f"{value:.3g} ms"
+
+
+def nice(value: float) -> float:
+    """Return the least of 1, 2, 3, 4, 5, 6, 8, 10, 20 and so on that is not below a value; 1 for 0."""
+    if value <= 0:
+        return 1.0
+    power = float(10 ** math.floor(math.log10(value)))
+    return next(step * power for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * power >= value * 0.999999)

@@ -1,0 +1,132 @@
+"""The report as one page of HTML: no script, nothing from elsewhere, and every name from an event escaped."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from html import escape
+
+from ctx_hooks.cli.report.counts import Counts
+from ctx_hooks.cli.report.figures import Figures
+from ctx_hooks.cli.report.numbers import dollars, percent, short, whole
+from ctx_hooks.cli.report.over_time import over_time
+from ctx_hooks.cli.report.style import STYLE
+from ctx_hooks.cli.report.tables import by_name, largest_losses, phases, rare, steps
+
+NOTES = """
+<p>Tokens are the provider's. Saved are those that would have been billed as input without ctx_hooks, less those that were:
+an estimate from the bill of what was sent. Dollars follow from the deployment's prices, with the provider's prompt cache as
+it would have been without ctx_hooks; a compaction that rewrites the cache is a cost, below zero, in the request that makes
+it.</p>
+<p>A rescued request was answered though it exceeds its model's window. Without ctx_hooks it would have had no answer and no
+bill, so it saves neither tokens nor dollars. Refused are attempts, several of which may belong to one request.</p>
+<p>Times are UTC. The times of phases are exact within 1 %. This page holds figures and names, no text of any message.</p>
+"""
+
+
+def page(figures: Figures) -> str:
+    """Return the page."""
+    title = (
+        "What ctx_hooks did" if figures.total.done.answers or not _observes(figures) else "What ctx_hooks would have done"
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        # Whatever a name holds, nothing is run and nothing is fetched.
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n"
+        f'<header><h1>{title}</h1><p class="soft">{_period(figures)}</p>{_missing(figures)}</header>\n'
+        + "\n".join(_sections(figures) if figures.events else ["<p>There are no events.</p>"])
+        + f'\n<section class="notes">{NOTES}</section>\n</main></body></html>\n'
+    )
+
+
+def _sections(figures: Figures) -> list[str]:
+    slots = figures.by_time.slots()
+    observes = _observes(figures)
+    sections = []
+    if figures.total.done != Counts():
+        sections.append(_done(figures.total.done))
+    if observes:
+        sections.append(_would(figures.total.would))
+    if slots:
+        sections.append(f"<h2>Over time, by {figures.by_time.width}</h2>{over_time(figures.by_time)}")
+        names = (("Model", figures.by_model), ("Team", figures.by_team), ("Client", figures.by_client))
+        sections.append("<h2>By model, team and client</h2>" + "".join(by_name(n, t, observes=observes) for n, t in names))
+    sections.append(f'<h2>The work</h2><div class="columns">{phases(figures)}{steps(figures)}{rare(figures)}</div>')
+    sections.append(largest_losses(figures))
+    return sections
+
+
+def _observes(figures: Figures) -> bool:
+    return figures.total.would != Counts()
+
+
+def _done(counts: Counts) -> str:
+    without = counts.input_tokens + counts.tokens_saved
+    saved = f"{percent(counts.tokens_saved / without)} of what would have been billed" if without > 0 else ""
+    spent = f"{dollars(counts.dollars_saved)} saved, <span>{dollars(counts.dollars_spent)}</span> for rewriting caches"
+    unpriced = f"; {whole(counts.unpriced)} requests without a price" if counts.unpriced else ""
+    rescued = f"{whole(counts.refused)} attempts refused, {whole(counts.not_retried)} not retried"
+    return _kpis(
+        "",
+        ("Input tokens saved", short(counts.tokens_saved), whole(counts.tokens_saved), saved),
+        ("Dollars saved", dollars(counts.dollars), dollars(counts.dollars), spent + unpriced),
+        ("Requests rescued", whole(counts.rescued), whole(counts.rescued), rescued),
+        _cache(counts),
+    )
+
+
+def _would(counts: Counts) -> str:
+    changed = f"of {whole(counts.answers)} answered requests, all sent as they came"
+    without = percent(counts.tokens_saved / counts.input_tokens) if counts.input_tokens else ""
+    return "<h2>Observed: what would have been done</h2>" + _kpis(
+        " would",
+        (
+            "Input tokens that would have been saved",
+            short(counts.tokens_saved),
+            whole(counts.tokens_saved),
+            without and f"{without} of what was billed",
+        ),
+        ("Requests that would have been changed", whole(counts.changed), whole(counts.changed), changed),
+        (
+            "Attempts refused as too long",
+            whole(counts.refused),
+            whole(counts.refused),
+            "a smaller one would have been sent" if counts.refused else "",
+        ),
+        _cache(counts),
+    )
+
+
+def _cache(counts: Counts) -> tuple[str, str, str, str]:
+    billed = f"of {short(counts.input_tokens)} billed input tokens, {whole(counts.answers)} answers"
+    return "Read from prompt caches", percent(counts.cache_fraction), whole(counts.cached_tokens), billed
+
+
+def _kpis(style: str, *each: tuple[str, str, str, str]) -> str:
+    """Return figures in a row, each of its name, its short and its exact value, and what more there is to say."""
+    cells = (
+        f'<div><dt>{name}</dt><dd class="figure{" neg" if value.startswith("−") else ""}" title="{exact}">{value}</dd>'
+        f'<dd class="more">{more}</dd></div>'
+        for name, value, exact, more in each
+    )
+    return f'<dl class="kpis{style}">{"".join(cells)}</dl>'
+
+
+def _period(figures: Figures) -> str:
+    if figures.first_seconds is None or figures.last_seconds is None:
+        return f"{whole(figures.events)} events"
+    first, last = (datetime.fromtimestamp(s, timezone.utc) for s in (figures.first_seconds, figures.last_seconds))
+    answers = figures.total.done.answers + figures.total.would.answers
+    days = f"{first.day} {first:%B %Y, %H:%M} – {last.day} {last:%B %Y, %H:%M} UTC"
+    return f"{days} · {whole(answers)} answered requests · {whole(figures.events)} events"
+
+
+def _missing(figures: Figures) -> str:
+    told = [
+        f"{whole(figures.dropped)} events are missing: they came faster than they could be written." * bool(figures.dropped),
+        f"{whole(figures.unreadable)} lines are no events and were left out." * bool(figures.unreadable),
+    ]
+    text = " ".join(filter(None, told))
+    return f'<p class="warning">{escape(text)}</p>' if text else ""

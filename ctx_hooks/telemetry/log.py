@@ -1,0 +1,89 @@
+"""The sink that logs one line for each decision that changed a request, or would have, and for its answer.
+
+The line goes to the `ctx_hooks` logger at INFO: names and figures, no text of a message. The record's attribute
+`ctx_hooks` has the same as a mapping, which formatters that write JSON, LiteLLM's among them, give as a field of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent
+
+logger = logging.getLogger("ctx_hooks")
+
+AMBIGUOUS = frozenset(' "=\\{')
+"""In a line of `name=value`, or to LiteLLM's JSON formatter."""
+
+
+def log_decision(event: DecisionEvent) -> None:
+    """Log a decision, unless it left the request as it came."""
+    if event.decision != "untouched" and logger.isEnabledFor(logging.INFO):
+        _log(
+            {
+                "event": "decision",
+                "decision": event.decision,
+                "mode": event.mode,
+                "trigger": event.trigger,
+                "attempt": event.attempt,
+                "tokens_before": event.provider_tokens_before,
+                "tokens_after": event.provider_tokens_after,
+                "budget_tokens": event.budget_tokens,
+                "window_tokens": event.window_tokens,
+                "output_tokens": event.sent_output_tokens,
+                "milliseconds": round(event.milliseconds.get("total", 0.0), 1),
+                "reason": event.reason,
+                **_named(event.call),
+            }
+        )
+
+
+def log_answer(event: AnswerEvent) -> None:
+    """Log an answer to a request that was changed, or would have been."""
+    if event.decision != "untouched" and logger.isEnabledFor(logging.INFO):
+        billed = event.billed
+        _log(
+            {
+                "event": "answer",
+                "decision": event.decision,
+                "mode": event.mode,
+                "attempts": event.attempts,
+                "rescued": event.rescued,
+                "input_tokens": None if billed is None else billed.input_tokens,
+                "cached_tokens": None if billed is None else billed.cached_tokens,
+                "tokens_saved": event.provider_tokens_saved,
+                "dollars_saved": event.dollars_saved,
+                **_named(event.call),
+            }
+        )
+
+
+def _named(call: Call) -> dict[str, str]:
+    """Return whose request it is; the ids by which it is found elsewhere come first."""
+    return {
+        "call_id": call.call_id or call.request_id,
+        "model_group": call.model_group,
+        "team": call.team_alias or call.team_id,
+        "key": call.key_alias,
+        "client": call.client,
+        "deployment": call.deployment,
+    }
+
+
+def _log(figures: Mapping[str, Any]) -> None:
+    told = {name: value for name, value in figures.items() if value not in (None, "")}
+    logger.info("%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()), extra={"ctx_hooks": told})
+
+
+def _word(value: object) -> str:
+    """Return a value as one word: what is ambiguous is quoted, and a brace escaped.
+
+    LiteLLM's JSON formatter takes a mapping that it finds in a line for fields of the line, and a caller chooses names.
+    """
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False).replace("{", "\\u007b") if AMBIGUOUS.intersection(text) else text

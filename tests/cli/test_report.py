@@ -1,0 +1,308 @@
+"""`ctx-hooks report`: the figures of known events are those on the page, names are escaped, and the page stands alone."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+import tracemalloc
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from told_events import ANSWER, CALL, DECISION, OVERFLOW, SECRET, secret_session
+
+from ctx_hooks.cli import main
+from ctx_hooks.cli.report import files_of
+from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, OTHERS, Figures
+from ctx_hooks.cli.report.numbers import dollars, milliseconds, nice, percent, short, whole
+from ctx_hooks.cli.report.page import page
+from ctx_hooks.cli.report.quantiles import Quantiles
+from ctx_hooks.cli.report.series import MOST_SLOTS, Series
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving.recorder import Recorder
+from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
+from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
+from ctx_hooks.telemetry.events import LimitEvent
+from ctx_hooks.tokens.usage import Billed
+
+DAY = 86_400
+START = 1_700_000_000.0
+
+
+def call(n, **names):
+    return replace(CALL, call_id=f"call-{n}", request_id=f"request-{n}", **names)
+
+
+def answer(n, **fields):
+    return replace(ANSWER, time_seconds=START + n * DAY, call=call(n), **fields)
+
+
+KNOWN = [
+    replace(DECISION, time_seconds=START, call=call(0)),
+    answer(0, provider_tokens_saved=5_500, dollars_saved=-0.5, billed=Billed(4_500, 0, 4_500, 10)),
+    answer(1, provider_tokens_saved=20_000, dollars_saved=2.25, billed=Billed(5_500, 4_500, 0, 10)),
+    answer(2, decision="untouched", provider_tokens_saved=0, dollars_saved=0.0, billed=Billed(10_000, 6_500, 0, 1)),
+    answer(3, decision="rescued", rescued=True, provider_tokens_saved=0, dollars_saved=0.0, billed=None),
+    replace(OVERFLOW, mode="enforce", time_seconds=START + 3 * DAY, call=call(3)),
+    replace(OVERFLOW, mode="enforce", time_seconds=START + 4 * DAY, call=call(4)),
+    replace(DECISION, decision="notretried", time_seconds=START + 4 * DAY, call=call(4), provider_tokens_after=9_000),
+    answer(5, mode="observe", provider_tokens_saved=7_000, dollars_saved=None, billed=Billed(30_000, 0, 0, 3)),
+    replace(OVERFLOW, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
+    LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
+    DroppedEvents("dropped", 12),
+]
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Return the page of events and of raw lines."""
+
+    def made(*events):
+        lines = [event if isinstance(event, str) else to_json(event) for event in events]
+        (tmp_path / "events.1.jsonl").write_text("".join(f"{line}\n" for line in lines))
+        assert main(["report", str(tmp_path), "-o", str(tmp_path / "report.html")]) == 0
+        return (tmp_path / "report.html").read_text()
+
+    return made
+
+
+def shown(text):
+    """Return each name on the page with its figure."""
+    return dict(re.findall(r'<dt>([^<]+)</dt><dd class="[^"]*" title="[^"]*">([^<]+)</dd>', text))
+
+
+def rows(text, title):
+    """Return the cells of each row of the table with that title."""
+    (table,) = re.findall(rf"<caption>{title}</caption>.*?</table>", text, re.DOTALL)
+    found = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", table)]
+    return [[re.sub(r"<[^>]*>", "", cell) for cell in row if not cell.startswith("<i ")] for row in found]
+
+
+class Words(HTMLParser):
+    """What a browser makes of the page: its tags with their attributes, and its words."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.words = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+class TestTheFiguresOnThePage:
+    def test_what_was_done_is_apart_from_what_would_have_been(self, report):
+        text = report(*KNOWN)
+        done, would = text.split("Observed: what would have been done")
+        assert shown(done) == {
+            "Input tokens saved": "25.5 k",
+            "Dollars saved": "$1.75",
+            "Requests rescued": "1",
+            "Read from prompt caches": "55 %",
+        }
+        assert shown(would) == {
+            "Input tokens that would have been saved": "7,000",
+            "Requests that would have been changed": "1",
+            "Attempts refused as too long": "1",
+            "Read from prompt caches": "0 %",
+        }
+        assert "$2.25 saved, <span>−$0.50</span> for rewriting caches" in done
+        assert "2 attempts refused, 1 not retried" in done
+        assert "56 % of what would have been billed" in done
+
+    def test_each_name_has_its_own_figures(self, report):
+        other = replace(answer(8), call=call(8, team_alias="", team_id="t9", client="curl/8", model_group="other"))
+        text = report(*KNOWN, other, other)
+        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "3", "22 %"]
+        assert rows(text, "Model") == [["group", *head], ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "23 %"]]
+        assert [row[0] for row in rows(text, "Team")] == ["Research", "t9"]
+        assert [row[0] for row in rows(text, "Client")] == ["codex", "curl"]
+
+    def test_phases_have_their_median_and_95th_percentile(self, report):
+        decisions = [replace(DECISION, milliseconds={"counting": float(n), "total": 1e4}) for n in range(1, 101)]
+        (total, counting) = rows(report(*decisions), "Slowest phases of a decision")
+        assert total[:2] == ["total", "100"]
+        assert counting[:2] == ["counting", "100"]
+        median, most = (float(cell.removesuffix(" ms")) for cell in counting[2:4])
+        assert median == pytest.approx(50, rel=0.011)
+        assert most == pytest.approx(95, rel=0.011)
+
+    def test_steps_decisions_and_rarer_events_are_counted(self, report):
+        text = report(*KNOWN)
+        assert rows(text, "Steps of compactions") == [["oldest turns", "2", "10,000"]]
+        assert rows(text, "Decisions about attempts, and rarer events") == [
+            ["compressed", "1"],
+            ["notretried", "1"],
+            ["Limits learned from providers", "1"],
+        ]
+
+    def test_the_requests_that_lost_most_are_named_by_the_id_in_litellms_logs_each_once(self, report):
+        lost = [replace(DECISION, call=call(n), provider_tokens_before=10_000 + n, mode="observe") for n in range(30)]
+        text = report(*lost, *lost)
+        assert re.findall(r"call-\d+(?=<)", text) == [f"call-{n}" for n in range(29, 29 - LARGEST_LOSSES, -1)]
+        assert text.count("would be compressed") == LARGEST_LOSSES
+
+    def test_what_is_missing_is_told(self, report):
+        text = report(*KNOWN, "{not json", json.dumps({"name": "decision"}), to_json(replace(ANSWER, time_seconds=1e300)))
+        assert "12 events are missing" in text
+        assert "3 lines are no events" in text
+
+    def test_only_observed_events_make_a_page_of_what_would_have_been(self, report):
+        text = report(answer(0, mode="observe"))
+        assert "<h1>What ctx_hooks would have done</h1>" in text
+        assert "Requests rescued" not in text
+
+    def test_the_order_of_events_and_the_split_into_files_change_nothing(self, tmp_path):
+        shuffled = random.Random(1).sample(KNOWN, len(KNOWN))
+        (tmp_path / "events.1.jsonl").write_text("".join(to_json(e) + "\n" for e in shuffled[:5]))
+        (tmp_path / "events.2.jsonl.1").write_text("".join(to_json(e) + "\n" for e in shuffled[5:]))
+        assert main(["report", str(tmp_path), str(tmp_path / "*.jsonl"), "-o", str(tmp_path / "page.html")]) == 0
+        assert (tmp_path / "page.html").read_text() == page(counted(KNOWN))
+
+
+def counted(events):
+    figures = Figures()
+    for event in events:
+        figures.count(event)
+    return figures
+
+
+class TestThePage:
+    HOSTILE = """</td><script>alert(1)</script><img src=x onerror='alert("2")'>"""
+
+    @pytest.mark.parametrize("field", ["model_group", "team_alias", "client", "call_id", "key_alias"])
+    def test_a_hostile_name_is_shown_and_not_run(self, report, field):
+        name = self.HOSTILE.replace("/", "\\") if field == "client" else self.HOSTILE  # a client's version is left out
+        hostile = replace(CALL, **{field: name})
+        text = report(replace(DECISION, call=hostile), replace(ANSWER, call=hostile), replace(OVERFLOW, call=hostile))
+        parsed = Words(text)
+        assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
+        assert (name in "".join(parsed.words)) == (field != "key_alias")
+
+    def test_a_hostile_step_phase_reason_or_decision_is_not_run(self, report):
+        step = replace(DECISION.steps[0], name=self.HOSTILE)
+        event = replace(
+            DECISION, steps=(step,), milliseconds={self.HOSTILE: 1.0}, reason=self.HOSTILE, decision=self.HOSTILE
+        )
+        parsed = Words(report(event, LimitEvent("limit_learned", self.HOSTILE, self.HOSTILE, 1, 2)))
+        assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
+
+    def test_it_asks_for_nothing_from_elsewhere(self, report):
+        text = report(*KNOWN)
+        assert not re.findall(r"https?:|//\w|@import|url\(", text)
+        assert not [tag for tag, attrs in Words(text).tags if tag in ("script", "link") or {"src", "href"} & set(attrs)]
+        assert "default-src 'none'" in html.unescape(text)
+
+    def test_it_is_for_light_and_dark_for_narrow_screens_and_for_paper(self, report):
+        text = report(*KNOWN)
+        for expected in ("prefers-color-scheme: dark", "@media print", "max-width: 760px", 'name="viewport"'):
+            assert expected in text
+
+    def test_no_events_are_a_page_too(self, report):
+        text = report()
+        assert "There are no events." in text
+        assert "<svg" not in text
+
+    @pytest.mark.parametrize("event", KNOWN, ids=lambda e: e.name)
+    def test_one_event_is_a_page_too(self, report, event):
+        parsed = Words(report(event))
+        assert parsed.tags[-1]
+        assert "nan" not in "".join(parsed.words)
+
+    async def test_no_text_of_a_conversation_is_on_it(self, tmp_path):
+        attach_sinks(Settings(events={"path": str(tmp_path)}))
+        await secret_session(Recorder())
+        detach_sinks()
+        assert main(["report", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 0
+        text = (tmp_path / "page.html").read_text()
+        assert "Requests that lost most" in text
+        assert SECRET not in text
+
+
+class TestWhichFiles:
+    def test_a_folder_is_its_files_of_events_and_a_pattern_what_it_matches(self, tmp_path):
+        for name in ("events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl", ".events.1.lock", "report.html"):
+            (tmp_path / name).touch()
+        in_folder = {p.name for p in files_of(str(tmp_path))}
+        assert in_folder == {"events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl"}
+        assert {p.name for p in files_of(str(tmp_path / "*.2.*"))} == {"events.2.jsonl"}
+        assert {p.name for p in files_of(str(tmp_path / "report.html"))} == {"report.html"}
+
+    def test_what_is_not_there_is_said(self, tmp_path, capsys):
+        assert main(["report", str(tmp_path / "none*"), "-o", str(tmp_path / "page.html")]) == 1
+        assert "no such file" in capsys.readouterr().out
+        assert not (tmp_path / "page.html").exists()
+
+
+class TestAnyNumberOfEventsFits:
+    def test_memory_does_not_grow_with_events_names_phases_or_time(self):
+        def fed(figures, numbers):
+            for n in numbers:
+                name = str(n)
+                who = replace(CALL, call_id=name, model_group=name, team_alias=name, client=name)
+                figures.count(replace(ANSWER, call=who, time_seconds=n * 1e4))
+                figures.count(replace(DECISION, call=who, milliseconds={name: 1.0}, provider_tokens_before=9_900 + n))
+
+        figures = Figures()
+        fed(figures, range(MOST_NAMES + 100))
+        tracemalloc.start()
+        fed(figures, range(MOST_NAMES + 100, 2 * MOST_NAMES))
+        grown_bytes, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert grown_bytes < 500_000
+        assert figures.total.done.answers == 2 * MOST_NAMES
+        assert figures.by_team.tallies[OTHERS].done.answers == MOST_NAMES
+        assert len(page(figures)) < 200_000
+
+    @pytest.mark.parametrize("span", [1, 60, 5_400, 90_000, 3e6, 3e8, 3e10])
+    def test_time_of_any_length_has_as_many_slots_as_a_chart_shows(self, span):
+        series = Series()
+        for n in random.Random(2).sample(range(101), 101):
+            series.at(START / 2 + span * n / 100).count(ANSWER)
+        slots = series.slots()
+        assert len(slots) <= MOST_SLOTS
+        assert sum(tally.done.answers for _, tally in slots) == 101
+        assert len(slots) >= min(MOST_SLOTS // 8, span // 60)
+
+    def test_a_quantile_is_within_one_percent(self):
+        rng = random.Random(3)
+        values = [rng.lognormvariate(1, 2) for _ in range(5_001)]
+        quantiles = Quantiles()
+        for value in values:
+            quantiles.add(value)
+        for fraction in (0.01, 0.5, 0.95, 1.0):
+            exact = sorted(values)[max(0, round(fraction * 5_001 + 0.4999) - 1)]
+            assert quantiles.at(fraction) == pytest.approx(exact, rel=0.0101)
+        assert Quantiles().at(0.5) == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (short(0), "0"),
+        (short(9_999), "9,999"),
+        (short(12_345), "12.3 k"),
+        (short(999_999), "1 M"),
+        (short(-68_432_100), "−68.4 M"),
+        (short(2.5), "2.5"),
+        (whole(-1_234), "−1,234"),
+        (dollars(0), "$0.00"),
+        (dollars(1_234.5), "$1,234.50"),
+        (dollars(-0.0123), "−$0.012"),
+        (percent(0.004), "0.4 %"),
+        (percent(0.555), "56 %"),
+        (percent(None), "–"),
+        (milliseconds(0.1234), "0.123 ms"),
+        (milliseconds(12_345), "12.3 s"),
+        (nice(0), 1),
+        (nice(7.2e6), 8e6),
+        (nice(1_000), 1_000),
+    ],
+)
+def test_figures_are_written_as_people_read_them(written, expected):
+    assert written == expected

@@ -1,0 +1,186 @@
+"""Each event is a line of JSON in a file of this process alone; what cannot be written costs no request."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import queue
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, secret_session
+
+from ctx_hooks.policy.settings import EventFiles, Settings
+from ctx_hooks.runtime.warnings import forget_warnings
+from ctx_hooks.serving.recorder import Recorder
+from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
+from ctx_hooks.telemetry.event_file import EventFile
+from ctx_hooks.telemetry.event_json import DroppedEvents, from_json, to_json
+from ctx_hooks.telemetry.listeners import emit
+
+
+@pytest.fixture(autouse=True)
+def _no_sinks():
+    yield
+    detach_sinks()
+
+
+class TestAnEventAsJson:
+    @pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.name)
+    def test_its_line_gives_the_same_event_back(self, event):
+        line = to_json(event)
+        assert from_json(line) == event
+        assert "\n" not in line
+        assert json.loads(line)["name"] == event.name
+
+    def test_a_field_that_another_version_has_is_left_out(self):
+        assert from_json(json.dumps({**json.loads(to_json(OVERFLOW)), "colour": "red"})) == OVERFLOW
+
+    @pytest.mark.parametrize(
+        "line", ["", "{}", "[]", '{"name":"decision"}', to_json(ANSWER)[:-20], '{"name":"other"}', "\x00"]
+    )
+    def test_a_line_that_is_no_event_is_refused(self, line):
+        with pytest.raises(ValueError, match=r"."):
+            from_json(line)
+
+
+class TestTheFile:
+    def test_it_has_every_event_in_order_and_only_its_owner_reads_it(self, tmp_path):
+        attach_sinks(Settings(events={"path": str(tmp_path)}))
+        told = [e for e in EVENTS if e.name != "dropped"]
+        for event in told:
+            emit(event)
+        detach_sinks()
+        (path,) = tmp_path.glob("events.*.jsonl")
+        assert events_of(path) == told
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_there_is_none_unless_the_settings_name_a_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        attach_sinks(Settings())
+        emit(DECISION)
+        detach_sinks()
+        assert not list(tmp_path.rglob("*"))
+
+    def test_rotation_keeps_as_many_files_as_the_settings_say_and_the_newest_events(self, tmp_path):
+        file = EventFile(tmp_path, max_bytes=10_000, keep=3)
+        told = [replace(OVERFLOW, attempt=n) for n in range(300)]
+        for event in told:
+            file.hear(event)
+        file.close()
+        paths = sorted(tmp_path.glob("events.*"), reverse=True)
+        assert [p.name for p in paths] == ["events.1.jsonl.2", "events.1.jsonl.1", "events.1.jsonl"]
+        assert all(p.stat().st_size <= 10_000 and p.stat().st_mode & 0o777 == 0o600 for p in paths)
+        kept = events_of(*paths)
+        assert kept == told[-len(kept) :]
+        assert len(kept) > 40
+
+    def test_each_process_has_a_file_of_its_own_and_a_restart_goes_on_with_it(self, tmp_path):
+        first, second = EventFile(tmp_path, 10_000, 2), EventFile(tmp_path, 10_000, 2)
+        first.hear(DECISION)
+        second.hear(ANSWER)
+        first.close()
+        again = EventFile(tmp_path, 10_000, 2)
+        again.hear(OVERFLOW)
+        again.close()
+        second.close()
+        assert events_of(tmp_path / "events.1.jsonl") == [DECISION, OVERFLOW]
+        assert events_of(tmp_path / "events.2.jsonl") == [ANSWER]
+
+    def test_what_waits_is_written_when_the_process_ends(self, tmp_path):
+        code = f"""
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving.sinks import attach_sinks
+from ctx_hooks.telemetry.events import LimitEvent
+from ctx_hooks.telemetry.listeners import emit
+attach_sinks(Settings(events={{"path": {str(tmp_path)!r}}}))
+for n in range(500):
+    emit(LimitEvent("limit_learned", "d", "limit", n, 9))
+"""
+        environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+        assert [e.limit_tokens for e in events_of(tmp_path / "events.1.jsonl")] == list(range(500))
+
+
+class TestWhatCannotBeWritten:
+    def test_is_counted_told_in_the_file_and_warned_of_once(self, tmp_path, caplog):
+        forget_warnings()
+        path = tmp_path / "events.1.jsonl"
+        os.mkfifo(path)  # a disk that stands still as long as nobody reads: 64 KB of Linux's pipes are 300 events
+        reader = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+        os.set_blocking(reader.fileno(), True)
+        file = EventFile(tmp_path, 10_000, 2, most_waiting=4)
+        for _ in range(2_000):
+            file.hear(OVERFLOW)
+        with ThreadPoolExecutor() as threads:
+            read = threads.submit(reader.read)
+            file.close()
+            written = [from_json(line) for line in read.result().splitlines()]
+        reader.close()
+        dropped = [event.events for event in written if isinstance(event, DroppedEvents)]
+        assert sum(dropped) > 1_000
+        assert len(written) - len(dropped) + sum(dropped) == 2_000
+        assert [r.getMessage()[:18] for r in caplog.records] == ["events come faster"]
+
+    def test_a_missing_folder_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
+        attach_sinks(Settings(events={"path": str(tmp_path / "none")}))
+        emit(DECISION)
+        emit(ANSWER)
+        assert [r.getMessage() for r in caplog.records] == ["the event file sink failed and is switched off"]
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
+    def test_a_full_disk_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
+        (tmp_path / "events.1.jsonl").symlink_to("/dev/full")
+        attach_sinks(Settings(events={"path": str(tmp_path)}))
+        waiting: queue.Queue = queue.Queue()
+        end = _tells_of_warnings(waiting)
+        for _ in range(100_000):
+            emit(OVERFLOW)
+            if not waiting.empty():
+                break
+        end()
+        emit(OVERFLOW)
+        assert [r.getMessage() for r in caplog.records] == ["the event file sink failed and is switched off"]
+
+    @pytest.mark.parametrize("wrong", [{"path": ""}, {"path": "x", "keep": 1}, {"path": "x", "max_bytes": 0}, {}])
+    def test_settings_that_would_keep_nothing_are_refused(self, wrong):
+        with pytest.raises(ValidationError):
+            EventFiles(**wrong)
+
+
+def _tells_of_warnings(waiting):
+    class Teller(logging.Handler):
+        def emit(self, record):
+            waiting.put(record)
+
+    teller = Teller()
+    logging.getLogger("ctx_hooks").addHandler(teller)
+    return lambda: logging.getLogger("ctx_hooks").removeHandler(teller)
+
+
+async def test_a_conversation_leaves_figures_and_bounded_names_but_no_text(tmp_path):
+    attach_sinks(Settings(events={"path": str(tmp_path)}))
+    assert SECRET in json.dumps((await secret_session(Recorder())).changes)
+    detach_sinks()
+    path = tmp_path / "events.1.jsonl"
+    decision, answer = events_of(path)
+    assert (decision.decision, answer.decision) == ("compressed", "compressed")
+    assert decision.provider_tokens_after < decision.provider_tokens_before
+    assert SECRET not in path.read_text()
+    assert len(decision.call.call_id) == 200
+
+
+async def test_an_attempt_that_litellm_shows_again_in_another_format_is_recorded_once(tmp_path):
+    attach_sinks(Settings(events={"path": str(tmp_path)}))
+    await secret_session(Recorder(), again="openai-responses")
+    detach_sinks()
+    assert [(e.name, e.decision) for e in events_of(tmp_path / "events.1.jsonl")] == [
+        ("decision", "compressed"),
+        ("answer", "compressed"),
+    ]

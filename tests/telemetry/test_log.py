@@ -1,0 +1,130 @@
+"""What changed a request, or would have, is one log line with its answer's beside it: figures and names, never text."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from litellm._logging import JsonFormatter
+from told_events import ANSWER, CALL, DECISION, SECRET, secret_session
+
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.runtime.warnings import LONGEST_CHARS
+from ctx_hooks.serving.recorder import Recorder
+from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
+from ctx_hooks.telemetry.listeners import emit
+
+
+@pytest.fixture
+def lines(caplog):
+    attach_sinks(Settings())
+    caplog.set_level(logging.INFO, "ctx_hooks")
+    yield caplog
+    detach_sinks()
+
+
+def test_a_decision_and_its_answer_are_a_line_each(lines):
+    emit(DECISION)
+    emit(ANSWER)
+    decision, answer = (record.getMessage() for record in lines.records)
+    assert decision == (
+        "event=decision decision=compressed mode=enforce trigger=budget attempt=0 tokens_before=9900 tokens_after=4400 "
+        "budget_tokens=8000 window_tokens=10000 output_tokens=500 milliseconds=3.5 call_id=call model_group=group "
+        "team=Research key=ann client=codex/1.2 deployment=id:model"
+    )
+    assert answer == (
+        "event=answer decision=compressed mode=enforce attempts=1 rescued=False input_tokens=4400 cached_tokens=1000 "
+        "tokens_saved=5500 dollars_saved=0.0123 call_id=call model_group=group team=Research key=ann client=codex/1.2 "
+        "deployment=id:model"
+    )
+
+
+def test_what_would_have_been_done_says_so(lines):
+    emit(replace(DECISION, mode="observe"))
+    assert "mode=observe" in lines.records[0].getMessage()
+
+
+def test_a_request_that_goes_as_it_came_has_no_line(lines):
+    emit(replace(DECISION, decision="untouched"))
+    emit(replace(ANSWER, decision="untouched"))
+    assert not lines.records
+
+
+def test_nothing_is_logged_below_its_level(caplog):
+    attach_sinks(Settings())
+    caplog.set_level(logging.WARNING, "ctx_hooks")
+    emit(DECISION)
+    detach_sinks()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'a "quoted" name',
+        "a=b",
+        "new\nline",
+        "{'level': 'CRITICAL', 'ctx_hooks': 'forged'}",
+        '{"message": "forged"}',
+        "x" * 5_000,
+    ],
+)
+def test_whatever_a_name_holds_a_line_is_one_bounded_line_and_its_json_has_the_figures(lines, name):
+    emit(replace(DECISION, call=replace(CALL, call_id=name)))
+    (record,) = lines.records
+    assert len(record.getMessage().splitlines()) == 1
+    assert len(record.getMessage()) <= LONGEST_CHARS
+    told = json.loads(JsonFormatter().format(record))
+    assert told["level"] == "INFO"
+    assert told["message"].startswith("event=decision decision=compressed")
+    assert told["ctx_hooks"]["tokens_before"] == 9_900
+    assert told["ctx_hooks"]["team"] == "Research"
+
+
+async def test_no_text_of_a_conversation_is_logged(lines):
+    await secret_session(Recorder())
+    assert {"event=decision", "event=answer"} <= {r.getMessage().split()[0] for r in lines.records}
+    written = io.StringIO()
+    for record in lines.records:
+        written.write(JsonFormatter().format(record) + logging.Formatter().format(record))
+    assert SECRET not in written.getvalue()
+
+
+LOGGING = """
+import litellm, sys
+sys.path.insert(0, FOLDER)
+from litellm._logging import verbose_proxy_logger
+verbose_proxy_logger.setLevel(LEVEL)  # as the proxy does for LITELLM_LOG
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving.sinks import attach_sinks
+from ctx_hooks.telemetry.listeners import emit
+from told_events import DECISION
+attach_sinks(Settings())
+if JSON:
+    litellm.turn_on_json()  # as the proxy does for `json_logs: true`, before or after it loads callbacks
+emit(DECISION)
+"""
+
+
+@pytest.mark.parametrize(("level", "as_json"), [("INFO", False), ("INFO", True), ("WARNING", False), ("WARNING", True)])
+def test_lines_appear_once_where_litellm_shows_its_own_and_as_json_where_it_logs_json(level, as_json):
+    code = LOGGING.replace("FOLDER", repr(str(Path(__file__).parents[1]))).replace("LEVEL", repr(level))
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("JSON", repr(as_json))],
+        env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if "event=decision" in line]
+    assert len(lines) == (level == "INFO")
+    for line in lines:
+        assert line.startswith("{") == as_json
+        assert not as_json or json.loads(line)["ctx_hooks"]["tokens_after"] == 4_400

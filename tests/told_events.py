@@ -1,0 +1,102 @@
+"""Events of every kind, and those of a conversation whose every text holds a secret."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from types import MappingProxyType
+
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
+from ctx_hooks.telemetry.events import (
+    AnswerEvent,
+    Call,
+    CompressionTimeoutEvent,
+    DecisionEvent,
+    LimitEvent,
+    OverflowEvent,
+    StepFigures,
+    TruncationEvent,
+)
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.usage import Billed
+from ctx_hooks.tokens.window import Window
+
+CALL = Call("request", "call", "group", "id:model", "model", "t1", "Research", "ann", "org", "acompletion", "codex/1.2")
+DECISION = DecisionEvent(
+    name="decision",
+    time_seconds=1_700_000_000.25,
+    call=CALL,
+    mode="enforce",
+    decision="compressed",
+    reason="",
+    trigger="budget",
+    attempt=0,
+    format="openai-chat",
+    local_tokens_before=9_000,
+    local_tokens_after=4_000,
+    provider_tokens_before=9_900,
+    provider_tokens_after=4_400,
+    budget_tokens=8_000,
+    window_tokens=10_000,
+    window_source="model_info",
+    stated_window_tokens=10_000,
+    factor=1.1,
+    requested_output_tokens=None,
+    sent_output_tokens=500,
+    steps=(StepFigures("oldest_turns", 5_000, 12),),
+    milliseconds=MappingProxyType({"total": 3.5, "counting": 1.25}),
+    policy={"window_tokens": "team"},
+)
+ANSWER = AnswerEvent(
+    name="answer",
+    time_seconds=1_700_000_001.0,
+    call=CALL,
+    mode="enforce",
+    decision="compressed",
+    attempts=1,
+    local_tokens_sent=4_000,
+    billed=Billed(4_400, 1_000, 0, 70),
+    rescued=False,
+    provider_tokens_saved=5_500,
+    dollars_saved=0.0123,
+)
+OVERFLOW = OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
+EVENTS = [
+    DECISION,
+    replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30),
+    ANSWER,
+    replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None),
+    OVERFLOW,
+    TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
+    LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
+    CompressionTimeoutEvent("compression_timeout", "model", "anthropic", 9, 8, 7, None),
+    DroppedEvents("dropped", 3),
+]
+SECRET = "the-marked-secret"  # noqa: S105 - no password
+
+
+async def secret_session(recorder, again=None):
+    """Decide and answer a conversation whose every text, tool name and argument holds the secret."""
+    runner = AttemptRunner()
+    text = json.dumps(agent_session("openai-chat", turns=40))
+    payload = json.loads(text.replace('"content": "', f'"content": "{SECRET} ').replace("read_file", SECRET))
+    payload["litellm_call_id"] = "call\n" + "x" * 5_000
+    request = Request("openai-chat", payload)
+    to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
+    decision = await runner.decide(request, to)
+    recorder.decided(request, to, decision, runner.attempts.last("request"))
+    if again is not None:
+        translated = Request(again, agent_session(again, turns=2))
+        recorder.decided(translated, to, await runner.decide(translated, to), runner.attempts.last("request"))
+    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    assert answered is not None
+    recorder.answered("request", answered)
+    return decision
+
+
+def events_of(*paths):
+    return [from_json(line) for path in paths for line in path.read_bytes().splitlines()]
