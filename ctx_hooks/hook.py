@@ -94,13 +94,13 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
         """Let the client see the size of what it sent, where its policy says so."""
-        return self.usage.whole(litellm_compat.request_id_of(data), response)
+        return self.usage.whole(data, response)
 
     def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: AsyncIterator[Any], request_data: dict[str, Any]
     ) -> AsyncIterator[Any]:
         """Do the same for a stream."""
-        return self.usage.streamed(litellm_compat.request_id_of(request_data), response)
+        return self.usage.streamed(request_data, response)
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ctx_hooks import litellm_compat
 from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.formats.usage_fields import grown, unfinished_line
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
@@ -12,7 +13,7 @@ from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.failing_open import failing_open
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.request.target import Target
@@ -59,26 +60,32 @@ class ReportedUsage:
         """Remember that what was cut so far is gone from what each attempt receives."""
         self._set(request_id, Growth(before_choice=self._of(request_id).for_deployment))
 
-    def whole(self, request_id: str, answer: Any) -> Any:
+    def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it.
 
         Args:
-            request_id: the request's id in this process.
+            fields: the request's fields.
             answer: the answer of any route; it is not changed.
         """
-        growth = self._growths.pop(request_id, None)
-        return answer if growth is None else _grown(answer, growth)
+        growth = self._growths.pop(litellm_compat.request_id_of(fields), None)
+        if growth is None:
+            return answer
+        with failing_open("leaves the usage of an answer as it was billed"):
+            litellm_compat.price(fields, answer)
+            return _grown(answer, growth)
+        return answer
 
-    async def streamed(self, request_id: str, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them, each at once.
 
         Bytes come as the network cuts them: a line of an event is yielded whole, with the chunk that ends it, before
         which no client can read it.
 
         Args:
-            request_id: the request's id in this process.
+            fields: the request's fields.
             stream: the chunks of any route: models, mappings, or bytes of server-sent events.
         """
+        request_id = litellm_compat.request_id_of(fields)
         unfinished = b""
         try:
             async for chunk in stream:

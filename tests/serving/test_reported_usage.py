@@ -10,6 +10,7 @@ import pytest
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS, Attempt
+from ctx_hooks.litellm_compat import request_id_of, with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import TRANSLATED
@@ -27,7 +28,11 @@ START = (
 REST = b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0}\n\n'
 
 
-def target(policy=ORIGINAL, request_id="a request"):
+FIELDS = with_request_id({})
+REQUEST_ID = request_id_of(FIELDS)
+
+
+def target(policy=ORIGINAL, request_id=REQUEST_ID):
     return Target("model", "id:model", WINDOW, policy, request_id)
 
 
@@ -37,17 +42,17 @@ def attempt(received, sent, **fields):
     return replace(Attempt("id:model", "model", "", fmt, *counts, WINDOW, 1.0), **fields)
 
 
-def told(usage, request_id="a request", billed=100):
-    answer = usage.whole(request_id, {"usage": {"prompt_tokens": billed}})
+def told(usage, fields=FIELDS, billed=100):
+    answer = usage.whole(fields, {"usage": {"prompt_tokens": billed}})
     return answer["usage"]["prompt_tokens"]
 
 
-async def streamed(usage, chunks, request_id="a request"):
+async def streamed(usage, chunks):
     async def stream():
         for chunk in chunks:
             yield chunk
 
-    return [chunk async for chunk in usage.streamed(request_id, stream())]
+    return [chunk async for chunk in usage.streamed(FIELDS, stream())]
 
 
 @pytest.fixture
@@ -83,7 +88,7 @@ def test_what_was_told_is_forgotten(usage):
 def test_where_off_or_uncut_or_not_known_the_answer_is_the_very_object(to, decision, sent, usage):
     usage.note(to, decision, sent)
     answer = {"usage": {"prompt_tokens": 100}}
-    assert usage.whole(to.request_id, answer) is answer
+    assert usage.whole(FIELDS if to.request_id else {}, answer) is answer
 
 
 async def test_without_a_cut_a_streams_chunks_are_the_very_objects(usage):
@@ -107,7 +112,7 @@ def test_a_deployment_that_takes_the_request_whole_bills_the_originals_size(usag
 
 def test_what_was_cut_before_the_router_chose_counts_for_each_attempt(usage):
     usage.note(target(), CUT, attempt(900, 300))
-    usage.note_fitted_before_choice("a request")
+    usage.note_fitted_before_choice(REQUEST_ID)
     usage.note(target(), CUT, attempt(300, 200))
     usage.note(target(), CUT, attempt(300, 100))
     assert told(usage) == 900
@@ -148,14 +153,14 @@ async def test_a_stream_that_the_client_leaves_is_forgotten(usage):
         yield START
         yield REST
 
-    left = usage.streamed("a request", stream())
+    left = usage.streamed(FIELDS, stream())
     await anext(left)
     await left.aclose()
     assert told(usage) == 100
 
 
 def test_the_oldest_requests_are_forgotten_first(usage):
-    for n in range(RUNNING_REQUESTS + 1):
-        usage.note(target(request_id=str(n)), CUT, attempt(900, 300))
-    assert told(usage, "0") == 100
-    assert told(usage, "1") == 300
+    asked = [with_request_id({}) for _ in range(RUNNING_REQUESTS + 1)]
+    for fields in asked:
+        usage.note(target(request_id=request_id_of(fields)), CUT, attempt(900, 300))
+    assert [told(usage, fields) for fields in asked[:2]] == [100, 300]
