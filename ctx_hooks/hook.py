@@ -22,10 +22,11 @@ from ctx_hooks.serving.deployment_choice import preferred
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.final_error import final_error
 from ctx_hooks.serving.recorder import Recorder
+from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.startup import start
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from ctx_hooks.policy.settings import Mode
     from ctx_hooks.request.target import Target
@@ -40,6 +41,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self.policies = Policies(self.settings)
         self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.recorder = Recorder()
+        self.usage = ReportedUsage()
         start(self.settings, self._handles, self._note_failure, self.runner.estimated_tokens)
         litellm_compat.warn_of_other_lists(self)
 
@@ -90,6 +92,16 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             if answered is not None:
                 self.recorder.answered(request_id, answered)
 
+    async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
+        """Let the client see the size of what it sent, where its policy says so."""
+        return self.usage.whole(data, response)
+
+    def async_post_call_streaming_iterator_hook(
+        self, user_api_key_dict: Any, response: AsyncIterator[Any], request_data: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        """Do the same for a stream."""
+        return self.usage.streamed(request_data, response)
+
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with failing_open("adds no header"):
@@ -120,15 +132,19 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
         if not litellm_compat.checks_before_deployment():
             return arranged
-        return await self._fitted(request, arranged, replace(group, request_id=request_id))
+        fitted = await self._fitted(request, arranged, replace(group, request_id=request_id))
+        self.usage.note_fitted_before_choice(request_id)
+        return fitted
 
     async def _fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         if not to.policy.enabled:
             return fields
         decision = await self.runner.decide(request, to)
-        self.recorder.decided(request, to, decision, self.runner.attempts.last(to.request_id))
+        attempt = self.runner.attempts.last(to.request_id)
+        self.recorder.decided(request, to, decision, attempt)
         if not to.policy.enforces:
             return fields
+        self.usage.note(to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}

@@ -4,6 +4,7 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
+from ctx_hooks.litellm_compat.answer_costs import price
 from ctx_hooks.litellm_compat.callers import (
     HEADER,
     account_of,
@@ -58,6 +59,7 @@ __all__ = [
     "not_retried",
     "overflow_of",
     "passed_pre_call_hook",
+    "price",
     "prices_of",
     "reclassify",
     "refusal",

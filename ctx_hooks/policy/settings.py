@@ -138,6 +138,11 @@ class Policy(BaseModel):
         None, max_length=2_000, description="The readable error in the operator's own words, before the figures."
     )
 
+    report_usage: Literal["provider", "original"] = Field(
+        "provider",
+        description="Which input the usage of an answer states to the client: what the provider billed, or, in its tokens, "
+        "what the client sent, so that a client that compacts by itself knows its size. Spend and logs stay as billed.",
+    )
     request_may_set: tuple[str, ...] = Field((), description="Fields that a caller may set in `metadata.ctx_hooks`.")
     request_policies: tuple[str, ...] = Field((), description="Policies that a caller may name in `x-ctx-hooks`; `off` too.")
 

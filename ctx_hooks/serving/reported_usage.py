@@ -1,0 +1,129 @@
+"""The usage that clients see, where a policy has it state the size of what they sent."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.decision import Decision, NotRetried, Untouched
+from ctx_hooks.formats.usage_fields import grown, unfinished_line
+from ctx_hooks.learning.attempts import RUNNING_REQUESTS
+from ctx_hooks.serving.attempt_runner import TRANSLATED
+from ctx_hooks.serving.failing_open import failing_open
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.request.target import Target
+
+
+class Growth(NamedTuple):
+    """What a client sent, as a multiple of what was sent on.
+
+    Attributes:
+        before_choice: by what was cut before the Router chose a deployment.
+        for_deployment: by what was cut for the deployment.
+    """
+
+    before_choice: float = 1.0
+    for_deployment: float = 1.0
+
+
+class ReportedUsage:
+    """Raises the input that the usage of an answer states to the size of what the client sent.
+
+    What LiteLLM bills and logs, and what is learned, stays what the provider stated: answers are copied. An attempt is
+    forgotten once its answer is logged, which may be before the client gets it; so the growth is remembered here.
+    """
+
+    def __init__(self) -> None:
+        self._growths: OrderedDict[str, Growth] = OrderedDict()
+
+    def note(self, to: Target, decision: Decision, attempt: Attempt | None) -> None:
+        """Remember by how much an attempt was cut.
+
+        Args:
+            to: where it goes.
+            decision: what was decided; an attempt that goes on untouched is not cut.
+            attempt: the attempt as it is sent.
+        """
+        if not to.request_id or to.policy.report_usage != "original" or isinstance(decision, NotRetried):
+            return
+        if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
+            return  # the same attempt, cut before
+        growth = 1.0 if isinstance(decision, Untouched) else _growth_of(attempt)
+        self._set(to.request_id, self._of(to.request_id)._replace(for_deployment=growth))
+
+    def note_fitted_before_choice(self, request_id: str) -> None:
+        """Remember that what was cut so far is gone from what each attempt receives."""
+        self._set(request_id, Growth(before_choice=self._of(request_id).for_deployment))
+
+    def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
+        """Return an answer as the client is to see it.
+
+        Args:
+            fields: the request's fields.
+            answer: the answer of any route; it is not changed.
+        """
+        growth = self._growths.pop(litellm_compat.request_id_of(fields), None)
+        if growth is None:
+            return answer
+        with failing_open("leaves the usage of an answer as it was billed"):
+            litellm_compat.price(fields, answer)
+            return _grown(answer, growth)
+        return answer
+
+    async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield the chunks of a stream as the client is to see them, each at once.
+
+        Bytes come as the network cuts them: a line of an event is yielded whole, with the chunk that ends it, before
+        which no client can read it.
+
+        Args:
+            fields: the request's fields.
+            stream: the chunks of any route: models, mappings, or bytes of server-sent events.
+        """
+        request_id = litellm_compat.request_id_of(fields)
+        unfinished = b""
+        try:
+            async for chunk in stream:
+                growth = self._growths.get(request_id)  # each time: the Router may change the deployment in mid-stream
+                ready = chunk
+                if isinstance(chunk, bytes) and (unfinished or growth is not None):
+                    text = unfinished + chunk
+                    unfinished = unfinished_line(text)
+                    ready = text[: len(text) - len(unfinished)]
+                    if not ready:
+                        continue
+                yield ready if growth is None else _grown(ready, growth)
+        finally:
+            self._growths.pop(request_id, None)
+        if unfinished:
+            yield unfinished
+
+    def _of(self, request_id: str) -> Growth:
+        return self._growths.get(request_id, Growth())
+
+    def _set(self, request_id: str, growth: Growth) -> None:
+        if growth == Growth():
+            self._growths.pop(request_id, None)
+            return
+        self._growths[request_id] = growth
+        if len(self._growths) > RUNNING_REQUESTS:
+            self._growths.popitem(last=False)
+
+
+def _growth_of(attempt: Attempt | None) -> float:
+    """Return what an attempt received as a multiple of what it sends; 1 where either is not known as a whole."""
+    if attempt is None or attempt.stored or not attempt.counts_all:
+        return 1.0
+    received, sent = attempt.received_tokens, attempt.sent_tokens
+    return max(1.0, received / sent) if received and sent else 1.0
+
+
+def _grown(answer: Any, growth: Growth) -> Any:
+    with failing_open("leaves the usage of an answer as it was billed"):
+        return grown(answer, growth.before_choice * growth.for_deployment)
+    return answer

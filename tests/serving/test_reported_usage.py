@@ -1,0 +1,166 @@
+"""What a client is told of the size of its request: remembered by request, copied into its answer, and forgotten."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ctx_hooks.conversation.model import Format
+from ctx_hooks.decision import Compressed, NotRetried, Untouched
+from ctx_hooks.learning.attempts import RUNNING_REQUESTS, Attempt
+from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.target import Target
+from ctx_hooks.serving.attempt_runner import TRANSLATED
+from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.window import Window
+
+WINDOW = Window(ProviderTokens(8_000), "model_info")
+ORIGINAL = Policy(report_usage="original")
+CUT = Compressed({}, None, ())
+START = (
+    b"event: message_start\n"
+    b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 100, "output_tokens": 1}}}\n\n'
+)
+REST = b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0}\n\n'
+
+
+FIELDS = with_request_id({})
+REQUEST_ID = request_id_of(FIELDS)
+
+
+def target(policy=ORIGINAL, request_id=REQUEST_ID):
+    return Target("model", "id:model", WINDOW, policy, request_id)
+
+
+def attempt(received, sent, **fields):
+    fmt: Format = "openai-chat"
+    counts = (None if n is None else LocalTokens(n) for n in (received, sent))
+    return replace(Attempt("id:model", "model", "", fmt, *counts, WINDOW, 1.0), **fields)
+
+
+def told(usage, fields=FIELDS, billed=100):
+    answer = usage.whole(fields, {"usage": {"prompt_tokens": billed}})
+    return answer["usage"]["prompt_tokens"]
+
+
+async def streamed(usage, chunks):
+    async def stream():
+        for chunk in chunks:
+            yield chunk
+
+    return [chunk async for chunk in usage.streamed(FIELDS, stream())]
+
+
+@pytest.fixture
+def usage():
+    return ReportedUsage()
+
+
+def test_an_answer_states_what_was_received_in_the_tokens_that_were_billed(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    assert told(usage, billed=120) == 360
+
+
+def test_what_was_told_is_forgotten(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    assert (told(usage), told(usage)) == (300, 100)
+
+
+@pytest.mark.parametrize(
+    ("to", "decision", "sent"),
+    [
+        (target(Policy()), CUT, attempt(900, 300)),
+        (target(request_id=""), CUT, attempt(900, 300)),
+        (target(), Untouched("fits"), attempt(900, 300)),
+        (target(), CUT, attempt(None, None)),
+        (target(), CUT, attempt(900, 0)),
+        (target(), CUT, attempt(300, 900)),
+        (target(), CUT, attempt(900, 300, counts_all=False)),
+        (target(), CUT, attempt(900, 300, stored=True)),
+        (target(), CUT, None),
+    ],
+    ids=["off", "no-id", "untouched", "uncounted", "nothing-sent", "larger", "in-part", "stored", "unknown"],
+)
+def test_where_off_or_uncut_or_not_known_the_answer_is_the_very_object(to, decision, sent, usage):
+    usage.note(to, decision, sent)
+    answer = {"usage": {"prompt_tokens": 100}}
+    assert usage.whole(FIELDS if to.request_id else {}, answer) is answer
+
+
+async def test_without_a_cut_a_streams_chunks_are_the_very_objects(usage):
+    chunks = [b"data: half a li", b"ne\n\n", {"usage": {"prompt_tokens": 100}}]
+    assert [id(c) for c in await streamed(usage, chunks)] == [id(c) for c in chunks]
+
+
+def test_the_last_attempt_counts(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    usage.note(target(), CUT, attempt(900, 450))
+    usage.note(target(), NotRetried("spent"), attempt(900, 90))
+    usage.note(target(), Untouched(TRANSLATED), attempt(900, 450))
+    assert told(usage) == 200
+
+
+def test_a_deployment_that_takes_the_request_whole_bills_the_originals_size(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    usage.note(target(), Untouched("fits"), attempt(900, 900))
+    assert told(usage) == 100
+
+
+def test_what_was_cut_before_the_router_chose_counts_for_each_attempt(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    usage.note_fitted_before_choice(REQUEST_ID)
+    usage.note(target(), CUT, attempt(300, 200))
+    usage.note(target(), CUT, attempt(300, 100))
+    assert told(usage) == 900
+
+
+@pytest.mark.parametrize("cut", range(1, len(START + REST)))
+async def test_wherever_the_network_cuts_a_stream_its_events_are_the_same(cut, usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    whole = START + REST
+    found = b"".join(await streamed(usage, [whole[:cut], whole[cut:]]))
+    first, data, *rest = found.splitlines(keepends=True)
+    assert first == b"event: message_start\n"
+    assert json.loads(data[6:])["message"]["usage"] == {"input_tokens": 300, "output_tokens": 1}
+    assert b"".join(rest) == b"\n" + REST
+
+
+async def test_no_event_waits_for_the_chunk_behind_it(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    assert len(await streamed(usage, [START, REST + b"data: {", b"}\n\n"])) == 3
+
+
+async def test_a_stream_that_ends_inside_a_line_loses_nothing(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    assert await streamed(usage, [REST + b"data: half"]) == [REST, b"data: half"]
+
+
+async def test_what_cannot_be_read_goes_on_unchanged(usage, caplog):
+    broken = b'data: {"usage": \n\n'
+    usage.note(target(), CUT, attempt(900, 300))
+    assert await streamed(usage, [broken, REST]) == [broken, REST]
+    assert "leaves the usage of an answer as it was billed" in caplog.text
+
+
+async def test_a_stream_that_the_client_leaves_is_forgotten(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+
+    async def stream():
+        yield START
+        yield REST
+
+    left = usage.streamed(FIELDS, stream())
+    await anext(left)
+    await left.aclose()
+    assert told(usage) == 100
+
+
+def test_the_oldest_requests_are_forgotten_first(usage):
+    asked = [with_request_id({}) for _ in range(RUNNING_REQUESTS + 1)]
+    for fields in asked:
+        usage.note(target(request_id=request_id_of(fields)), CUT, attempt(900, 300))
+    assert [told(usage, fields) for fields in asked[:2]] == [100, 300]
