@@ -71,13 +71,13 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
         conversation = reader.conversation(0, length)
         history = History(reader, index[:length], LocalTokens(0), b"")
         target_tokens = target_tokens_of(goal, DEFAULT_POLICY, history.fixed_tokens)
-        outcome, compactions = compacted(history, Thresholds(budget, target_tokens))
+        outcome, cut = compacted(history, Thresholds(budget, target_tokens))
         slid = _newest(conversation, budget)
         for n, sent in enumerate((conversation, outcome.conversation, slid)):
             digests = [digest_of(m) for m in codec.write(sent)]
             sizes = [counter.message(m, fmt) for m in sent.messages]
             shared = next((i for i, (a, b) in enumerate(zip(digests, before[n], strict=False)) if a != b), len(before[n]))
-            ways[n].append(Sent(sum(sizes), sum(sizes[: min(shared, len(sizes))]), compactions if n == 1 else 0))
+            ways[n].append(Sent(sum(sizes), sum(sizes[: min(shared, len(sizes))]), cut.number if n == 1 else 0))
             before[n] = digests
     return Session(name, *(tuple(way) for way in ways))
 
