@@ -137,7 +137,7 @@ class _Assembly:
         conversation = self._repaired(self._originals(length))
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
-        target = replace(trigger, goal_tokens=self._thresholds.target_tokens, cut_newest=False)
+        target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
         outcome = pipeline.compress(conversation, target)
         if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
             outcome = pipeline.compress(conversation, trigger)
