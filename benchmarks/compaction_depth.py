@@ -243,8 +243,8 @@ next step needs. So of the room behind the system text that share is left which 
 
 - the prompt is read from the cache, on average the budget less half of what was freed;
 - what is left is written instead of read once in 1 + freed / growth requests;
-- the names missed, 25,000 x freed / room^2 a request (the slope of the curves below), cost three requests each: the one that
-  goes wrong, the one that looks it up, and the one done again.
+- the names missed, 25,000 x freed / room^2 a request (fitted to 16 sessions at 16,000 and 32,000 tokens), cost three requests
+  each: the one that goes wrong, the one that looks it up, and the one done again.
 
 The sum is least where
 
