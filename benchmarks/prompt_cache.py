@@ -18,18 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.cli.replay import cache_share, measure, price
+from ctx_hooks.compaction.cost import LARGEST_TARGET_FRACTION
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import DEFAULT
-from ctx_hooks.tokens.window import target_tokens_of
 
 
 def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -> float:
@@ -45,7 +44,7 @@ def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
     for length in request_points(index):
         history = History(MessageReader(fmt, messages[:length]), index[:length], 0, b"")
-        compacted(history, Thresholds(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)))
+        compacted(history, Thresholds(budget))
     return (time.process_time() - started) / counting
 
 
@@ -55,7 +54,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--budget", type=int, default=32_000)
     arguments = parser.parse_args()
-    target_tokens = target_tokens_of(arguments.budget, DEFAULT_POLICY)
+    freed_tokens = arguments.budget * (1 - LARGEST_TARGET_FRACTION)
     print("| session | tokens | requests | compactions (at most) | cache share | cost | uncompressed | sliding cut | time |")
     print("|---|---|---|---|---|---|---|---|---|")
     for path in arguments.paths:
@@ -64,7 +63,7 @@ def main() -> None:
             fmt, messages = recorded["format"], recorded["messages"]
             session = measure(str(recorded.get("id")), fmt, messages, arguments.budget)
             total = session.uncompressed[-1].tokens
-            most = math.ceil(total / (arguments.budget - target_tokens)) + 1
+            most = math.ceil(total / freed_tokens) + 1
             ratio = replaying_over_counting(fmt, messages, arguments.budget)
             paid, raw, slid = (price(s) for s in (session.replayed, session.uncompressed, session.sliding))
             done = session.replayed[-1].compactions

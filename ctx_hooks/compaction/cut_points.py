@@ -7,34 +7,55 @@ the compacted form so far and what came since exceed the trigger tokens, a compa
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction.cost import CACHE_PRICES, Prices, target_fraction_of
 from ctx_hooks.compaction.message_index import digest_of, request_points
 from ctx_hooks.compaction.retrieval import asks, reserved_tokens
 from ctx_hooks.compaction.summary.extractive import summary_tokens
+from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.tokens.budget import Budget
-    from ctx_hooks.tokens.units import LocalTokens
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """A compaction is due above the goal of the budget `trigger`, and compacts down to `target_tokens`."""
+    """When a compaction is due, and what it leaves.
+
+    Attributes:
+        trigger: the budget above whose goal a compaction is due.
+        target_tokens: what a compaction compacts down to; None where that follows from growth and prices (`cost.py`).
+        prices: of input tokens.
+    """
 
     trigger: Budget
-    target_tokens: LocalTokens
+    target_tokens: LocalTokens | None = None
+    prices: Prices = CACHE_PRICES
+
+    def target_tokens_at(self, growth_tokens: float, fixed_tokens: LocalTokens) -> LocalTokens:
+        """Return what a compaction compacts down to.
+
+        Args:
+            growth_tokens: by how much a request of the history is longer than the one before.
+            fixed_tokens: what no compaction makes smaller.
+        """
+        if self.target_tokens is not None:
+            return self.target_tokens
+        fixed_tokens = min(fixed_tokens, self.trigger.goal_tokens)
+        room_tokens = self.trigger.goal_tokens - fixed_tokens
+        return LocalTokens(fixed_tokens + int(room_tokens * target_fraction_of(growth_tokens, room_tokens, self.prices)))
 
     def digest(self) -> bytes:
         """Return 16 bytes that stand for what a compaction depends on beside the history."""
         budget = self.trigger
         policy = budget.policy.model_dump(mode="json")
-        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
+        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens, *astuple(self.prices))
         return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest))
 
 
@@ -63,6 +84,7 @@ class CutPoints:
         index = history.index
         self._index = index
         self._preamble_tokens = history.preamble_tokens
+        self._fixed_tokens = history.fixed_tokens
         self._thresholds = thresholds
         self._points = request_points(index)
         # Of the first n messages each: their tokens, the user turns among them that ask, the tokens of the newest user turn
@@ -82,11 +104,18 @@ class CutPoints:
                 cut = Cut(length, self._expected_tokens(length), cut.number + 1)
         return cut
 
+    def target_tokens(self, length: int) -> LocalTokens:
+        """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at."""
+        first = self._points[0]
+        requests = bisect_right(self._points, length) - 1
+        growth_tokens = (self._arrived_tokens[length] - self._arrived_tokens[first]) / requests if requests else 0.0
+        return self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
+
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
         summary = summary_tokens(self._thresholds.trigger)
         protected = self._staying_tokens[length] + self._newest_turn_tokens[length] + self._loop_tokens(length) + summary
-        return max(self._thresholds.target_tokens - self._preamble_tokens, int(protected))
+        return max(self.target_tokens(length) - self._preamble_tokens, int(protected))
 
     def _loop_tokens(self, length: int) -> int:
         """Return the tokens of the tool loop that the first `length` messages end with: calls and their results."""

@@ -53,8 +53,12 @@ class Policy(BaseModel):
         20_000, ge=0, description="The newest exchanges stay whole up to so many tokens while older ones shrink (pi)."
     )
     keep_recent_fraction: float = Field(0.2, ge=0, le=1, description="The same as a share of the budget; the smaller holds.")
-    target_fraction: float = Field(
-        0.5, gt=0, le=1, description="Target tokens: what a compaction compacts down to, as a share of the budget."
+    target_fraction: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Target tokens: what a compaction compacts down to, as a share of the budget; unset: a quarter to five "
+        "eighths, by the growth of the conversation and the prices of the prompt cache.",
     )
     retrieval_fraction: float = Field(
         0.1, ge=0, le=0.5, description="Share of the budget for compacted text relevant to a later user turn; 0 is off."

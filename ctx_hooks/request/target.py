@@ -30,7 +30,7 @@ class Target:
         policy: the policy that holds for this caller there.
         request_id: the request's id in this process; "" outside a proxy.
         tenant: a digest of who asks.
-        prices: of input tokens; None where they are not known, or the policy does not ask for them.
+        prices: of input tokens; None where they are not known.
         attempt: 0 for the first attempt of a request; retries count from 1.
         ignored: what the policy left out, one line each.
         scopes: those that set a field of the policy, as `team`.
@@ -104,7 +104,7 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         policy,
         request_id,
         tenant,
-        litellm_compat.prices_of(deployment) if policy.cost_aware else None,
+        litellm_compat.prices_of(deployment),
         attempt,
         resolved.ignored,
         tuple(sorted(set(resolved.origins.values()))),

@@ -22,9 +22,9 @@ def sent(messages, *, trigger, target, policy=None):
     """Return what is sent for a request, message by message as JSON, how often it was compacted, and the outcome."""
     counter, reader = Counter("cl100k_base"), MessageReader("openai-chat", messages)
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
-    outcome, compactions = compacted(history, Thresholds(Budget(trigger, 8_000, counter, policy or Policy()), target))
+    outcome, cut = compacted(history, Thresholds(Budget(trigger, 8_000, counter, policy or Policy()), target))
     written = CODECS["openai-chat"].write(outcome.conversation)
-    return [json.dumps(m, sort_keys=True) for m in written], compactions, outcome
+    return [json.dumps(m, sort_keys=True) for m in written], cut.number, outcome
 
 
 def chatter(n):

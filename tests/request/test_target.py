@@ -57,9 +57,9 @@ class TestThePolicy:
         assert to.scopes == ("models.group",)
         assert attempt_at(group="another", settings=settings).scopes == ()
 
-    def test_prices_are_looked_up_only_where_the_policy_asks_for_them(self):
-        assert attempt_at().prices is None
-        assert attempt_at(settings=policies(defaults={"cost_aware": True})).prices.plain > 0
+    def test_prices_are_those_of_the_model_map(self):
+        assert attempt_at().prices.plain > 0
+        assert attempt_at("openai/nobody-knows").prices is None
 
 
 class TestWhatIsLearned:
