@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from contestants import installed, size, text_of
-from fidelity import OVER_FRACTION, sessions
+from fidelity import OVER_FRACTION
 from judge import WINDOW_TOKENS, Judge
 from recall import broken_pairs
 
@@ -37,7 +37,7 @@ LEAST_ANSWER_TOKENS = 16
 """Shorter answers say little ("Done.")."""
 CONTEXT_TOKENS = 6_000
 LEAST_CONTEXT_TOKENS = 5_000
-"""A context is smaller than CONTEXT_TOKENS by at most one message of usual size; this is twice the smaller budget."""
+"""Twice the smaller budget. A context is this much smaller where the message before it is large, or the model's tokens many."""
 UNCUT_TOKENS = 2_000
 """Most of the system text and the newest message together: what no method cuts has to leave the smaller budget a choice."""
 STEPS_OF_A_SESSION = 4
@@ -102,11 +102,10 @@ def mixed(groups: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def chosen(paths: Sequence[Path], judge: Judge) -> list[Step]:
-    """Return the steps of all sessions so that every beginning of the list has all sources and sessions alike."""
-    sources: dict[tuple[str, str], list[list[Step]]] = defaultdict(list)
-    for session in sessions(paths):
-        sources[session.get("source", ""), session["format"]].append(steps_of(session, judge))
-    return mixed([mixed(found) for found in sources.values()])
+    """Return the steps of all sessions so that every beginning of the list has all files and sessions alike."""
+    files = [file for path in paths for file in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])]
+    sessions = [map(json.loads, file.read_text(encoding="utf-8").splitlines()) for file in files]
+    return mixed([mixed([steps_of(session, judge) for session in found]) for found in sessions])
 
 
 def contexts(step: Step, budgets: Sequence[int], only: Sequence[str]) -> Iterator[tuple[str, int, list[Any]]]:
@@ -207,10 +206,12 @@ def write(text: str, path: Path) -> None:
 def main() -> None:
     """Measure what is not known yet, print the table, and write it where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument(
+        "paths", nargs="+", type=Path, help="JSON lines with `id`, `messages`, `format` and optionally `system`"
+    )
     parser.add_argument("--results", type=Path, required=True, help="JSON lines, read and appended to")
     parser.add_argument("--budgets", nargs="+", type=int, default=[2_500, 4_000])
-    parser.add_argument("--steps", type=int, default=64, help="steps over all sources")
+    parser.add_argument("--steps", type=int, default=64, help="steps over all files")
     parser.add_argument("--only", nargs="+", default=list(installed()), help="contestants by name")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="put the table into docs/fidelity.md")
