@@ -37,7 +37,7 @@ LEAST_ANSWER_TOKENS = 16
 """Shorter answers say little ("Done.")."""
 CONTEXT_TOKENS = 6_000
 LEAST_CONTEXT_TOKENS = 5_000
-"""Twice the smaller budget. A context is this much smaller where the message before it is large, or the model's tokens many."""
+"""Twice the smaller budget. A context is smaller where the next older message is large, or the model's own tokens many."""
 UNCUT_TOKENS = 2_000
 """Most of the system text and the newest message together: what no method cuts has to leave the smaller budget a choice."""
 STEPS_OF_A_SESSION = 4
