@@ -25,7 +25,7 @@ from fidelity import sessions
 from recall import Step, kept_lines, share, steps
 
 from ctx_hooks.cli.replay import Sent, cache_share, price
-from ctx_hooks.compaction.cost import LOST_NAME_REQUESTS
+from ctx_hooks.compaction.cost import MISSED_NAME_REQUESTS
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
@@ -71,7 +71,7 @@ class Found:
         """The mean price of a request, the missed names counted as requests that read the prompt once more."""
         request = price(self.sent) / len(self.sent)
         read = 0.1 * statistics.mean(s.tokens for s in self.sent)
-        return request + self.mean("missed") * LOST_NAME_REQUESTS * read
+        return request + self.mean("missed") * MISSED_NAME_REQUESTS * read
 
 
 def requests(fmt: Any, messages: list[Any], budget: Budget, target: float | None) -> Iterator[tuple[int, Sent, list[Any]]]:
@@ -243,12 +243,13 @@ next step needs. So of the room behind the system text that share is left which 
 
 - the prompt is read from the cache, on average the budget less half of what was freed;
 - what is left is written instead of read once in 1 + freed / growth requests;
-- the names missed, 25,000 x freed / room^2 a request (fitted to 16 sessions at 16,000 and 32,000 tokens), cost three requests
-  each: the one that goes wrong, the one that looks it up, and the one done again.
+- the names missed, 25,000 / budget x the freed share of the room (fitted to sessions at 16,000 and 32,000 tokens; beyond, it
+  is an assumption), cost reading four prompts each: the request that goes wrong, the one that finds out, the one that looks
+  the name up, and the one done again.
 
 The sum is least where
 
-    freed + growth = sqrt((write - read) * growth * (room + growth) / (read * (75,000 * budget / room^2 - 1/2)))
+    (freed + growth)^2 = (write - read) * growth * (room + growth) / (read * (100,000 / room - 1/2))
 
 in sixteenths of the room, left between a quarter (below it hardly a token less is written) and five eighths (compactions
 stay rare even where writing costs nothing). Growth is the mean over the requests up to the compaction, so every worker

@@ -12,11 +12,12 @@ LARGEST_TARGET_FRACTION = 0.625
 """At least 3/8 stay free until the next compaction: compactions stay rare where the cache costs nothing, too."""
 TARGET_STEPS = 16
 """The share is rounded to sixteenths: what a few tokens of growth change is not worth a figure of its own."""
-LOST_NAME_TOKENS = 25_000
-"""A request misses this x freed / room^2 of the names it needs, the larger the room the fewer. Between a quarter and 0.7 left,
-real coding sessions missed 1.3 x the freed share at 16,000 tokens and 1.2 x at 32,000, which is 20,000 and 39,000."""
-LOST_NAME_REQUESTS = 3
-"""What a missed name costs: the request that goes wrong without it, the one that looks it up, and the one done again."""
+MISSED_NAMES_TOKENS = 25_000
+"""A request misses this / budget x the freed share of the room of the names it needs: in real coding sessions 1.3 x that
+share at 16,000 tokens and 1.2 x at 32,000, which is 20,000 and 39,000."""
+MISSED_NAME_REQUESTS = 4
+"""What a missed name costs, in prompts read: the request that goes wrong, the one that finds out, the one that looks the
+name up, and the one done again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,35 +52,33 @@ def pays(before_tokens: int, after_tokens: int, expected_turns: int, prices: Pri
     return saved > rewrite
 
 
-def target_fraction_of(growth_tokens: float, budget_tokens: int, fixed_tokens: int, prices: Prices) -> float:
-    """Return what a compaction leaves, as the share of the room behind the fixed text that costs least a request.
+def target_fraction_of(growth_tokens: float, room_tokens: int, prices: Prices) -> float:
+    """Return what a compaction leaves, as the share of the room that costs least a request.
 
-    Of the room R a compaction frees F, which lasts n = 1 + F/g requests that grow by g each. A request pays for
+    Of the room R behind the fixed text a compaction frees F, which lasts 1 + F/g requests that grow by g each. Of a budget B
+    a request pays for
 
-    - reading the prompt, B - F/2 tokens of a budget B on average;
-    - 1/n of writing what is left, R - F tokens, instead of reading it;
-    - the names that it misses, LOST_NAME_TOKENS * F/R^2, of which each costs LOST_NAME_REQUESTS times reading B.
+    - reading the prompt, B - F/2 tokens on average;
+    - writing what is left, R - F tokens, instead of reading it, once in 1 + F/g requests;
+    - the names that it misses, MISSED_NAMES_TOKENS / B * F/R, of which each costs reading B MISSED_NAME_REQUESTS times.
 
-    The sum is least at F + g = sqrt((write - read) * g * (R + g) / (read * (missed * B/R^2 - 1/2))), the square root of
-    ordering stock (Harris 1913): the dearer writing and the faster the growth, the more is freed at once.
+    The sum is least where (F + g)^2 = (write - read) * g * (R + g) / (read * (missed / R - 1/2)): as in ordering stock
+    (Harris 1913) a square root, so that twice the growth frees not twice as much.
 
     Args:
         growth_tokens: by how much a request is longer than the one before.
-        budget_tokens: the most that a request may have.
-        fixed_tokens: what no compaction makes smaller.
+        room_tokens: what a request may have behind the text that no compaction makes smaller.
         prices: of input tokens.
 
-    >>> [target_fraction_of(g, 32_000, 0, CACHE_PRICES) for g in (200, 1_000, 4_000)]
-    [0.625, 0.5625, 0.25]
+    >>> [target_fraction_of(g, 32_000, CACHE_PRICES) for g in (200, 2_000, 4_000)]
+    [0.625, 0.5, 0.3125]
     """
-    room = budget_tokens - fixed_tokens
-    if room <= 0:
+    if room_tokens <= 0:
         return LARGEST_TARGET_FRACTION
-    missed = LOST_NAME_REQUESTS * LOST_NAME_TOKENS * budget_tokens / room**2
-    saved = prices.cache_read * (missed - 0.5)
-    if saved <= 0:
+    kept = prices.cache_read * (MISSED_NAME_REQUESTS * MISSED_NAMES_TOKENS / room_tokens - 0.5)
+    if kept <= 0:
         return LEAST_TARGET_FRACTION
     rewrite = max(0.0, prices.cache_write - prices.cache_read)
-    free = math.sqrt(rewrite * growth_tokens * (room + growth_tokens) / saved) - growth_tokens
-    fraction = round((1 - free / room) * TARGET_STEPS) / TARGET_STEPS
+    free = math.sqrt(rewrite * growth_tokens * (room_tokens + growth_tokens) / kept) - growth_tokens
+    fraction = round((1 - free / room_tokens) * TARGET_STEPS) / TARGET_STEPS
     return min(max(fraction, LEAST_TARGET_FRACTION), LARGEST_TARGET_FRACTION)

@@ -47,10 +47,9 @@ class Thresholds:
         """
         if self.target_tokens is not None:
             return self.target_tokens
-        budget_tokens = self.trigger.goal_tokens
-        fixed_tokens = min(fixed_tokens, budget_tokens)
-        fraction = target_fraction_of(growth_tokens, budget_tokens, fixed_tokens, self.prices)
-        return LocalTokens(fixed_tokens + int((budget_tokens - fixed_tokens) * fraction))
+        fixed_tokens = min(fixed_tokens, self.trigger.goal_tokens)
+        room_tokens = self.trigger.goal_tokens - fixed_tokens
+        return LocalTokens(fixed_tokens + int(room_tokens * target_fraction_of(growth_tokens, room_tokens, self.prices)))
 
     def digest(self) -> bytes:
         """Return 16 bytes that stand for what a compaction depends on beside the history."""
