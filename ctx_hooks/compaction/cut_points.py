@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.cost import CACHE_PRICES, Prices, target_fraction_of
 from ctx_hooks.compaction.message_index import digest_of, request_points
-from ctx_hooks.compaction.retrieval import asks, reserved_tokens
+from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -87,10 +87,13 @@ class CutPoints:
         self._fixed_tokens = history.fixed_tokens
         self._thresholds = thresholds
         self._points = request_points(index)
-        # Of the first n messages each: their tokens, the user turns among them that ask, the tokens of the newest user turn
-        # and of what stays.
+        # Of the first n messages each: their tokens, the user turns among them that are given compacted text, the questions
+        # among these, the tokens of the newest user turn and of what stays.
         self._arrived_tokens = (0, *accumulate(arrived_tokens))
-        self._turns = (0, *accumulate(asks(m, thresholds.trigger) for m in index))
+        turns = [asks(m, thresholds.trigger) for m in index]
+        self._turns = (0, *accumulate(turns))
+        self._questions = (0, *accumulate(asked and m.is_question for asked, m in zip(turns, index, strict=True)))
+        self._shares = Shares(history, thresholds.trigger)
         self._newest_turn_tokens = (0, *accumulate((m.tokens if m.is_request else 0 for m in index), _newer))
         self._staying_tokens = (0, *accumulate(m.tokens if m.stays else 0 for m in index))
 
@@ -98,18 +101,30 @@ class CutPoints:
         """Return the newest compaction due after `cut`, itself when none is."""
         budget = self._thresholds.trigger
         for length in self._points[bisect_right(self._points, cut.length) :]:
-            turns = self._turns[length] - self._turns[cut.length] if cut.length else 0
-            since = self._arrived_tokens[length] - self._arrived_tokens[cut.length] + reserved_tokens(turns, budget)
+            since = self._arrived_tokens[length] - self._arrived_tokens[cut.length] + self._reserved_tokens(cut, length)
             if self._preamble_tokens + cut.tokens + since > budget.goal_tokens:
                 cut = Cut(length, self._expected_tokens(length), cut.number + 1)
         return cut
+
+    def share(self, cut: Cut) -> Share:
+        """Return what user turns behind a compaction may be given of the compacted text."""
+        free_tokens = self._thresholds.trigger.goal_tokens - self._preamble_tokens - cut.tokens
+        return self._shares.behind(cut.length, free_tokens)
 
     def target_tokens(self, length: int) -> LocalTokens:
         """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at."""
         first = self._points[0]
         requests = bisect_right(self._points, length) - 1
         growth_tokens = (self._arrived_tokens[length] - self._arrived_tokens[first]) / requests if requests else 0.0
-        return self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
+        target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
+        return min(target_tokens, self._shares.most_target_tokens(length))
+
+    def _reserved_tokens(self, cut: Cut, length: int) -> int:
+        """Return the most compacted text that the user turns between a compaction and `length` may be given."""
+        if not cut.length:
+            return 0
+        turns = self._turns[length] - self._turns[cut.length]
+        return self.share(cut).reserved_tokens(turns, self._questions[length] - self._questions[cut.length])
 
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""

@@ -72,7 +72,7 @@ def compacted(history: History, thresholds: Thresholds, *, repair: bool = True) 
     """
     assembly = _Assembly(history, thresholds, repair=repair)
     cut, compaction = assembly.newest_compaction()
-    return assembly.sent(compaction), cut
+    return assembly.sent(compaction, cut), cut
 
 
 def arrived(history: History, budget: Budget) -> MessageReader:
@@ -108,12 +108,13 @@ class _Assembly:
                 cut = self._cut_points.newest_after(replace(cut, tokens=compaction.tokens))
         return cut, compaction
 
-    def sent(self, compaction: Compaction) -> Outcome:
+    def sent(self, compaction: Compaction, cut: Cut) -> Outcome:
         """Return the request: the compaction, what came since, and the compacted text that is relevant to its user turns."""
         budget = self._thresholds.trigger
         start = compaction.length
         since = self._arrived.conversation(start, len(self._history.index))
-        texts = Retrieval(self._history, start, compaction.messages, self._digests, budget).texts()
+        share = self._cut_points.share(cut)
+        texts = Retrieval(self._history, start, compaction.messages, self._digests, budget, share).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since.messages, start))
         sent = self._repaired(replace(since, messages=(*compaction.messages, *tail)))
         tokens = budget.counter.conversation(sent)
