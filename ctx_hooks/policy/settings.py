@@ -19,8 +19,8 @@ class Policy(BaseModel):
 
     >>> Policy(reserve_tokens=8_000).reserve_tokens
     8000
-    >>> Policy().target_fraction
-    0.5
+    >>> Policy().keep_recent_tokens
+    20000
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
