@@ -113,6 +113,8 @@ class CutPoints:
 
     def target_tokens(self, length: int) -> LocalTokens:
         """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at."""
+        if self._thresholds.target_tokens is not None:
+            return self._thresholds.target_tokens
         first = self._points[0]
         requests = bisect_right(self._points, length) - 1
         growth_tokens = (self._arrived_tokens[length] - self._arrived_tokens[first]) / requests if requests else 0.0
