@@ -111,6 +111,7 @@ class Retrieval:
         self._digests = digests
         self._budget = budget
         self._share = share
+        self._pieces_of: dict[int, list[Piece]] = {}
 
     def texts(self) -> dict[int, str]:
         """Return the text that is appended to each user turn since the compaction, by the index of its message.
@@ -190,7 +191,9 @@ class Retrieval:
     def _piece(self, n: int) -> tuple[int, Piece]:
         """Return the piece of this number, and the index of its message."""
         index, number = map(int, self._cut.places[n])
-        return index, _pieces(self._message(index))[number]
+        if index not in self._pieces_of:
+            self._pieces_of[index] = _pieces(self._message(index))
+        return index, self._pieces_of[index][number]
 
     def _source(self, index: int, piece: Piece) -> str:
         """Return the line that says whose words a piece of the message `index` is."""
