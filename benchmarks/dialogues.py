@@ -1,19 +1,24 @@
 """Plain dialogues with a last question about something said long ago: how often the turns with the answer survive.
 
-    uv run --group bench python benchmarks/dialogues.py [--dialogues 60] [--fraction 0.25]
+    uv run --group bench python benchmarks/dialogues.py [DIALOGUES.jsonl...] [--dialogues 60] [--fraction 0.25]
 
 Two friends exchange hundreds of short turns, mostly small talk whose words occur everywhere. A fact is told once, in one
-turn or two; the question may name its subject in other words. Prints the share of questions for which every turn with the
-fact survives verbatim: for this package in both modes, for the newest turns, and for a ranking by BM25 alone.
+turn or two; the question may name its subject in other words. Or dialogues are read from files: a line is a JSON object with
+`source`, chat `messages` of which the last asks, and `evidence`, the texts of the turns that answer.
+
+Prints for each source what survives verbatim: in how many questions any of these turns, what share of them, in how many all:
+for this package in both modes, for the newest turns, and for a ranking by BM25 alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from contestants import keep_newest, size
 
@@ -93,6 +98,7 @@ class Dialogue:
 
     messages: list[dict[str, str]]
     evidence: tuple[str, ...]
+    source: str = "generated"
 
 
 def dialogue(seed: int, turns: int) -> Dialogue:
@@ -139,20 +145,28 @@ def bm25_order(messages: list[dict[str, str]], budget: int) -> list[dict[str, st
     return [m for n, m in enumerate(messages[:-1]) if n in kept] + [question]
 
 
-def survives(found: Dialogue, sent: list[dict[str, str]]) -> bool:
-    """Whether every telling turn stands verbatim in what is sent."""
+def read_dialogues(path: Path) -> list[Dialogue]:
+    """Return the dialogues of a file, one a line."""
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [Dialogue(row["messages"], tuple(row["evidence"]), row["source"]) for row in rows]
+
+
+def surviving(found: Dialogue, sent: list[dict[str, str]]) -> float:
+    """Return the share of the telling turns that stand verbatim in what is sent."""
     text = "\n".join(str(m["content"]) for m in sent)
-    return all(told in text for told in found.evidence)
+    return statistics.mean(told in text for told in found.evidence)
 
 
 def main() -> None:
-    """Print a line a contestant."""
+    """Print a line a source and contestant."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--dialogues", type=int, default=60)
     parser.add_argument("--turns", type=int, default=400)
     parser.add_argument("--fraction", type=float, default=0.25, help="budget as a share of the dialogue's tokens")
     arguments = parser.parse_args()
-    found = [dialogue(seed, arguments.turns) for seed in range(arguments.dialogues)]
+    found = [d for path in arguments.paths for d in read_dialogues(path)]
+    found = found or [dialogue(seed, arguments.turns) for seed in range(arguments.dialogues)]
     compress = ctx_hooks.compress
     ways: dict[str, Callable[[list[dict[str, str]], int], list[dict[str, str]]]] = {
         "ctx_hooks": lambda m, b: compress(m, format="openai-chat", budget_tokens=b, model="gpt-4").messages,
@@ -162,10 +176,13 @@ def main() -> None:
         "newest turns": lambda m, b: keep_newest(m, None, "openai-chat", b),
         "BM25 order": bm25_order,
     }
-    print(f"{len(found)} dialogues of {statistics.mean(size(d.messages) for d in found):,.0f} tokens")
-    for name, way in ways.items():
-        kept = [survives(d, way(d.messages, int(size(d.messages) * arguments.fraction))) for d in found]
-        print(f"{name:14}{statistics.mean(kept):.2f}")
+    for source in dict.fromkeys(d.source for d in found):
+        of_source = [d for d in found if d.source == source]
+        print(f"{source}: {len(of_source)} dialogues of {statistics.mean(size(d.messages) for d in of_source):,.0f} tokens")
+        for name, way in ways.items():
+            kept = [surviving(d, way(d.messages, int(size(d.messages) * arguments.fraction))) for d in of_source]
+            any_kept, all_kept = statistics.mean(k > 0 for k in kept), statistics.mean(k == 1 for k in kept)
+            print(f"{name:14}any {any_kept:.2f}  share {statistics.mean(kept):.2f}  all {all_kept:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,150 +1,125 @@
-"""What survives compression, for this package and its peers: a table and a plot.
+"""What survives compression, for this package and its peers: tables and a plot.
 
     uv run --group bench python benchmarks/fidelity.py FOLDER_OR_FILE... [--budgets 8000 16000 32000] [--steps 8]
+    uv run --group bench python benchmarks/fidelity.py FOLDER --only "ctx_hooks, one fit" --results FILE
+    uv run --group bench python benchmarks/fidelity.py --draw --results FILE
 
-Reads JSON lines with `messages`, `format` and optionally `tools` and `system`. Writes docs/fidelity.md and
-docs/fidelity.png. Times are medians of one run; only their ratios are comparable.
+Reads JSON lines with `messages`, `format` and optionally `system`. Every step measured is appended to the
+results file, where it replaces the same step of an earlier run: ours change and peers are slow. Prints the tables, one over
+the budgets and one over the folds; `--draw` writes them, with the plot, between the marks in docs/fidelity.md. Times are
+medians of one run; only their ratios are comparable.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import statistics
-import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from contestants import Contestant, installed, size, text_of
-from recall import broken_pairs, kept_lines, share, steps
+from contestants import installed
+from folds import folds_table
+from results import OVER_FRACTION, Result, cell, grouped, load, mean, measure, save, sessions
 
-OVER_FRACTION = 1.02
-COLUMNS = ("recall", "in-line", "distant", "used", "over budget", "broken", "ms")
-
-
-@dataclass
-class Score:
-    """The measurements of one contestant at one budget on one format."""
-
-    found: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, name: str, value: float | None) -> None:
-        """Add a measurement; None is none."""
-        if value is not None:
-            self.found[name].append(value)
-
-    def row(self) -> list[str]:
-        """Return the means as cells."""
-        middle = {"ms": statistics.median}
-        cells = []
-        for name in COLUMNS:
-            values = self.found.get(name)
-            digits = 0 if name == "ms" else 3
-            cells.append(f"{middle.get(name, statistics.mean)(values):.{digits}f}" if values else "–")
-        return cells
+COLUMNS = {"recall": "recall", "in-line": "in_line", "distant": "distant", "used": "used"}
+BEGIN, END = "<!-- written by benchmarks/fidelity.py -->", "<!-- end -->"
+"""What stands between these lines of docs/fidelity.md is written anew; the rest stays."""
+EXPLAINED = f"""\
+Recall: names that the next step takes from its context and that are still there; in-line: in whole lines; distant: named
+only before the newest messages that fit. `over budget`: share of results above {OVER_FRACTION:.2f} of the budget; the plot
+shows a contestant hollow where that is more than a tenth. `broken`: share of results with unpaired calls. Milliseconds are
+medians of one run.
+"""
+FOLDS_EXPLAINED = """\
+Every source, whatever its sessions' size, at budgets of the system text and a half or a quarter of the rest of each session,
+at least 2,000 tokens. The mean counts the sources alike; the worst fold of each column is bold. A dash: no step of the
+source named anything distant.
+"""
+MOST_OVER_FRACTION = 0.1
+"""A contestant that is over the budget more often than this is drawn hollow."""
 
 
-def sessions(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the conversations of files and folders."""
-    for path in paths:
-        for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
-            for line in file.read_text(encoding="utf-8").splitlines():
-                session = json.loads(line)
-                if isinstance(session.get("messages"), list) and session.get("format") in ("openai-chat", "anthropic"):
-                    yield session
-
-
-def measure(contestant: Contestant, session: dict[str, Any], budget: int, most: int, score: Score) -> None:
-    """Add the measurements of one session to `score`."""
-    fmt, messages = session["format"], list(session["messages"])
-    if session.get("system") and fmt == "openai-chat":
-        messages.insert(0, {"role": "system", "content": session["system"]})
-    for step in steps(messages, budget, most):
-        context = json.loads(json.dumps(step.context))
-        started = time.perf_counter()
-        sent = contestant(context, session.get("tools"), fmt, budget)
-        score.add("ms", (time.perf_counter() - started) * 1e3)
-        before, after = text_of(step.context), text_of(sent)
-        score.add("recall", share(step.needed, after))
-        score.add("in-line", share(step.needed, kept_lines(before, after)))
-        score.add("distant", share(step.distant, after))
-        used = size(sent) / budget
-        score.add("used", used)
-        score.add("over budget", used > OVER_FRACTION)
-        score.add("broken", broken_pairs(sent, fmt))
-
-
-def table(scores: dict[tuple[int, str, str], Score]) -> str:
-    """Return the scores as a Markdown table."""
-    lines = ["| budget | format | " + " | ".join(["", *COLUMNS]) + " |", "|" + "---|" * (len(COLUMNS) + 3)]
-    lines += [f"| {b:,} | {fmt} | {name} | " + " | ".join(s.row()) + " |" for (b, fmt, name), s in scores.items() if s.found]
+def table(results: Iterable[Result]) -> str:
+    """Return the results at fixed budgets as a Markdown table: means, and the median of the times."""
+    lines = ["| budget | format |  | " + " | ".join([*COLUMNS, "over budget", "broken", "ms"]) + " |", "|" + "---|" * 10]
+    for (budget, fmt, name), found in grouped(results, lambda r: (r.budget, r.format, r.contestant)).items():
+        cells = [cell(mean(found, measured)) for measured in (*COLUMNS.values(), "over_budget", "broken")]
+        lines.append(f"| {budget} | {fmt} | {name} | {' | '.join(cells)} | {statistics.median(r.ms for r in found):.0f} |")
     return "\n".join(lines)
 
 
-def plot(scores: dict[tuple[int, str, str], Score], path: Path) -> None:
-    """Draw recall and in-line recall over the budget, one line a contestant, one panel a format."""
+def plot(results: Iterable[Result], path: Path) -> None:
+    """Draw recall, in-line and distant recall over the budget, one line a contestant, one column a format."""
     import matplotlib as mpl  # noqa: PLC0415 - only for the picture
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    formats = sorted({fmt for _, fmt, _ in scores})
-    figure, panels = plt.subplots(2, len(formats), figsize=(6 * len(formats), 8), squeeze=False, sharex=True)
-    for column, fmt in enumerate(formats):
-        for row, measure_name in enumerate(("recall", "in-line")):
+    by_format = grouped(results, lambda r: r.format)
+    figure, panels = plt.subplots(3, len(by_format), figsize=(6 * len(by_format), 11), squeeze=False, sharex=True)
+    for column, (fmt, of_format) in enumerate(by_format.items()):
+        for row, name in enumerate(("recall", "in-line", "distant")):
             panel = panels[row][column]
-            for name in dict.fromkeys(name for _, _, name in scores):
-                points = [
-                    (b, statistics.mean(s.found[measure_name]))
-                    for (b, f, n), s in scores.items()
-                    if f == fmt and n == name and s.found.get(measure_name)
-                ]
-                if points:
-                    panel.plot(*zip(*points, strict=True), marker="o", label=name)
-            panel.set(title=f"{fmt}: {measure_name}", ylim=(0, 1.02), xlabel="budget in tokens")
+            for number, (contestant, found) in enumerate(grouped(of_format, lambda r: r.contestant).items()):
+                by_budget = grouped(found, lambda r: int(r.budget.replace(",", "")))
+                values = {b: value for b in sorted(by_budget) if (value := mean(by_budget[b], COLUMNS[name])) is not None}
+                hollow = [b for b in values if (mean(by_budget[b], "over_budget") or 0.0) > MOST_OVER_FRACTION]
+                filled = [b for b in values if b not in hollow]
+                colour = f"C{number}"
+                panel.plot(list(values), list(values.values()), color=colour, label=contestant, linewidth=1)
+                panel.plot(filled, [values[b] for b in filled], "o", color=colour)
+                panel.plot(hollow, [values[b] for b in hollow], "o", color=colour, markerfacecolor="white")
+            panel.set(title=f"{fmt}: {name}", ylim=(-0.02, 1.02), xlabel="budget in tokens (hollow: over budget)")
             panel.grid(alpha=0.3)
-    panels[0][0].legend()
+    panels[0][0].legend(fontsize="small")
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=100)
+
+
+def document(results: list[Result]) -> str:
+    """Return the sections of docs/fidelity.md that are written from results."""
+    fixed = [r for r in results if r.budget[:1].isdigit()]
+    return f"{EXPLAINED}\n{table(fixed)}\n\n## By source\n\n{FOLDS_EXPLAINED}\n{folds_table(results)}\n"
+
+
+def write(text: str, path: Path) -> None:
+    """Write `text` between the marks of a document; what stands around them stays."""
+    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        message = f"{path} has no line {BEGIN} with {END} behind it"
+        raise ValueError(message)
+    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}", encoding="utf-8")
 
 
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="+", type=Path)
-    parser.add_argument("--budgets", nargs="+", type=int, default=[8_000, 16_000, 32_000])
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--budgets", nargs="*", type=int, default=[8_000, 16_000, 32_000])
     parser.add_argument("--steps", type=int, default=8, help="steps of each session")
     parser.add_argument("--only", nargs="+", help="contestants by name")
+    parser.add_argument("--results", type=Path, help="file that results are appended to")
+    parser.add_argument("--draw", action="store_true", help="write docs/fidelity.md and docs/fidelity.png")
     parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "docs")
     arguments = parser.parse_args()
     logging.disable(logging.ERROR)  # some peers log a traceback a message
-    scores: dict[tuple[int, str, str], Score] = {}
-    for budget in arguments.budgets:
-        for name, contestant in installed().items():
-            if arguments.only and name not in arguments.only:
-                continue
-            for session in sessions(arguments.paths):
-                score = scores.setdefault((budget, session["format"], name), Score())
-                try:
-                    measure(contestant, session, budget, arguments.steps, score)
-                except NotImplementedError:
-                    continue
-                except Exception as error:  # noqa: BLE001 - a peer that fails on a session is a result, told below
-                    print(f"{name} failed on a session at {budget}: {type(error).__name__}: {error!s:.120}")
-    text = table(scores)
+    contestants = {n: c for n, c in installed().items() if not arguments.only or n in arguments.only}
+    with tempfile.TemporaryDirectory() as folder:
+        file = arguments.results or Path(folder) / "results.jsonl"
+        for session in sessions(arguments.paths):
+            for budget, tokens in session.budgets(arguments.budgets).items():
+                save(measure(contestants, session, budget, tokens, arguments.steps), file)
+        results = load(file)
+    order = list(installed())
+    results.sort(key=lambda r: (r.budget[:1].isdigit(), len(r.budget), r.budget, order.index(r.contestant), r.format))
+    text = document(results)
     print(text)
-    arguments.out.mkdir(exist_ok=True)
-    heading = (
-        "# What survives compression\n\nWritten by `benchmarks/fidelity.py`. Recall: names that the next step takes from\n"
-        "its context and that are still there; in-line: in whole lines; distant: named only before the newest messages\n"
-        "that fit. `broken`: share of results with unpaired calls. Milliseconds are medians of one run.\n\n"
-    )
-    (arguments.out / "fidelity.md").write_text(heading + text + "\n", encoding="utf-8")
-    plot(scores, arguments.out / "fidelity.png")
+    if arguments.draw:
+        write(text, arguments.out / "fidelity.md")
+        plot([r for r in results if r.budget[:1].isdigit()], arguments.out / "fidelity.png")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 One line a session: requests, compactions and their bound, the share of the prompt that a prefix cache serves, and the
 price of all prompts in plain input tokens (cache read 0.1, write 1.25), the same without compression and with a cut that
-moves with every request. The last column is the time of replaying all requests, divided by that of counting the tokens once.
+moves with every request. The last column is the processor time of replaying all requests, divided by that of counting the
+tokens once.
 """
 
 from __future__ import annotations
@@ -17,35 +18,34 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.cli.replay import cache_share, measure, price
+from ctx_hooks.compaction.cost import LARGEST_TARGET_FRACTION
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import DEFAULT
-from ctx_hooks.tokens.window import target_tokens_of
 
 
 def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -> float:
     """Return the time of deciding every request of a session, one after another, over that of counting it once."""
     content_cache.clear_all()
     counter, codec = Counter(DEFAULT), CODECS[fmt]
-    started = time.perf_counter()
+    started = time.process_time()
     Counter(DEFAULT).conversation(codec.read(messages))
-    counting = time.perf_counter() - started
+    counting = time.process_time() - started
     content_cache.clear_all()
-    started = time.perf_counter()
+    started = time.process_time()
     index = message_stats(MessageReader(fmt, messages), counter)
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, counter)
     for length in request_points(index):
         history = History(MessageReader(fmt, messages[:length]), index[:length], 0, b"")
-        compacted(history, Thresholds(budget, target_tokens_of(budget_tokens, DEFAULT_POLICY, history.fixed_tokens)))
-    return (time.perf_counter() - started) / counting
+        compacted(history, Thresholds(budget))
+    return (time.process_time() - started) / counting
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--budget", type=int, default=32_000)
     arguments = parser.parse_args()
-    target_tokens = target_tokens_of(arguments.budget, DEFAULT_POLICY)
+    freed_tokens = arguments.budget * (1 - LARGEST_TARGET_FRACTION)
     print("| session | tokens | requests | compactions (at most) | cache share | cost | uncompressed | sliding cut | time |")
     print("|---|---|---|---|---|---|---|---|---|")
     for path in arguments.paths:
@@ -63,7 +63,7 @@ def main() -> None:
             fmt, messages = recorded["format"], recorded["messages"]
             session = measure(str(recorded.get("id")), fmt, messages, arguments.budget)
             total = session.uncompressed[-1].tokens
-            most = math.ceil(total / (arguments.budget - target_tokens)) + 1
+            most = math.ceil(total / freed_tokens) + 1
             ratio = replaying_over_counting(fmt, messages, arguments.budget)
             paid, raw, slid = (price(s) for s in (session.replayed, session.uncompressed, session.sliding))
             done = session.replayed[-1].compactions

@@ -88,7 +88,7 @@ def compress(
         format: "openai-chat", "anthropic", "openai-responses" or "gemini".
         budget_tokens: the most that the whole request may have; without it, it is `window_tokens` less the policy's reserve.
         target_tokens: with it the conversation is compacted as if it had been along the way, down to that many tokens
-            whenever the budget was exceeded ("auto": the policy's `target_fraction` of the budget, all of it while no
+            whenever the budget was exceeded ("auto": as the policy's `target_fraction` says, all of it while no
             assistant has answered). This is what the proxy's hooks do: consecutive requests of one conversation share
             their prefix. Without it the newest request is fitted on its own, to keep the most.
         window_tokens: the model's context window; by default the policy's, else 128,000.
@@ -124,9 +124,11 @@ def compress(
         needed = policy.repair == "always" or history.tokens > goal
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:
-        target = goal if target_tokens == "auto" else min(LocalTokens(target_tokens), goal)
-        if target_tokens == "auto" and not is_first_request(history.index):
-            target = target_tokens_of(goal, policy, history.fixed_tokens)
+        target = target_tokens_of(goal, policy, history.fixed_tokens)
+        if target_tokens != "auto":
+            target = min(LocalTokens(target_tokens), goal)
+        elif is_first_request(history.index):
+            target = goal
         outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
     original = reader.conversation()
     return CompressionResult(

@@ -221,21 +221,23 @@ def _compressed(factor: float, request: Request, history: History, budget: Budge
     target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
+    thresholds = Thresholds(budget, target_tokens, to.prices or cost.CACHE_PRICES)
     holds = to_provider(history.tokens, factor) <= budget.window_tokens
-    if holds and _does_not_pay(history.tokens, target_tokens, to):
+    if holds and _does_not_pay(history, thresholds, to):
         outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
     else:
-        outcome, _ = compacted(history, Thresholds(budget, target_tokens), repair=to.policy.repair != "off")
+        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off")
     steps = tuple(step.name for step in outcome.steps)
     emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
     return outcome
 
 
-def _does_not_pay(received: LocalTokens, target_tokens: LocalTokens, to: Target) -> bool:
-    """Whether compacting a request that the window would hold costs more than it saves."""
+def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
+    """Whether compacting a request that the window would hold costs more than it saves, where it saves least."""
     if not to.policy.cost_aware or to.prices is None or to.attempt:
         return False
-    return not cost.pays(received, target_tokens, to.policy.expected_turns, to.prices)
+    largest = thresholds.target_tokens_at(0.0, history.fixed_tokens)
+    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices)
 
 
 def _without_oldest_turns(

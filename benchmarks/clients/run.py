@@ -1,6 +1,6 @@
 """Real clients and SDKs, each through 25 tool calls in a window of 60,000 tokens, behind a proxy with the plugin.
 
-    uv run python benchmarks/clients/run.py [--cache FOLDER] [--logs FOLDER] [NAME...]
+    uv run python benchmarks/clients/run.py [--cache FOLDER] [--logs FOLDER] [--window TOKENS] [NAME...]
 
 Each client is installed into the cache folder, started in a home of its own, and reads 25 files of about 4,000 tokens, for
 which a scripted model behind the strict provider asks; once with the window known to the proxy and once unknown. The
@@ -28,14 +28,13 @@ from session import Ended, prepare, run
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.processes import MASTER_KEY
 
-WINDOW_TOKENS = 60_000
 WINDOWS = ("known", "unknown")
 
 
-def configuration(clients: Sequence[Client], provider_url: str) -> dict[str, Any]:
+def configuration(clients: Sequence[Client], provider_url: str, window_tokens: int) -> dict[str, Any]:
     """Return a proxy's configuration: a deployment for each session, so that none learns from another."""
     return {
-        "model_list": [_deployment(client, window, provider_url) for client in clients for window in WINDOWS],
+        "model_list": [_deployment(client, window, provider_url, window_tokens) for client in clients for window in WINDOWS],
         "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"]},
         "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
     }
@@ -45,20 +44,20 @@ def _group(client: Client, window: str) -> str:
     return f"{client.key}-{window}"
 
 
-def _deployment(client: Client, window: str, provider_url: str) -> dict[str, Any]:
+def _deployment(client: Client, window: str, provider_url: str, window_tokens: int) -> dict[str, Any]:
     group = _group(client, window)
     bases = {"openai": f"{provider_url}/v1", "anthropic": provider_url, "gemini": f"{provider_url}/v1beta"}
     params = {"model": f"{client.provider}/{group}", "api_base": bases[client.provider], "api_key": "not-a-key"}
-    info = {"max_input_tokens": WINDOW_TOKENS} if window == "known" else {}
+    info = {"max_input_tokens": window_tokens} if window == "known" else {}
     return {"model_name": group, "litellm_params": params, "model_info": info}
 
 
-def rows(clients: Sequence[Client], cache: Path, logs: Path) -> Iterator[str]:
+def rows(clients: Sequence[Client], cache: Path, logs: Path, window_tokens: int) -> Iterator[str]:
     """Yield a row for each session, as it ends."""
     model = Model()
     with (
-        FakeProvider(ProviderSettings(window_tokens=WINDOW_TOKENS), model) as provider,
-        ProxyProcess(configuration(clients, provider.url)) as proxy,
+        FakeProvider(ProviderSettings(window_tokens=window_tokens), model) as provider,
+        ProxyProcess(configuration(clients, provider.url, window_tokens)) as proxy,
     ):
         for client in clients:
             try:
@@ -93,10 +92,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir(), "ctx_hooks_clients"))
     parser.add_argument("--logs", type=Path, default=Path(tempfile.gettempdir(), "ctx_hooks_client_logs"))
+    parser.add_argument("--window", type=int, default=60_000, help="the provider's window in tokens")
     options = parser.parse_args()
     chosen = [c for c in CLIENTS if not options.names or any(n.lower() in c.name.lower() for n in options.names)]
     print(HEAD, flush=True)
-    for row in rows(chosen, options.cache.resolve(), options.logs.resolve()):
+    for row in rows(chosen, options.cache.resolve(), options.logs.resolve(), options.window):
         print(row, flush=True)
 
 

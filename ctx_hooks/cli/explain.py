@@ -68,11 +68,9 @@ def _print_policy(resolved: Resolved, window: Window, request: Request, model: s
         print(f"ignored: {line}")
     budget = budget_tokens_of(window, resolved.policy, ReservedOutput(request.max_output_tokens))
     factor = Calibration().factor(model)
-    target_tokens = to_provider(target_tokens_of(to_local(budget, factor), resolved.policy), factor)
-    print(
-        f"window: {window.tokens} tokens ({window.source}), budget {budget}, compacted down to {target_tokens}, "
-        f"factor {factor}"
-    )
+    target_tokens = target_tokens_of(to_local(budget, factor), resolved.policy)
+    target = "what costs least" if target_tokens is None else to_provider(target_tokens, factor)
+    print(f"window: {window.tokens} tokens ({window.source}), budget {budget}, compacted down to {target}, factor {factor}")
 
 
 def _deployment(config: dict[str, Any], group: str) -> tuple[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ctx_hooks.compaction.cost import Prices, cost_of
+from ctx_hooks.compaction.cost import CACHE_PRICES, cost_of
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
@@ -16,15 +16,10 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.conversation.model import Conversation, Format
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.vocabulary import DEFAULT
-from ctx_hooks.tokens.window import target_tokens_of
-
-PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)
-"""Anthropic's prompt caching, relative to a plain input token: reading costs 0.1, writing 1.25."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +65,13 @@ def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int)
     for length in request_points(index):
         conversation = reader.conversation(0, length)
         history = History(reader, index[:length], LocalTokens(0), b"")
-        target_tokens = target_tokens_of(goal, DEFAULT_POLICY, history.fixed_tokens)
-        outcome, compactions = compacted(history, Thresholds(budget, target_tokens))
+        outcome, cut = compacted(history, Thresholds(budget))
         slid = _newest(conversation, budget)
         for n, sent in enumerate((conversation, outcome.conversation, slid)):
             digests = [digest_of(m) for m in codec.write(sent)]
             sizes = [counter.message(m, fmt) for m in sent.messages]
             shared = next((i for i, (a, b) in enumerate(zip(digests, before[n], strict=False)) if a != b), len(before[n]))
-            ways[n].append(Sent(sum(sizes), sum(sizes[: min(shared, len(sizes))]), compactions if n == 1 else 0))
+            ways[n].append(Sent(sum(sizes), sum(sizes[: min(shared, len(sizes))]), cut.number if n == 1 else 0))
             before[n] = digests
     return Session(name, *(tuple(way) for way in ways))
 
@@ -97,7 +91,7 @@ def _newest(conversation: Conversation, budget: Budget) -> Conversation:
 
 def price(sent: Sequence[Sent]) -> float:
     """Return the price of requests in plain input tokens."""
-    return sum(cost_of(s.cached_tokens, s.tokens - s.cached_tokens, PRICES) for s in sent)
+    return sum(cost_of(s.cached_tokens, s.tokens - s.cached_tokens, CACHE_PRICES) for s in sent)
 
 
 def cache_share(sent: Sequence[Sent]) -> float:

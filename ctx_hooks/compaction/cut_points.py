@@ -7,34 +7,55 @@ the compacted form so far and what came since exceed the trigger tokens, a compa
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction.cost import CACHE_PRICES, Prices, target_fraction_of
 from ctx_hooks.compaction.message_index import digest_of, request_points
-from ctx_hooks.compaction.retrieval import asks, reserved_tokens
+from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
 from ctx_hooks.compaction.summary.extractive import summary_tokens
+from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.tokens.budget import Budget
-    from ctx_hooks.tokens.units import LocalTokens
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """A compaction is due above the goal of the budget `trigger`, and compacts down to `target_tokens`."""
+    """When a compaction is due, and what it leaves.
+
+    Attributes:
+        trigger: the budget above whose goal a compaction is due.
+        target_tokens: what a compaction compacts down to; None where that follows from growth and prices (`cost.py`).
+        prices: of input tokens.
+    """
 
     trigger: Budget
-    target_tokens: LocalTokens
+    target_tokens: LocalTokens | None = None
+    prices: Prices = CACHE_PRICES
+
+    def target_tokens_at(self, growth_tokens: float, fixed_tokens: LocalTokens) -> LocalTokens:
+        """Return what a compaction compacts down to.
+
+        Args:
+            growth_tokens: by how much a request of the history is longer than the one before.
+            fixed_tokens: what no compaction makes smaller.
+        """
+        if self.target_tokens is not None:
+            return self.target_tokens
+        fixed_tokens = min(fixed_tokens, self.trigger.goal_tokens)
+        room_tokens = self.trigger.goal_tokens - fixed_tokens
+        return LocalTokens(fixed_tokens + int(room_tokens * target_fraction_of(growth_tokens, room_tokens, self.prices)))
 
     def digest(self) -> bytes:
         """Return 16 bytes that stand for what a compaction depends on beside the history."""
         budget = self.trigger
         policy = budget.policy.model_dump(mode="json")
-        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
+        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens, *astuple(self.prices))
         return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest))
 
 
@@ -63,12 +84,16 @@ class CutPoints:
         index = history.index
         self._index = index
         self._preamble_tokens = history.preamble_tokens
+        self._fixed_tokens = history.fixed_tokens
         self._thresholds = thresholds
         self._points = request_points(index)
-        # Of the first n messages each: their tokens, the user turns among them that ask, the tokens of the newest user turn
-        # and of what stays.
+        # Of the first n messages each: their tokens, the user turns among them that are given compacted text, the questions
+        # among these, the tokens of the newest user turn and of what stays.
         self._arrived_tokens = (0, *accumulate(arrived_tokens))
-        self._turns = (0, *accumulate(asks(m, thresholds.trigger) for m in index))
+        turns = [asks(m, thresholds.trigger) for m in index]
+        self._turns = (0, *accumulate(turns))
+        self._questions = (0, *accumulate(asked and m.is_question for asked, m in zip(turns, index, strict=True)))
+        self._shares = Shares(history, thresholds.trigger)
         self._newest_turn_tokens = (0, *accumulate((m.tokens if m.is_request else 0 for m in index), _newer))
         self._staying_tokens = (0, *accumulate(m.tokens if m.stays else 0 for m in index))
 
@@ -76,17 +101,38 @@ class CutPoints:
         """Return the newest compaction due after `cut`, itself when none is."""
         budget = self._thresholds.trigger
         for length in self._points[bisect_right(self._points, cut.length) :]:
-            turns = self._turns[length] - self._turns[cut.length] if cut.length else 0
-            since = self._arrived_tokens[length] - self._arrived_tokens[cut.length] + reserved_tokens(turns, budget)
+            since = self._arrived_tokens[length] - self._arrived_tokens[cut.length] + self._reserved_tokens(cut, length)
             if self._preamble_tokens + cut.tokens + since > budget.goal_tokens:
                 cut = Cut(length, self._expected_tokens(length), cut.number + 1)
         return cut
+
+    def share(self, cut: Cut) -> Share:
+        """Return what user turns behind a compaction may be given of the compacted text."""
+        free_tokens = self._thresholds.trigger.goal_tokens - self._preamble_tokens - cut.tokens
+        return self._shares.behind(cut.length, free_tokens)
+
+    def target_tokens(self, length: int) -> LocalTokens:
+        """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at."""
+        if self._thresholds.target_tokens is not None:
+            return self._thresholds.target_tokens
+        first = self._points[0]
+        requests = bisect_right(self._points, length) - 1
+        growth_tokens = (self._arrived_tokens[length] - self._arrived_tokens[first]) / requests if requests else 0.0
+        target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
+        return min(target_tokens, self._shares.most_target_tokens(length))
+
+    def _reserved_tokens(self, cut: Cut, length: int) -> int:
+        """Return the most compacted text that the user turns between a compaction and `length` may be given."""
+        if not cut.length:
+            return 0
+        turns = self._turns[length] - self._turns[cut.length]
+        return self.share(cut).reserved_tokens(turns, self._questions[length] - self._questions[cut.length])
 
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
         summary = summary_tokens(self._thresholds.trigger)
         protected = self._staying_tokens[length] + self._newest_turn_tokens[length] + self._loop_tokens(length) + summary
-        return max(self._thresholds.target_tokens - self._preamble_tokens, int(protected))
+        return max(self.target_tokens(length) - self._preamble_tokens, int(protected))
 
     def _loop_tokens(self, length: int) -> int:
         """Return the tokens of the tool loop that the first `length` messages end with: calls and their results."""

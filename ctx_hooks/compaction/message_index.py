@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 
-from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Role
 from ctx_hooks.conversation.protection import stays
 from ctx_hooks.errors import MalformedConversationError
@@ -41,6 +41,7 @@ class MessageStats:
         result_chars: the length of its longest tool result.
         stays: whether no compaction removes it.
         guessed_tokens: those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
+        is_question: whether a user asks in it.
     """
 
     digest: bytes
@@ -50,9 +51,10 @@ class MessageStats:
     result_chars: int = 0
     stays: bool = False
     guessed_tokens: LocalTokens = LocalTokens(0)
+    is_question: bool = False
 
 
-_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens]
+_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool]
 
 _figures: ContentCache[_Figures] = ContentCache(share=0.1)
 
@@ -126,6 +128,7 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
         message = messages.message(i)
         longest = max((len(r.text) for r in message.results), default=0)
         guessed = counter.guessed(message, fmt)
-        return counter.message(message, fmt), message.role, is_request(message), longest, stays(message), guessed
+        spoken = (message.role, is_request(message))
+        return counter.message(message, fmt), *spoken, longest, stays(message), guessed, is_question(message)
 
     return MessageStats(digest, *_figures.get((fmt, counter.vocabulary, digest), read))

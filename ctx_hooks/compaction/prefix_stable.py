@@ -58,8 +58,8 @@ class Compaction:
 NONE_YET = Compaction(0, (), 0)
 
 
-def compacted(history: History, thresholds: Thresholds, *, repair: bool = True) -> tuple[Outcome, int]:
-    """Return the conversation as it is to be sent, and how many compactions led to it.
+def compacted(history: History, thresholds: Thresholds, *, repair: bool = True) -> tuple[Outcome, Cut]:
+    """Return the conversation as it is to be sent, and the newest compaction in it.
 
     Args:
         history: the conversation as the client sent it.
@@ -72,7 +72,7 @@ def compacted(history: History, thresholds: Thresholds, *, repair: bool = True) 
     """
     assembly = _Assembly(history, thresholds, repair=repair)
     cut, compaction = assembly.newest_compaction()
-    return assembly.sent(compaction), cut.number
+    return assembly.sent(compaction, cut), cut
 
 
 def arrived(history: History, budget: Budget) -> MessageReader:
@@ -97,7 +97,8 @@ class _Assembly:
     def newest_compaction(self) -> tuple[Cut, Compaction]:
         """Return the newest compaction that is due.
 
-        One that comes out larger than expected, because more is protected than its size told, is counted as it is.
+        One that comes out larger than expected, because more is protected than its size told, is counted as it is, until the
+        next one that is due by sizes alone: a request finds both whatever requests came before it.
         """
         cut = self._cut_points.newest_after(Cut())
         compaction = NONE_YET
@@ -107,12 +108,13 @@ class _Assembly:
                 cut = self._cut_points.newest_after(replace(cut, tokens=compaction.tokens))
         return cut, compaction
 
-    def sent(self, compaction: Compaction) -> Outcome:
+    def sent(self, compaction: Compaction, cut: Cut) -> Outcome:
         """Return the request: the compaction, what came since, and the compacted text that is relevant to its user turns."""
         budget = self._thresholds.trigger
         start = compaction.length
         since = self._arrived.conversation(start, len(self._history.index))
-        texts = Retrieval(self._history, start, compaction.messages, self._digests, budget).texts()
+        share = self._cut_points.share(cut)
+        texts = Retrieval(self._history, start, compaction.messages, self._digests, budget, share).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since.messages, start))
         sent = self._repaired(replace(since, messages=(*compaction.messages, *tail)))
         tokens = budget.counter.conversation(sent)
@@ -136,7 +138,7 @@ class _Assembly:
         conversation = self._repaired(self._originals(length))
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
-        target = replace(trigger, goal_tokens=self._thresholds.target_tokens, cut_newest=False)
+        target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
         outcome = pipeline.compress(conversation, target)
         if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
             outcome = pipeline.compress(conversation, trigger)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.segments import segment_spans
 from ctx_hooks.conversation import placeholders
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.message_index import MessageStats
+    from ctx_hooks.compaction.retrieval_share import Share
     from ctx_hooks.compaction.selection.bm25 import Postings
     from ctx_hooks.tokens.budget import Budget
 
@@ -37,10 +38,6 @@ INDEXED_TOGETHER = 20_000
 """So many pieces share their postings: while they are made, no more memory is needed than these take."""
 LOOKED_BACK_MESSAGES = 100
 """How far before a result its call is looked for: it stands directly before it, parallel calls of one answer in between."""
-
-
-LATER_TURN_FRACTION = 0.5
-"""What each later user turn after a compaction adds to the share of the first: it may use what those before it left."""
 
 _texts: ContentCache[str] = ContentCache(share=0.02)
 _cut_texts: ContentCache[CutText] = ContentCache(share=0.05)
@@ -82,21 +79,6 @@ class CutText:
         return self.places.nbytes + self.left.size_bytes + sum(p.size_bytes for p in self.postings)
 
 
-def share_tokens(budget: Budget) -> float:
-    """Return the most compacted text that one user turn may be given, in tokens."""
-    return min(budget.policy.retrieval_max_tokens, budget.goal_tokens * budget.policy.retrieval_fraction)
-
-
-def asks(message: MessageStats, budget: Budget) -> bool:
-    """Whether a user's turn is given compacted text: one that is longer than that, such as a pasted file, brings its own."""
-    return message.is_request and message.tokens <= share_tokens(budget)
-
-
-def reserved_tokens(turns: int, budget: Budget) -> int:
-    """Return the most compacted text that the first `turns` user turns that ask may be given together."""
-    return int(share_tokens(budget) * (1 + LATER_TURN_FRACTION * (turns - 1))) if turns else 0
-
-
 def cut_text(conversation: Conversation, left: Sequence[Message], budget: Budget) -> CutText:
     """Return what `conversation` says and `left`, its compacted form, does not."""
     places: list[tuple[int, int]] = []
@@ -116,34 +98,38 @@ class Retrieval:
         left: the messages that the compaction left.
         digests: for each number of messages, what stands for a history of so many, and for all that its compaction
             depends on.
-        budget: of the whole request; the texts have a share of it.
+        budget: of the whole request.
+        share: what of it each user turn may be given.
     """
 
     def __init__(
-        self, history: History, length: int, left: Sequence[Message], digests: Sequence[bytes], budget: Budget
+        self, history: History, length: int, left: Sequence[Message], digests: Sequence[bytes], budget: Budget, share: Share
     ) -> None:
         self._history = history
         self._length = length
         self._left = left
         self._digests = digests
         self._budget = budget
+        self._share = share
+        self._pieces_of: dict[int, list[Piece]] = {}
 
     def texts(self) -> dict[int, str]:
         """Return the text that is appended to each user turn since the compaction, by the index of its message.
 
         A turn may have what those before it have left of their share.
         """
-        index = self._history.index
+        index, share = self._history.index, self._share
         texts: dict[int, str] = {}
-        spent_tokens = 0
+        spent_tokens = questions = 0
         turns = [i for i in range(self._length, len(index)) if asks(index[i], self._budget)] if self._length else []
         for number, turn in enumerate(turns, 1):
-            room_tokens = min(share_tokens(self._budget), reserved_tokens(number, self._budget) - spent_tokens)
+            questions += index[turn].is_question
+            room_tokens = min(share.of(index[turn]), share.reserved_tokens(number, questions) - spent_tokens)
             key = (self._digests[self._length], self._digests[turn + 1], room_tokens)
             text = _texts.get(key, partial(self.text, turn, room_tokens), getsizeof)
             if text:
                 texts[turn] = text
-                spent_tokens += self._budget.counter.text(text)
+                spent_tokens += self._budget.counter.text(appended(text))
         return texts
 
     def text(self, turn: int, room_tokens: float) -> str:
@@ -164,30 +150,50 @@ class Retrieval:
             return ""
         fitting = np.flatnonzero(pieces > LEAST_SCORE_FRACTION * best)
         kept = self._kept(fitting[np.lexsort((-fitting, -pieces[fitting]))], room_tokens)
-        if not kept:
-            return ""
-        lines = [placeholders.retrieved_heading(self._budget.policy.language)]
-        for source, found in groupby((kept[n] for n in sorted(kept)), key=lambda pair: pair[0]):
-            lines += [source, *(quotation for _, quotation in found)]
-        return "\n".join(lines)
+        text = self._quoted(sorted(kept))
+        while kept and self._budget.counter.text(appended(text)) > room_tokens:
+            # Lines side by side may have a token more than each alone.
+            kept.pop()
+            text = self._quoted(sorted(kept))
+        return text
 
-    def _kept(self, ranked: Iterable[int], room_tokens: float) -> dict[int, tuple[str, str]]:
-        """Return source and quotation of the pieces that the room holds, by number, of pieces ranked best first."""
-        language, count = self._budget.policy.language, self._budget.counter.text
-        room_tokens -= count(placeholders.retrieved_heading(language))
-        kept: dict[int, tuple[str, str]] = {}
-        sources: set[str] = set()
+    def _kept(self, ranked: Iterable[int], room_tokens: float) -> list[int]:
+        """Return the numbers of the pieces that the room holds by estimate, of pieces ranked best first."""
+        count = self._budget.counter.text
+        room_tokens -= count(appended(placeholders.retrieved_heading(self._budget.policy.language)))
+        kept: list[int] = []
+        sources: set[tuple[int, int]] = set()
         for n in map(int, ranked):
-            index, number = map(int, self._cut.places[n])
-            piece = _pieces(self._message(index))[number]
-            source, quotation = self._source(index, piece), placeholders.quoted(piece.quotation)
-            tokens = count(quotation) + 1 + (0 if source in sources else count(source) + 1)
+            index, piece = self._piece(n)
+            named = (index, piece.part) in sources
+            tokens = (
+                count(placeholders.quoted(piece.quotation)) + 1 + (0 if named else count(self._source(index, piece)) + 1)
+            )
             if tokens > room_tokens:
                 break
-            kept[n] = (source, quotation)
-            sources.add(source)
+            kept.append(n)
+            sources.add((index, piece.part))
             room_tokens -= tokens
         return kept
+
+    def _quoted(self, kept: Sequence[int]) -> str:
+        """Return the pieces of these numbers, in order, quoted by source under a heading; "" for none."""
+        lines = [placeholders.retrieved_heading(self._budget.policy.language)] if kept else []
+        for (index, part), numbers in groupby(kept, key=lambda n: (int(self._cut.places[n][0]), self._piece(n)[1].part)):
+            found = [(int(self._cut.places[n][1]), self._piece(n)[1]) for n in numbers]
+            source = self._source(index, found[0][1])
+            if part < 0:
+                lines.append(f"{source} {placeholders.spoken(_joined(found))}")
+            else:
+                lines += [source, *(placeholders.quoted(piece.quotation) for _, piece in found)]
+        return "\n".join(lines)
+
+    def _piece(self, n: int) -> tuple[int, Piece]:
+        """Return the piece of this number, and the index of its message."""
+        index, number = map(int, self._cut.places[n])
+        if index not in self._pieces_of:
+            self._pieces_of[index] = _pieces(self._message(index))
+        return index, self._pieces_of[index][number]
 
     def _source(self, index: int, piece: Piece) -> str:
         """Return the line that says whose words a piece of the message `index` is."""
@@ -230,7 +236,20 @@ class Retrieval:
 
 def added(message: Message, text: str) -> Message:
     """Return a user's message with `text` behind his own words, which stay as they are."""
-    return replace(message, parts=(*message.parts, Text(f"\n{text}")), edited=True)
+    return replace(message, parts=(*message.parts, Text(appended(text))), edited=True)
+
+
+def appended(text: str) -> str:
+    """Return `text` as it stands behind the user's words."""
+    return f"\n{text}"
+
+
+def _joined(found: Sequence[tuple[int, Piece]]) -> str:
+    """Return pieces of one message, each with its number there, as one text: a mark stands where one between is missing."""
+    text = ""
+    for (before, _), (number, piece) in zip(((-1, None), *found), found, strict=False):
+        text += f" {placeholders.GAP} " * (bool(text) and number > before + 1) + piece.quotation
+    return text
 
 
 def _lines(messages: Sequence[Message]) -> frozenset[str]:

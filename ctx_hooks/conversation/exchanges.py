@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from ctx_hooks.conversation.model import Message
 
+QUESTION_MARKS = "?\uff1f\u061f\u037e\u055e\u1367"
+"""Of Latin and most other scripts, of Chinese and Japanese, Arabic, Greek, Armenian and Ethiopic."""
+
 
 def exchanges_of(messages: Sequence[Message], *, joins_assistant_items: bool) -> tuple[range, ...]:
     """Return the ranges of messages that stand or fall together, side by side and covering all.
@@ -48,6 +51,11 @@ def is_request(message: Message) -> bool:
     Nor does one speak that stands for a removed message, so that turns alternate.
     """
     return message.role == "user" and not message.results and message.text != placeholders.REMOVED_MESSAGE
+
+
+def is_question(message: Message) -> bool:
+    """Whether a user speaks here and asks: a question mark stands in what is said."""
+    return is_request(message) and any(mark in message.text for mark in QUESTION_MARKS)
 
 
 def _exchanges(messages: Sequence[Message], *, joins_assistant_items: bool) -> Iterator[range]:

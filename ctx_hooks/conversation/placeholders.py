@@ -30,6 +30,17 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).translate(LINE_BREAKS).replace(MARK, "\\u005b" + MARK[1:])
 
 
+def spoken(text: str) -> str:
+    """Return what a user or the assistant said as it stands behind its source: verbatim where that can be nothing else.
+
+    A text of one line cannot write the line of another source. One that holds a line break or our mark, or begins as a
+    JSON string does, is made such a string.
+    """
+    plain = text.strip()
+    is_plain = plain.isprintable() and MARK not in plain and not plain.startswith('"')
+    return plain if is_plain else quoted(text)
+
+
 def oversized(kept_chars: int, total_chars: int, language: Language) -> str:
     """Return the placeholder inside a result that was larger than one may be; `total_chars` may be less than it came with."""
     if language == "zh":

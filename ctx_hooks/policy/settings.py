@@ -21,8 +21,8 @@ class Policy(BaseModel):
 
     >>> Policy(reserve_tokens=8_000).reserve_tokens
     8000
-    >>> Policy().retrieval_fraction
-    0.1
+    >>> Policy().keep_recent_tokens
+    20000
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,14 +59,25 @@ class Policy(BaseModel):
         20_000, ge=0, description="The newest exchanges stay whole up to so many tokens while older ones shrink (pi)."
     )
     keep_recent_fraction: float = Field(0.2, ge=0, le=1, description="The same as a share of the budget; the smaller holds.")
-    target_fraction: float = Field(
-        0.5, gt=0, le=1, description="Target tokens: what a compaction compacts down to, as a share of the budget."
+    target_fraction: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Target tokens: what a compaction compacts down to, as a share of the budget; unset: a quarter to five "
+        "eighths, by the growth of the conversation and the prices of the prompt cache.",
     )
-    retrieval_fraction: float = Field(
-        0.1, ge=0, le=0.5, description="Share of the budget for compacted text relevant to a later user turn; 0 is off."
+    retrieval_fraction: float | None = Field(
+        None,
+        ge=0,
+        le=0.5,
+        description="Share of the budget for compacted text relevant to a later user turn; 0 is off. Unset: a tenth where "
+        "tools do the work, up to a third for a question in plain dialogue.",
     )
-    retrieval_max_tokens: int = Field(
-        2_000, ge=0, description="Most compacted text per user turn, in tokens: an answer's source is rarely longer."
+    retrieval_max_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="Most compacted text per user turn, in tokens. Unset: 2,000 where tools do the work, up to 8,000 in "
+        "plain dialogue.",
     )
     learned_limit_floor_fraction: float = Field(
         0.5,

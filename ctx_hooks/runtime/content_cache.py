@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,23 +23,34 @@ T = TypeVar("T")
 DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 240
 """Memory of an entry beside its key and value: its place in two maps, its size and a small value (measured)."""
+RECENT_TEXTS, LONGEST_RECENT_CHARS = 2_048, 8_192
+"""The steps of one compaction ask for the same digests a dozen times. So many texts up to this length are held for that,
+16 MB at most where they are ASCII; of longer ones there are few."""
 
 _caches: list[ContentCache[Any]] = []
 
 
 def digest(text: str) -> bytes:
     """Return 16 bytes that stand for `text`; lone surrogates, which JSON can carry, are digested too."""
+    return _recent_digest(text) if len(text) <= LONGEST_RECENT_CHARS else _digest(text)
+
+
+def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+_recent_digest = lru_cache(maxsize=RECENT_TEXTS)(_digest)
+
+
 def set_limit_bytes(limit_bytes: int) -> None:
-    """Bound the estimated memory of all caches together; 0 keeps nothing."""
+    """Bound the estimated memory of all caches together; 0 keeps nothing but the digests of recent texts."""
     for cache in _caches:
         cache.limit(int(limit_bytes * cache.share))
 
 
 def clear_all() -> None:
     """Remove every entry of every cache."""
+    _recent_digest.cache_clear()
     for cache in _caches:
         cache.clear()
 

@@ -17,7 +17,7 @@ LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
 """The history's budget never falls below this (nanobot), unless the window itself is smaller."""
 LARGEST_RESERVE_FRACTION = 0.25
 """A fixed reserve above this share of the window gives way to the scaled one: a small window must stay usable."""
-LARGEST_TARGET_FRACTION = 0.625
+LARGEST_RECENT_FRACTION = 0.625
 """In a small budget `keep_recent_tokens` give way to this share of it, so that at least 3/8 of it are free until the next
 compaction."""
 LEAST_HISTORY_FRACTION = 0.25
@@ -148,17 +148,22 @@ def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTo
     return LocalTokens(min(policy.keep_recent_tokens, int(budget_tokens * policy.keep_recent_fraction)))
 
 
-def target_tokens_of(budget_tokens: LocalTokens, policy: Policy, fixed_tokens: LocalTokens = LocalTokens(0)) -> LocalTokens:
-    """Return what a compaction compacts down to: `target_fraction` of the budget, or `keep_recent_tokens` if that is more.
+def target_tokens_of(
+    budget_tokens: LocalTokens, policy: Policy, fixed_tokens: LocalTokens = LocalTokens(0)
+) -> LocalTokens | None:
+    """Return what a compaction compacts down to by the policy, None where it states no `target_fraction`.
 
-    In a small budget the latter is held to 5/8 of it, so that compactions stay rare.
+    That is `target_fraction` of the budget, or `keep_recent_tokens` if that is more; in a small budget the latter is held to
+    5/8 of it, so that compactions stay rare.
 
     Args:
         budget_tokens: what the request may have.
         policy: its `target_fraction` and `keep_recent_tokens`.
         fixed_tokens: the size of system text and tools, which no compaction makes smaller: set aside first.
     """
+    if policy.target_fraction is None:
+        return None
     fixed_tokens = min(fixed_tokens, budget_tokens)
     rest = budget_tokens - fixed_tokens
-    recent = min(policy.keep_recent_tokens, int(rest * LARGEST_TARGET_FRACTION))
+    recent = min(policy.keep_recent_tokens, int(rest * LARGEST_RECENT_FRACTION))
     return LocalTokens(fixed_tokens + max(recent, int(rest * policy.target_fraction)))

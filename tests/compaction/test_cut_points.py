@@ -109,3 +109,24 @@ def test_text_for_later_turns_is_reserved_only_behind_a_compaction():
 @pytest.mark.parametrize("count", [0, 1])
 def test_without_an_answer_there_is_one_request(count):
     assert points_of(turns(count)).newest_after(Cut()) == Cut()
+
+
+@given(indices, st.integers(1, 300), st.integers(0, 60))
+def test_a_target_follows_from_what_is_compacted_alone(index, tokens, more):
+    """Whatever comes behind it: every worker, and every later request, computes the same."""
+    shorter, longer = [*index, stats("user", tokens)], [*index, stats("user", tokens), *turns(more, 250)[1:]]
+    length = len(shorter)
+    points = [points_of(i, target_tokens=None) for i in (shorter, longer)]
+    assert points[0].target_tokens(length) == points[1].target_tokens(length)
+
+
+def test_a_conversation_that_grows_faster_is_compacted_lower():
+    """Both have the same size; only the number of requests in it differs."""
+    budget = Budget(32_000, 40_000, Counter("cl100k_base"))
+
+    def target_tokens(message_tokens):
+        index = turns(40_000 // message_tokens, message_tokens)
+        history = History(UNREADABLE, tuple(index), 0, b"")
+        return CutPoints(history, [m.tokens for m in index], Thresholds(budget)).target_tokens(len(index))
+
+    assert target_tokens(2_000) < target_tokens(100)

@@ -107,7 +107,7 @@ def test_blocks_cover_a_text_side_by_side_and_lose_no_identifier(lines, most):
     assert all(a < b for a, b in spans)
     assert max((b - a for a, b in spans), default=0) <= max(500, most)
     found = block_segments(text, most)
-    assert {name for _, new in found.cover for name in new} == {name for a, b in spans for name in identifiers(text[a:b])}
+    assert set(found.identifiers) == {name for a, b in spans for name in identifiers(text[a:b])}
 
 
 def test_names_are_those_of_files_and_not_of_code():

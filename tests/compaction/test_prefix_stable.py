@@ -31,14 +31,14 @@ SESSIONS = sorted(FOLDER.glob("claude_code*.jsonl"))
 
 
 def sent(messages, fmt, *, trigger, target=None, policy=None):
-    """Return what is sent for a request, message by message as bytes, and how often it was compacted on the way."""
+    """Return what is sent for a request, message by message as bytes, and the newest compaction in it."""
     counter = Counter("cl100k_base")
     codec = CODECS[fmt]
     reader = MessageReader(fmt, messages)
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
     budget = Budget(trigger, max(trigger, 8_000), counter, policy or Policy())
-    outcome, compactions = compacted(history, Thresholds(budget, target or trigger // 2))
-    return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], compactions, outcome
+    outcome, cut = compacted(history, Thresholds(budget, target or trigger // 2))
+    return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], cut, outcome
 
 
 def requests(messages, fmt):
@@ -46,15 +46,19 @@ def requests(messages, fmt):
     return [n for n in request_points(message_stats(MessageReader(fmt, messages), Counter("cl100k_base"))) if n > 0]
 
 
-def assert_stable(messages, fmt, trigger, target=None):
-    before, done = [], 0
+def assert_stable(messages, fmt, trigger, target=None, policy=None):
+    """Assert that the prefix is shared until a compaction is made of the messages up to now; return how many were."""
+    before, done, compactions = [], 0, 0
     for n in requests(messages, fmt):
-        now, compactions, outcome = sent(messages[:n], fmt, trigger=trigger, target=target)
+        now, cut, outcome = sent(messages[:n], fmt, trigger=trigger, target=target, policy=policy)
         assert outcome.fits or outcome.reason
-        if compactions == done:
+        if cut.length == done:
             assert now[: len(before)] == before
-        before, done = now, compactions
-    return done
+        else:
+            assert cut.length == n
+            compactions += 1
+        before, done = now, cut.length
+    return compactions
 
 
 @every_format
@@ -71,12 +75,30 @@ def test_growing_conversations_are_stable(fmt, data, trigger):
     assert_stable(messages, fmt, trigger)
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    remark_lines=st.integers(5, 30),
+    request_fraction=st.floats(0.2, 0.8),
+    trigger=st.integers(2_000, 4_000),
+    target_fraction=st.floats(0.1, 0.6),
+)
+def test_a_compaction_that_leaves_more_than_its_sizes_tell_is_stable(
+    remark_lines, request_fraction, trigger, target_fraction
+):
+    """No size tells that the first speaker's request is the one that is protected, where another user speaks last."""
+    messages = [{"role": "user", "name": "ann", "content": "word " * int(trigger * request_fraction)}]
+    for n in range(60):
+        messages.append({"role": "assistant", "content": f"fine line {n}\n" * remark_lines})
+        messages.append({"role": "user", "name": "bob", "content": f"please go on with {n}"})
+    assert_stable(messages, "openai-chat", trigger, int(trigger * target_fraction), Policy(retrieval_fraction=0))
+
+
 @every_format
 def test_compactions_are_rare(fmt):
     messages = items_of(agent_session(fmt, turns=120))
     trigger, target = 12_000, 6_000
-    _, compactions, outcome = sent(messages, fmt, trigger=trigger, target=target)
-    assert compactions <= math.ceil(outcome.tokens_before / (trigger - target)) + 1
+    _, cut, outcome = sent(messages, fmt, trigger=trigger, target=target)
+    assert cut.number <= math.ceil(outcome.tokens_before / (trigger - target)) + 1
 
 
 @every_format
@@ -103,7 +125,7 @@ def test_every_request_obeys_the_rules_and_its_budget(fmt):
 def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():
     messages = items_of(agent_session("openai-chat", turns=60))
     *_, shorter, longer = (
-        n for n in requests(messages, "openai-chat") if sent(messages[:n], "openai-chat", trigger=9_000)[1] == 3
+        n for n in requests(messages, "openai-chat") if sent(messages[:n], "openai-chat", trigger=9_000)[1].number == 3
     )
     whole, _, _ = sent(messages[:longer], "openai-chat", trigger=9_000)
     fork = [*messages[:shorter], {"role": "assistant", "content": "No."}, {"role": "user", "content": "Quite different."}]
@@ -133,8 +155,8 @@ def test_a_client_that_compacts_its_own_history_starts_anew():
         {"role": "user", "content": "This session is being continued from a previous conversation. " * 20},
         *messages[-1:],
     ]
-    result, compactions, _ = sent(own, "anthropic", trigger=9_000)
-    assert compactions == 0
+    result, cut, _ = sent(own, "anthropic", trigger=9_000)
+    assert cut.number == 0
     assert result == [json.dumps(m, sort_keys=True) for m in own]
 
 

@@ -10,7 +10,8 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import chain, digest_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.retrieval import LATER_TURN_FRACTION, Retrieval, reserved_tokens, share_tokens
+from ctx_hooks.compaction.retrieval import Retrieval, appended
+from ctx_hooks.compaction.retrieval_share import LATER_TURN_FRACTION, Share, Shares
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
@@ -22,9 +23,9 @@ def sent(messages, *, trigger, target, policy=None):
     """Return what is sent for a request, message by message as JSON, how often it was compacted, and the outcome."""
     counter, reader = Counter("cl100k_base"), MessageReader("openai-chat", messages)
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
-    outcome, compactions = compacted(history, Thresholds(Budget(trigger, 8_000, counter, policy or Policy()), target))
+    outcome, cut = compacted(history, Thresholds(Budget(trigger, 8_000, counter, policy or Policy()), target))
     written = CODECS["openai-chat"].write(outcome.conversation)
-    return [json.dumps(m, sort_keys=True) for m in written], compactions, outcome
+    return [json.dumps(m, sort_keys=True) for m in written], cut.number, outcome
 
 
 def chatter(n):
@@ -39,13 +40,13 @@ def test_what_a_user_turn_asks_for_is_appended_to_it_and_stays():
     talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
     question = {"role": "user", "content": "Who tuned the piano?"}
     messages = [*talk, question]
-    asked, compactions, outcome = sent(messages, trigger=3_000, target=400)
+    asked, compactions, outcome = sent(messages, trigger=3_400, target=400)
     assert compactions
     assert "Who tuned the piano?" in asked[-1]
     assert "Mr Albrecht" in "".join(asked)
     assert outcome.fits
     later = [*messages, {"role": "assistant", "content": "Mr Albrecht."}, {"role": "user", "content": "Thanks."}]
-    assert sent(later, trigger=3_000, target=400)[0][: len(asked)] == asked
+    assert sent(later, trigger=3_400, target=400)[0][: len(asked)] == asked
 
 
 def test_retrieval_can_be_switched_off():
@@ -60,21 +61,103 @@ def test_a_turn_that_is_longer_than_what_it_could_be_given_brings_its_own():
     talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
     talk[41]["content"] = "Mrs Winter painted the old harbour twice."
     pasted = {"role": "user", "content": "Who tuned the piano?\n" + "A line of a pasted file.\n" * 100}
-    assert json.loads(sent([*talk, pasted], trigger=4_000, target=1_000)[0][-1]) == pasted
+    assert json.loads(sent([*talk, pasted], trigger=4_500, target=1_000)[0][-1]) == pasted
     question = {"role": "user", "content": "Who painted the harbour?"}
     later = [*talk, pasted, {"role": "assistant", "content": "I see."}, question]
-    assert "Mrs Winter" in sent(later, trigger=4_000, target=1_000)[0][-1]
+    assert "Mrs Winter" in sent(later, trigger=4_500, target=1_000)[0][-1]
+
+
+def history_over(messages, budget):
+    reader = MessageReader("openai-chat", messages)
+    return history_of(reader, message_stats(reader, budget.counter), budget.counter)
+
+
+def with_tools(n):
+    call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": json.dumps({"path": f"{n}.py"})}}
+    return [
+        {"role": "user", "content": f"Read file {n}."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{n}", "content": f"value {n}\n" * 50},
+        {"role": "assistant", "content": "Done."},
+    ]
+
+
+TOOLS = [m for n in range(20) for m in with_tools(n)]
+TALK = [chatter(n) for n in range(80)]
 
 
 @pytest.mark.parametrize("goal", [400, 3_000, 100_000])
-def test_each_later_turn_may_have_half_a_share_more(goal):
+@pytest.mark.parametrize("messages", [TOOLS, TALK])
+def test_each_later_turn_may_have_half_a_usual_share_more(goal, messages):
     budget = Budget(goal, 200_000, Counter("cl100k_base"))
-    assert share_tokens(budget) <= goal * budget.policy.retrieval_fraction
-    reserved = [reserved_tokens(turns, budget) for turns in range(5)]
+    share = Shares(history_over(messages, budget), budget).behind(len(messages), goal)
+    reserved = [share.reserved_tokens(turns, questions=0) for turns in range(5)]
     assert reserved[0] == 0
-    assert reserved[1] == int(share_tokens(budget))
+    assert reserved[1] == int(share.usual_tokens)
     assert reserved == sorted(reserved)
-    assert reserved[4] == int(share_tokens(budget) * (1 + 3 * LATER_TURN_FRACTION))
+    assert reserved[4] == int(share.usual_tokens * (1 + 3 * LATER_TURN_FRACTION))
+    asked = [share.reserved_tokens(turns, questions=1) for turns in range(1, 5)]
+    assert asked[0] == int(share.question_tokens)
+    assert asked[3] == int(share.question_tokens + 3 * LATER_TURN_FRACTION * share.usual_tokens)
+
+
+def test_a_question_in_plain_dialogue_may_have_a_third_and_among_tools_little():
+    budget = Budget(3_000, 200_000, Counter("cl100k_base"))
+    dialogue = Shares(history_over([*TALK, chatter(80)], budget), budget)
+    tools = Shares(history_over(TOOLS, budget), budget)
+    assert dialogue.behind(80, 3_000) == Share(1_000, 300)
+    assert 300 <= tools.behind(80, 3_000).question_tokens < 320
+    assert tools.behind(80, 3_000).usual_tokens == 300
+    assert dialogue.most_target_tokens(80) == 1_000
+    assert 2_900 < tools.most_target_tokens(80) <= 3_000
+
+
+def test_a_share_leaves_half_of_what_is_free_and_is_never_negative():
+    budget = Budget(3_000, 200_000, Counter("cl100k_base"))
+    shares = Shares(history_over(TALK, budget), budget)
+    assert shares.behind(80, 100) == Share(50, 50)
+    assert shares.behind(80, -100) == Share(0, 0)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.02, 0.5])
+def test_a_fraction_in_the_policy_holds_for_every_turn_and_the_target_stays(fraction):
+    budget = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(retrieval_fraction=fraction))
+    shares = Shares(history_over(TALK, budget), budget)
+    assert shares.behind(80, 3_000) == Share(3_000 * fraction, 3_000 * fraction)
+    assert shares.most_target_tokens(80) == 3_000
+    capped = Budget(3_000, 200_000, Counter("cl100k_base"), Policy(retrieval_max_tokens=7))
+    assert Shares(history_over(TALK, capped), capped).behind(80, 3_000) == Share(7, 7)
+
+
+def test_a_share_depends_on_the_compacted_messages_alone():
+    """Otherwise what an earlier turn was given would change with the messages behind it."""
+    budget = Budget(3_000, 200_000, Counter("cl100k_base"))
+    now = Shares(history_over([*TALK, *TOOLS, *TALK], budget), budget)
+    for length in (81, 87, 161):
+        then = Shares(history_over([*TALK, *TOOLS, *TALK][:length], budget), budget)
+        assert then.behind(length, 900) == now.behind(length, 900)
+        assert then.most_target_tokens(length) == now.most_target_tokens(length)
+
+
+def test_no_share_is_dialogue_before_anyone_has_answered():
+    budget = Budget(3_000, 200_000, Counter("cl100k_base"))
+    shares = Shares(history_over([{"role": "user", "content": "Hello?"}] * 3, budget), budget)
+    assert shares.most_target_tokens(3) == 3_000
+
+
+@pytest.mark.parametrize("questions", [False, True])
+def test_a_long_dialogue_turn_by_turn_keeps_its_prefix_and_is_not_compacted_every_other_turn(questions):
+    ending = "?" if questions else "."
+    talk = [chatter(n) for n in range(200)]
+    for n in range(0, 200, 2):
+        talk[n] = {"role": "user", "content": f"And what of day {n // 3}{ending}"}
+    before, compactions, changed = [], 0, 0
+    for length in range(1, 200, 2):
+        now, compactions, outcome = sent(talk[:length], trigger=1_200, target=600)
+        assert outcome.fits
+        changed += now[: len(before)] != before
+        before = now
+    assert changed <= compactions <= 100 / 5
 
 
 @pytest.mark.parametrize("turns", [1, 2, 10])
@@ -87,16 +170,17 @@ def test_all_turns_together_get_no_more_than_is_reserved_for_them(turns):
     answers = [{"role": "assistant", "content": "Let me see."}] * turns
     later = [m for pair in zip(questions, answers, strict=True) for m in pair]
     budget = Budget(4_000, 8_000, Counter("cl100k_base"), Policy(retrieval_fraction=0.02))
-    reader = MessageReader("openai-chat", [*talk, *later])
-    history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
-    texts = Retrieval(history, len(talk), (), chain(b"", history.index), budget).texts()
+    history = history_over([*talk, *later], budget)
+    share = Shares(history, budget).behind(len(talk), 4_000)
+    texts = Retrieval(history, len(talk), (), chain(b"", history.index), budget, share).texts()
     assert texts
     assert set(texts) <= set(range(len(talk), len(history.index), 2))
-    assert sum(map(budget.counter.text, texts.values())) <= reserved_tokens(turns, budget)
+    given = sum(budget.counter.text(appended(text)) for text in texts.values())
+    assert given <= share.reserved_tokens(turns, turns)
 
 
 def test_without_a_compaction_nothing_is_retrieved():
     budget = Budget(4_000, 8_000, Counter("cl100k_base"))
     reader = MessageReader("openai-chat", [chatter(n) for n in range(20)])
     history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
-    assert Retrieval(history, 0, (), chain(b"", history.index), budget).texts() == {}
+    assert Retrieval(history, 0, (), chain(b"", history.index), budget, Share()).texts() == {}

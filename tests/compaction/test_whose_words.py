@@ -14,6 +14,7 @@ import ctx_hooks
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import chain, message_stats
 from ctx_hooks.compaction.retrieval import Retrieval
+from ctx_hooks.compaction.retrieval_share import Share
 from ctx_hooks.compaction.summary.extractive import extractive_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import CODECS
@@ -132,7 +133,7 @@ def test_what_a_tool_returned_is_retrieved_under_its_call():
     reader = MessageReader("openai-chat", CODECS["openai-chat"].write(asked))
     history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
     length = len(history.index) - 1
-    block = Retrieval(history, length, (), chain(b"", history.index), budget).text(length, 500)
+    block = Retrieval(history, length, (), chain(b"", history.index), budget, Share()).text(length, 500)
     lines = block.splitlines()
     assert lines[0].startswith(placeholders.MARK)
     source = lines.index('tool "fetch(page_1.html)" returned:')
@@ -149,3 +150,19 @@ def test_a_message_that_begins_as_ours_do_is_a_message_like_others():
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=1_000)
     assert result.fits
     assert result.messages[-1]["content"].endswith("So?")
+
+
+@given(
+    st.lists(st.sampled_from([*'ab "[]:\\\n\r\x0b\x0c\x1c\x85\u2028\u2029', placeholders.MARK, "user said:"])).map("".join)
+)
+def test_what_someone_said_stays_on_the_line_of_its_source(text):
+    """So it cannot write the line of another source, nor our mark; it stands verbatim where it does neither."""
+    written = placeholders.spoken(text)
+    assert len(f"user said: {written}.".splitlines()) == 1
+    assert placeholders.MARK not in written
+    assert written == text.strip() or json.loads(written) == text
+
+
+def test_a_line_that_holds_quotation_marks_is_quoted_verbatim():
+    said = 'I have read "Becoming Nicole" by the sea.'
+    assert placeholders.spoken(said) == said

@@ -57,8 +57,9 @@ class TestThePolicy:
         assert to.scopes == ("models.group",)
         assert attempt_at(group="another", settings=settings).scopes == ()
 
-    def test_prices_are_known_for_what_is_saved(self):
+    def test_prices_are_those_of_the_model_map(self):
         assert attempt_at().prices.plain > 0
+        assert attempt_at("openai/nobody-knows").prices is None
 
 
 class TestWhatIsLearned:

@@ -91,10 +91,14 @@ class TestAnswersThatAreKnown:
 
 
 def test_what_no_compaction_makes_smaller_is_set_aside_before_the_target():
-    policy = Policy(keep_recent_tokens=0)
+    policy = Policy(keep_recent_tokens=0, target_fraction=0.5)
     assert target_tokens_of(40_000, policy) == 20_000
     assert target_tokens_of(40_000, policy, 30_000) == 35_000
     assert target_tokens_of(40_000, policy, 50_000) == 40_000
+
+
+def test_a_policy_that_states_no_target_leaves_it_to_what_compactions_cost():
+    assert target_tokens_of(40_000, POLICY) is None
 
 
 def test_an_output_beside_the_window_needs_no_reserve_in_it():
@@ -116,7 +120,7 @@ def test_windows_for_the_input_alone_are_told_apart(model, expected):
     kind=st.sampled_from(["fixed", "scaled", "dynamic"]),
 )
 def test_a_budget_is_never_negative_nor_above_the_window(window, output, kind):
-    policy = Policy(reserve=kind)
+    policy = Policy(reserve=kind, target_fraction=0.5)
     budget = budget_tokens_of(Window(window, "policy"), policy, ReservedOutput(output), 500)
     assert min(4_096, window) <= budget <= window
     assert 0 <= target_tokens_of(budget, policy) <= budget

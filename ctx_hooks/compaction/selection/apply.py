@@ -16,7 +16,7 @@ from ctx_hooks.conversation.protection import reasoning_may_go
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ctx_hooks.compaction.selection.knapsack import Selection
+    from ctx_hooks.compaction.selection.select import Selection
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
 

@@ -6,7 +6,8 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctx_hooks.compaction.selection.segments import Segments, identifiers
+from ctx_hooks.compaction.selection.segments import Segments, identifiers, remembered, with_cover
+from ctx_hooks.runtime.content_cache import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,17 +65,12 @@ def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
 
 def block_segments(text: str, most_chars: int) -> Segments:
     """Return the blocks of `text` as segments: each with the identifiers that it adds, the densest first."""
-    spans = blocks(text, most_chars)
-    found = [set(identifiers(text[a:b])) for a, b in spans]
-    order = sorted(range(len(spans)), key=lambda n: (-len(found[n]) / (spans[n][1] - spans[n][0] + 1), n))
-    seen: set[str] = set()
-    cover = []
-    for n in order:
-        new = found[n] - seen
-        if new:
-            seen |= new
-            cover.append((n, tuple(sorted(new))))
-    return Segments(spans, tuple(cover), tuple(sorted(seen)))
+
+    def analyse() -> Segments:
+        spans = blocks(text, most_chars)
+        return with_cover(spans, [set(identifiers(text[a:b])) for a, b in spans])
+
+    return remembered((digest(text), most_chars), analyse)
 
 
 def names_of(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, ...]:

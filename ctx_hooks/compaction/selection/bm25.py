@@ -29,8 +29,11 @@ turns that answer are found behind a compaction in 95 % with four letters, in 93
 K1 = 1.2
 B = 0.75
 """Saturation and length normalisation of BM25 (Robertson and Zaragoza 2009, section 3.3); lengths are in characters."""
-NEIGHBOUR_WEIGHT = 0.4
-"""An answer often stands beside the turn that shares the request's words: neighbours lend this much of their score."""
+NEIGHBOUR_WEIGHT = 0.5
+MOST_NEIGHBOURS = 3
+"""An answer often stands near the turns that share the request's words: a text lends half of its score to the next on either
+side, half of that to the next but one, up to so many. Of 725 questions on five dialogues (LoCoMo) the best 9 % of the text
+hold 0.82 of the turns that answer, with the nearest neighbour alone 0.79; of 120 about meetings (QMSum) 0.27 and 0.23."""
 STEM_BYTES = 160
 """What a stem takes in memory: its text, its number and its place in the map."""
 
@@ -110,14 +113,19 @@ def scores(request: str, texts: Sequence[Postings]) -> NDArray[np.float64]:
     for stem in dict.fromkeys(stems(request)):
         holders = [p.of(stem) for p in texts]
         held = sum(len(numbers) for numbers, _ in holders)
-        weight = rarity(held, total)
+        # Squared as in the cosine of tf-idf, where the weight of a word is the request's and the text's: in the dialogues
+        # above 0.85 instead of 0.82, better in each of the five.
+        weight = rarity(held, total) ** 2
         for start, postings, (numbers, times) in zip(starts, texts, holders, strict=False):
             norm = K1 * (1 - B + B * postings.chars[numbers].astype(np.float64) / average)
             often = times.astype(np.float64)
             found[start + numbers] += weight * often * (K1 + 1) / (often + norm)
-    before, behind = np.zeros(total), np.zeros(total)
-    before[1:], behind[:-1] = found[:-1], found[1:]
-    return found + NEIGHBOUR_WEIGHT * np.maximum(before, behind)
+    near: NDArray[np.float64] = found.copy()
+    for distance in range(1, min(MOST_NEIGHBOURS, total - 1) + 1):
+        weight = NEIGHBOUR_WEIGHT**distance
+        near[distance:] += weight * found[:-distance]
+        near[:-distance] += weight * found[distance:]
+    return near
 
 
 def rarity(holding: int, texts: int) -> float:

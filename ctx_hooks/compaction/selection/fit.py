@@ -19,8 +19,7 @@ from ctx_hooks.compaction.summary.extractive import summary_tokens
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ctx_hooks.compaction.selection.knapsack import Selection
-    from ctx_hooks.compaction.selection.select import Selector
+    from ctx_hooks.compaction.selection.select import Selection, Selector
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
@@ -57,10 +56,11 @@ def fit(
         may_remove: whether whole exchanges may go.
     """
     room_tokens = _first_room_tokens(conversation, budget, selector, may_remove=may_remove)
+    order = selector.order(max(room_tokens, 0), may_remove=may_remove)
     fullest: Conversation | None = None
     least_unused_tokens = too_large_tokens = float("inf")
     for attempt in range(1, ATTEMPTS + 1):
-        built = build(selector.select(max(room_tokens, 0), may_remove=may_remove))
+        built = build(order.within(max(room_tokens, 0)))
         excess_tokens = budget.excess(built)
         if 0 <= -excess_tokens < least_unused_tokens:
             fullest, least_unused_tokens = built, -excess_tokens

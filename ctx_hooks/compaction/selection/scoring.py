@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
-from ctx_hooks.compaction.selection.bm25 import rarity
+from ctx_hooks.compaction.selection.relevance import Floats, by_segment, relevance_of
 from ctx_hooks.compaction.selection.segments import Segments, identifiers, segments
 from ctx_hooks.compaction.tool_results import may_be_cut
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
-from ctx_hooks.texts.pieces import lowered, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
@@ -33,12 +30,6 @@ CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
-REQUEST_WORDS = 16
-"""The request's longest words are looked for: they are the rarest, and each costs a pass over the older text."""
-_WORD = re.compile(r"[a-z0-9_]{4,}|[^\W\d_a-z]{2,}")
-LONGEST_WORD_CHARS = 200
-"""Of a longer word the beginning is looked for: a search takes the text's length times the word's at worst."""
-
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
 
@@ -52,22 +43,14 @@ class Source:
         text: its text.
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
-        relevance: of its segments to the newest request, above 0 up to 1, by number.
+        relevance: of each segment to the newest request, 0 to 1.
     """
 
     position: Position
     text: str
     segments: Segments
     tokens_per_char: float
-    relevance: Mapping[int, float]
-
-    @property
-    def scored_segments(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        """The segments to look at, each with what identifiers it adds: the cover, and what is only relevant."""
-        if not self.relevance:
-            return self.segments.cover
-        covering = {n for n, _ in self.segments.cover}
-        return (*self.segments.cover, *((n, ()) for n in self.relevance if n not in covering))
+    relevance: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +112,12 @@ def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
         for k, part in enumerate(conversation.messages[i].parts)
         if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy)
     }
-    relevance = _relevance(conversation, texts)
+    relevance = dict(zip(texts, relevance_of(conversation, tuple(texts.values())), strict=True))
     items: list[Item] = []
     since = 0.0
     for exchange in reversed(older):
         recency = 0.5 ** (since / max(1, budget.goal_tokens))
-        items.append(_item(conversation, exchange, budget, texts, relevance, recency))
+        items.append(_item(conversation, exchange, budget, relevance, recency))
         since += items[-1].whole_tokens
     return tuple(reversed(items))
 
@@ -167,94 +150,30 @@ def identifiers_of(messages: Iterable[Message]) -> set[str]:
 
 
 def _item(
-    conversation: Conversation,
-    exchange: range,
-    budget: Budget,
-    texts: Mapping[Position, tuple[str, Segments]],
-    relevance: Mapping[Position, Mapping[int, float]],
-    recency: float,
+    conversation: Conversation, exchange: range, budget: Budget, relevance: Mapping[Position, Floats], recency: float
 ) -> Item:
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
-    named: set[str] = set()
+    named: dict[str, None] = {}
     sources = []
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
-            text_and_lines = texts.get((i, k))
-            if text_and_lines is not None and isinstance(part, (Text, ToolResult)):
-                text, _ = text_and_lines
+            if (i, k) in relevance and isinstance(part, (Text, ToolResult)):
+                text = part.text
                 tokens = counter.text(text)
                 frame += PLACEHOLDER_TOKENS - tokens
                 kept_whole = segments_of(message, part, budget)
-                scores = _by_segment(relevance.get((i, k), {}), text_and_lines, kept_whole)
+                scores = by_segment(relevance[i, k], segments(text), kept_whole)
                 sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
             elif isinstance(part, ToolCall):
                 short = short_arguments(part, budget)
                 if short is not part.arguments:
                     frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
-                named.update(identifiers(short))
+                named.update(dict.fromkeys(identifiers(short)))
             elif isinstance(part, Reasoning):
                 frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
             elif isinstance(part, (Text, ToolResult)):
-                named.update(identifiers(part.text))
+                named.update(dict.fromkeys(identifiers(part.text)))
     spoken = not any(m.calls or m.results for m in messages)
     return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
-
-
-def _by_segment(
-    scores: Mapping[int, float], text_and_lines: tuple[str, Segments], kept_whole: Segments
-) -> Mapping[int, float]:
-    """Return the scores of lines as those of the segments that hold them: a segment has that of its best line."""
-    text, lines = text_and_lines
-    if kept_whole.spans == lines.spans:
-        return scores
-    best: dict[int, float] = {}
-    for line, score in scores.items():
-        n = bisect_right(kept_whole.spans, (lines.spans[line][0], len(text))) - 1
-        best[n] = max(score, best.get(n, 0.0))
-    return best
-
-
-def _relevance(
-    conversation: Conversation, texts: Mapping[Position, tuple[str, Segments]]
-) -> dict[Position, dict[int, float]]:
-    """Return for each part the lines that hold words of the newest request, weighed by how rare each word is.
-
-    This is BM25 without its saturation and length normalisation: a line holds a word once or not at all, and lines are
-    alike enough in length. The request counts as one line more.
-    """
-    if conversation.newest_request is None:
-        return {}
-    words = _words(conversation.messages[conversation.newest_request].text)
-    places = _places(sorted(words, key=lambda w: (-len(w), w))[:REQUEST_WORDS], texts)
-    lines_in_all = 1 + sum(len(lines.spans) for _, lines in texts.values())
-    scores: dict[tuple[Position, int], float] = {}
-    for found in places:
-        weight = rarity(len(found), lines_in_all)
-        for place in found:
-            scores[place] = scores.get(place, 0.0) + weight
-    best = max(scores.values(), default=1.0)
-    relevance: dict[Position, dict[int, float]] = {}
-    for (position, n), score in scores.items():
-        relevance.setdefault(position, {})[n] = score / best
-    return relevance
-
-
-def _words(text: str) -> set[str]:
-    return {word[:LONGEST_WORD_CHARS] for piece in pieces(text) for word in _WORD.findall(lowered(piece))}
-
-
-def _places(words: Sequence[str], texts: Mapping[Position, tuple[str, Segments]]) -> list[list[tuple[Position, int]]]:
-    """Return for each word the segments that hold it."""
-    places: list[list[tuple[Position, int]]] = [[] for _ in words]
-    for position, (text, lines) in texts.items():
-        lower = lowered(text)
-        spans = lines.spans
-        for found, word in zip(places, words, strict=True):
-            at = lower.find(word)
-            while at >= 0:
-                n = bisect_right(spans, (at, len(text))) - 1
-                found.append((position, n))
-                at = lower.find(word, spans[n][1])
-    return places

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from sys import getsizeof
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts import pieces
 from ctx_hooks.texts.pieces import lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 LONGEST_SEGMENT_CHARS = 1_000
 """A longer line (minified code, one-line JSON) is divided into segments of at most half this length."""
@@ -21,40 +25,63 @@ MOST_SEGMENTS = 20_000
 """Of a text with more lines, short neighbours are one segment: a segment takes 5 µs, so that a text of 1 MB takes 0.1 s."""
 BREAKS = " \t,;}]"
 """Behind these a long line is best cut."""
-SEGMENT_BYTES = 130
-"""What the span of a segment takes in memory, or its entry in the cover beside the names (measured)."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
+
+
+Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
     """A text in the pieces that are kept or cut whole: lines, pieces of very long lines, groups of many short ones.
 
-    `spans` are offsets into the text, side by side and covering it. `cover` lists the segments that bring identifiers the
-    text has not shown before, densest first, each with those: together they hold every identifier of the text.
+    Attributes:
+        bounds: where each segment begins, and where the last one ends: they stand side by side and cover the text.
+        cover: the segments that bring identifiers the text has not shown before, densest first.
+        added: how many identifiers each of these brings.
+        identifiers: every identifier of the text once, in the order in which the cover brings them.
     """
 
-    spans: tuple[tuple[int, int], ...]
-    cover: tuple[tuple[int, tuple[str, ...]], ...]
+    bounds: Integers
+    cover: Integers
+    added: Integers
     identifiers: tuple[str, ...]
 
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The beginning and end of each segment."""
+        return list(pairwise(self.bounds.tolist()))
 
-_Analysis: TypeAlias = tuple[tuple[tuple[int, int], ...], tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
 
-_analyses: ContentCache[_Analysis] = ContentCache(share=0.3)
+
+_Analysis: TypeAlias = tuple[Integers, Integers, Integers, tuple[str, ...]]
+
+_analyses: ContentCache[_Analysis] = ContentCache(share=0.23)
 _names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
 
 
 def identifiers(text: str) -> tuple[str, ...]:
     """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
-    return _names.get(digest(text), lambda: tuple(_names_in(text)), _names_bytes)
+    return _names.get(digest(text), lambda: _names_in(text), _names_bytes)
 
 
 def segments(text: str) -> Segments:
     """Return the segments of `text`; remembered by content."""
-    return Segments(*_analyses.get(digest(text), lambda: _analyse(text), _analysis_bytes))
+    return remembered(digest(text), lambda: _analyse(text))
+
+
+def remembered(key: Hashable, analyse: Callable[[], Segments]) -> Segments:
+    """Return what `analyse` finds, remembered by a key that stands for the text and for what else it depends on."""
+
+    def found() -> _Analysis:
+        analysed = analyse()
+        return analysed.bounds, analysed.cover, analysed.added, analysed.identifiers
+
+    return Segments(*_analyses.get(key, found, _analysis_bytes))
 
 
 def _names_bytes(names: tuple[str, ...]) -> int:
@@ -62,40 +89,41 @@ def _names_bytes(names: tuple[str, ...]) -> int:
 
 
 def _analysis_bytes(analysis: _Analysis) -> int:
-    spans, cover, names = analysis
-    # Each name of the cover is one of `names`, and stands there once.
-    return SEGMENT_BYTES * (len(spans) + len(cover)) + _names_bytes(names) + getsizeof(names)
+    *arrays, names = analysis
+    return sum(map(getsizeof, arrays)) + _names_bytes(names)
 
 
-def _names_in(text: str) -> set[str]:
-    return _telling(chain.from_iterable(_IDENTIFIER.findall(text, start, end) for start, end in pieces.spans(text)))
+def _names_in(text: str) -> tuple[str, ...]:
+    return tuple(_telling(chain.from_iterable(_IDENTIFIER.findall(text, start, end) for start, end in pieces.spans(text))))
 
 
-def _telling(words: Iterable[str]) -> set[str]:
-    """Return the words that name something: a figure, a path, a dotted, underscored or camel-cased name."""
-    search = _TELLING.search
-    return {w for w in set(words) if search(w)}
+def _telling(words: Iterable[str]) -> Iterator[str]:
+    """Yield each word once that names something: a figure, a path, a dotted, underscored or camel-cased name."""
+    return filter(_TELLING.search, dict.fromkeys(words))
 
 
-def _analyse(text: str) -> _Analysis:
+def _analyse(text: str) -> Segments:
     spans = segment_spans(text)
     find = _IDENTIFIER.findall
-    words_of_spans = [find(text, start, end) for start, end in spans]
-    everything = _telling(chain.from_iterable(words_of_spans))
-    dense = []
-    for n, (words, (start, end)) in enumerate(zip(words_of_spans, spans, strict=True)):
-        found = everything.intersection(words)
-        if found:
-            dense.append((-len(found) / (end - start + 1), n, found))
-    dense.sort()
+    words = [find(text, start, end) for start, end in spans]
+    names = set(_telling(chain.from_iterable(words)))
+    return with_cover(spans, [names.intersection(of_segment) for of_segment in words])
+
+
+def with_cover(spans: Sequence[tuple[int, int]], names: Sequence[AbstractSet[str]]) -> Segments:
+    """Return the segments of a text that stand at `spans`, with the identifiers that `names` has for each."""
+    dense = sorted((-len(names[n]) / (end - start + 1), n) for n, (start, end) in enumerate(spans) if names[n])
     seen: set[str] = set()
-    cover = []
-    for _, n, found in dense:
-        new = found - seen
+    cover, added, identifiers = [], [], []
+    for _, n in dense:
+        new = names[n] - seen
         if new:
             seen |= new
-            cover.append((n, tuple(new)))
-    return tuple(spans), tuple(cover), tuple(everything)
+            cover.append(n)
+            added.append(len(new))
+            identifiers += sorted(new)
+    bounds = (0, *(end for _, end in spans))
+    return Segments(np.array(bounds, np.int32), np.array(cover, np.int32), np.array(added, np.int32), tuple(identifiers))
 
 
 def segment_spans(text: str) -> list[tuple[int, int]]:

@@ -2,68 +2,168 @@
 
 Two sources say what a later step will need. Identifiers: a line has the value of those that stand nowhere else in what is
 kept, and the ones the assistant has used before count more. Relevance to the newest request: lines by the rare words they
-share with it, plain dialogue by rank. The knapsack is greedy by value per token; an exchange pays for its frame once.
+share with it, plain dialogue by rank. The newest exchanges are kept whole, as many as a share of the room holds.
+
+All that is put in order once for a room; what a room that is a little larger or smaller holds is the beginning of the same
+order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.knapsack import Knapsack, Selection, valued_items_of
-from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
+from ctx_hooks.compaction.selection.knapsack import RECENCY_VALUE, Values, ordered, within
+from ctx_hooks.compaction.selection.lines import GAP_TOKENS, lines_of
+from ctx_hooks.compaction.selection.scoring import Position, identifiers_of, items_of
 from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Conversation
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ctx_hooks.compaction.selection.lines import Lines
+    from ctx_hooks.compaction.selection.scoring import Item
+    from ctx_hooks.compaction.selection.segments import Integers
+    from ctx_hooks.conversation.model import Conversation, Message
     from ctx_hooks.tokens.budget import Budget
 
 DIALOGUE_RECENT_FRACTION = 0.05
 """Share of the room in which plain dialogue keeps its newest turns: what a question is about may stand anywhere."""
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is kept of the older exchanges; the rest goes.
+
+    Attributes:
+        whole: exchanges that stay as they are, each as the range of its messages.
+        shortened: exchanges that stay with their frame and some of their lines.
+        lines: the numbers of the lines that stay of a shortened exchange, by position of their part.
+    """
+
+    whole: frozenset[range]
+    shortened: frozenset[range]
+    lines: Mapping[Position, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The older exchanges in the order in which they are kept.
+
+    Attributes:
+        items: the exchanges, oldest first.
+        whole: the numbers of those that are kept whole before any line of the others is.
+        lines: the frames and lines of all.
+        rows: those of the others that have a value, the most for their tokens first.
+        may_remove: whether whole exchanges may go; otherwise each keeps at least its frame.
+    """
+
+    items: tuple[Item, ...]
+    whole: tuple[int, ...]
+    lines: Lines
+    rows: Integers
+    may_remove: bool
+
+    def within(self, room_tokens: float) -> Selection:
+        """Return what `room_tokens` hold, by estimate; the frames of exchanges that have to stay may exceed them."""
+        paid_tokens = [0.0 if self.may_remove else item.frame_tokens for item in self.items]
+        room_tokens -= sum(paid_tokens)
+        whole: set[int] = set()
+        for n in self.whole:
+            price = self.items[n].whole_tokens - paid_tokens[n]
+            if price > room_tokens:
+                return self._selection(whole, paid_tokens, {})
+            whole.add(n)
+            room_tokens -= price
+        rows, room_tokens = within(room_tokens, self.lines, self.rows)
+        for n, tokens in zip(self.lines.item[rows].tolist(), self.lines.tokens[rows].tolist(), strict=True):
+            paid_tokens[n] += tokens
+        taken: dict[Position, set[int]] = {}
+        in_source = rows[rows >= self.lines.frames]
+        for source, line in zip(self.lines.source[in_source].tolist(), self.lines.line[in_source].tolist(), strict=True):
+            taken.setdefault(self.lines.sources[source].position, set()).add(line)
+        self._fill(room_tokens, whole, paid_tokens, taken)
+        return self._selection(whole, paid_tokens, taken)
+
+    def _fill(self, room_tokens: float, whole: set[int], paid_tokens: list[float], taken: dict[Position, set[int]]) -> None:
+        """Keep what still fits whatever its value, newest first: exchanges whole, else their lines from the first on."""
+        for n in reversed(range(len(self.items))) if room_tokens > 0 else ():
+            item = self.items[n]
+            if n in whole:
+                continue
+            if item.whole_tokens - paid_tokens[n] <= room_tokens:
+                whole.add(n)
+                room_tokens -= item.whole_tokens - paid_tokens[n]
+                continue
+            for position, line, tokens in _rest(item, taken):
+                price = tokens + (0.0 if paid_tokens[n] else item.frame_tokens)
+                if price > room_tokens:
+                    break
+                taken.setdefault(position, set()).add(line)
+                paid_tokens[n] += price
+                room_tokens -= price
+
+    def _selection(self, whole: set[int], paid_tokens: list[float], taken: Mapping[Position, set[int]]) -> Selection:
+        opened = {n for n, tokens in enumerate(paid_tokens) if tokens > 0}
+        return Selection(
+            frozenset(self.items[n].messages for n in whole),
+            frozenset(self.items[n].messages for n in opened - whole),
+            {position: frozenset(lines) for position, lines in taken.items()},
+        )
+
+
+def _rest(item: Item, taken: Mapping[Position, set[int]]) -> Iterator[tuple[Position, int, float]]:
+    """Yield the lines of an exchange that are not taken, first to last, each with its tokens."""
+    for source in item.sources:
+        for line, (start, end) in enumerate(source.segments.spans):
+            if line not in taken.get(source.position, ()):
+                yield source.position, line, (end - start) * source.tokens_per_char + GAP_TOKENS
+
+
 class Selector:
-    """Selects from one conversation, as often as asked with another room: what does not depend on it is computed once."""
+    """Selects from one conversation: what does not depend on the room is computed once."""
 
     def __init__(self, conversation: Conversation, budget: Budget) -> None:
         self.items = items_of(conversation, budget)
         self._budget = budget
         self._conversation = conversation
-        self._protected = [conversation.messages[i] for i in protected(conversation)]
-        used = identifiers_of(m for m in conversation.messages if m.role == "assistant")
-        self._valued_items = valued_items_of(self.items, used)
-        self._spoken = [item for item in self.items if item.spoken]
+        self._lines = lines_of(self.items)
 
-    def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
-        """Return what is kept of the older exchanges.
+    def order(self, room_tokens: float, *, may_remove: bool) -> Order:
+        """Return the order in which the older exchanges are kept in a room of about `room_tokens`.
 
         Args:
-            room_tokens: what it may have, by estimate; the frames of exchanges that have to stay may exceed it.
+            room_tokens: what the older exchanges may have, by estimate.
             may_remove: whether whole exchanges may go; otherwise each keeps at least its frame.
         """
-        knapsack = Knapsack(self._valued_items, room_tokens, self._budget.counter)
-        knapsack.cover(self._protected)
-        if not may_remove:
-            for item in self.items:
-                knapsack.open(item)
         share = self._dialogue_share() if may_remove else 0.0
         recent = self._recent_fraction() * (1 - share) + DIALOGUE_RECENT_FRACTION * share
-        self._keep_newest(knapsack, down_to=room_tokens * (1 - recent))
-        self._keep_relevant_dialogue(knapsack, share)
-        knapsack.take_lines()
-        self._keep_newest(knapsack, down_to=0)
-        for item in reversed(self.items):
-            knapsack.fill(item, may_open=may_remove)
-        return knapsack.selection()
+        newest = self._newest(room_tokens)
+        if len(newest) < len(self.items):
+            newest = self._newest(room_tokens * recent)
+        whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
+        weights = np.array([1.0 + RECENCY_VALUE * item.recency for item in self.items])
+        weights[list(whole)] = 0.0
+        frames = () if may_remove else self.items
+        rows = ordered(self._lines, self._values(whole, frames), weights, frames_are_paid=not may_remove)
+        return Order(self.items, whole, self._lines, rows, may_remove)
 
-    def _keep_newest(self, knapsack: Knapsack, down_to: float) -> None:
-        """Keep the newest exchanges whole, one after another, while the room stays above `down_to`."""
-        for item in reversed(self.items):
-            if knapsack.room_tokens - knapsack.price_of_whole(item) < down_to:
-                return
-            knapsack.take_whole(item, [self._conversation.messages[i] for i in item.messages])
+    def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
+        """Return what is kept of the older exchanges in a room; the arguments are those of `order`."""
+        return self.order(room_tokens, may_remove=may_remove).within(room_tokens)
+
+    def _newest(self, room_tokens: float) -> list[int]:
+        """Return the newest exchanges that a room holds whole, newest first."""
+        held = accumulate(item.whole_tokens for item in reversed(self.items))
+        count = sum(1 for _ in takewhile(lambda tokens: tokens <= room_tokens, held))
+        return list(range(len(self.items)))[::-1][:count]
 
     def _recent_fraction(self) -> float:
         goal = self._budget.goal_tokens
@@ -74,24 +174,39 @@ class Selector:
         spoken = sum(item.whole_tokens for item in self.items if item.spoken)
         return spoken / max(1.0, sum(item.whole_tokens for item in self.items))
 
-    def _keep_relevant_dialogue(self, knapsack: Knapsack, share: float) -> None:
-        """Keep the turns of plain dialogue that fit the newest request best, in a `share` of the room."""
-        if not share:
-            return
-        down_to = knapsack.room_tokens * (1 - share)
-        for n in self._relevant_dialogue:
-            item = self._spoken[n]
-            if item.messages in knapsack.whole or item.sources:
-                continue
-            if knapsack.room_tokens - knapsack.price_of_whole(item) >= down_to:
-                knapsack.take_whole(item, [self._conversation.messages[i] for i in item.messages])
+    def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
+        """Yield the turns of plain dialogue that fit the newest request best and that a room holds, best first.
+
+        Where tools are used, what somebody says at length is a report or a pasted file: lines of it are kept. Turns of
+        meetings, where people talk at length, stay whole: so 0.55 of the evidence is kept instead of 0.35 (QMSum, at a
+        quarter of the tokens).
+        """
+        talk = all(item.spoken for item in self.items)
+        for n in self._ranked_dialogue if room_tokens > 0 else ():
+            item = self.items[n]
+            if n not in besides and (talk or not item.sources) and item.whole_tokens <= room_tokens:
+                room_tokens -= item.whole_tokens
+                yield n
 
     @cached_property
-    def _relevant_dialogue(self) -> tuple[int, ...]:
-        """The turns of plain dialogue that fit the newest request at all, best first, by number."""
+    def _ranked_dialogue(self) -> tuple[int, ...]:
+        """The turns of plain dialogue that fit the newest request at all, best first."""
         request = self._conversation.newest_request
-        if request is None or not self._spoken:
+        spoken = [n for n, item in enumerate(self.items) if item.spoken]
+        if request is None or not spoken:
             return ()
-        texts = [" ".join(self._conversation.messages[i].text for i in c.messages) for c in self._spoken]
+        texts = [" ".join(m.text for m in self._messages(n)) for n in spoken]
         scores = bm25.rank(self._conversation.messages[request].text, texts)
-        return tuple(sorted((n for n, score in enumerate(scores) if score > 0), key=lambda n: (-scores[n], -n)))
+        return tuple(n for score, n in sorted(zip(scores, spoken, strict=True), reverse=True) if score > 0)
+
+    def _messages(self, n: int) -> list[Message]:
+        return [self._conversation.messages[i] for i in self.items[n].messages]
+
+    def _values(self, whole: Iterable[int], frames: Iterable[Item]) -> Values:
+        """Return the values of what identifiers bring that neither stand in exchanges kept whole nor in kept frames."""
+        kept = [self._conversation.messages[i] for i in protected(self._conversation)]
+        kept += [message for n in whole for message in self._messages(n)]
+        used = identifiers_of(m for m in self._conversation.messages if m.role == "assistant")
+        named = identifiers_of(m for m in kept if m.role == "assistant").union(*(item.identifiers for item in frames))
+        shown = identifiers_of(m for m in kept if m.role != "assistant")
+        return Values.of(self._lines, self._lines.named(used)).without(self._lines.named(shown), self._lines.named(named))

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.apply import shortened_messages
 from ctx_hooks.compaction.selection.fit import fit
-from ctx_hooks.compaction.selection.knapsack import Selection
 from ctx_hooks.compaction.selection.scoring import frame_tokens
-from ctx_hooks.compaction.selection.select import Selector
+from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 
 if TYPE_CHECKING:

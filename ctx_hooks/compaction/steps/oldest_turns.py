@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.apply import shortened_messages
 from ctx_hooks.compaction.selection.fit import fit
-from ctx_hooks.compaction.selection.knapsack import Selection
-from ctx_hooks.compaction.selection.select import Selector
+from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.extractive import extractive_summary, with_summary
 from ctx_hooks.conversation import placeholders

@@ -6,6 +6,7 @@ quoted text can write. Only what the user asked is the user's.
 
 from __future__ import annotations
 
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
@@ -14,6 +15,7 @@ from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Message, Text, ToolResult
 from ctx_hooks.formats import CODECS
+from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.error_lines import error_lines
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
+
+_error_lines: ContentCache[str | None] = ContentCache(share=0.02)
 
 
 def summary_tokens(budget: Budget) -> float:
@@ -127,9 +131,13 @@ def _errors(messages: Sequence[Message]) -> Iterator[str]:
     calls = call_names(messages)
     for i in range(len(messages) - 1, -1, -1):
         for k, part in enumerate(messages[i].parts):
-            line = next(error_lines(part.text), None) if isinstance(part, ToolResult) else None
+            line = _first_error_line(part.text) if isinstance(part, ToolResult) else None
             if line is not None:
                 yield f"{placeholders.quoted(_call(*calls[i, k]))}: {_quoted_line(line)}"
+
+
+def _first_error_line(text: str) -> str | None:
+    return _error_lines.get(digest(text), lambda: next(error_lines(text), None), getsizeof)
 
 
 def _call(name: str, given: str) -> str:

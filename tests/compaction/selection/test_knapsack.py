@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ctx_hooks.compaction.selection.bm25 import rarity
-from ctx_hooks.compaction.selection.knapsack import SEEN_VALUE, USED_VALUE, valued_items_of
-from ctx_hooks.compaction.selection.scoring import items_of
+from ctx_hooks.compaction.selection.knapsack import SEEN_VALUE, USED_VALUE, Values, ordered, within
+from ctx_hooks.compaction.selection.lines import lines_of
+from ctx_hooks.compaction.selection.scoring import Item, Source, items_of
+from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.compaction.selection.select import Selector
 from ctx_hooks.compaction.steps import live_results, oldest_turns
 from ctx_hooks.formats import CODECS
@@ -77,9 +80,60 @@ def test_a_selection_is_the_same_however_often_it_is_asked_for(fmt):
 
 def test_an_identifier_that_the_assistant_has_used_has_more_value():
     items = items_of(session("openai-chat"), budget_of(8_000))
-    name = next(source.segments.identifiers[0] for item in items for source in item.sources)
-    assert valued_items_of(items, set()).values[name] == SEEN_VALUE
-    assert valued_items_of(items, {name}).values[name] == USED_VALUE
+    lines = lines_of(items)
+    name = lines.named(next(source.segments.identifiers[:1] for item in items for source in item.sources))
+    unused, used = Values.of(lines, lines.named(())), Values.of(lines, name)
+    assert unused.shown[name] + unused.named[name] == SEEN_VALUE
+    assert used.shown[name] + used.named[name] == USED_VALUE
+
+
+def items_with(*exchanges):
+    """Return items whose frame has ten tokens and no identifier, each with one text of the given lines."""
+    items = []
+    for n, lines in enumerate(exchanges):
+        text = "".join(f"{line}\n" for line in lines)
+        found = segments(text)
+        source = Source((n, 0), text, found, 0.25, np.zeros(len(found)))
+        items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (), (source,), 1.0, spoken=False))
+    return tuple(items)
+
+
+def rows_in_order(items, *, frames_are_paid):
+    """Return the frames and lines of the items in order: the number of the item, and the line's own number or None."""
+    lines = lines_of(items)
+    values = Values.of(lines, lines.named(()))
+    order = ordered(lines, values, np.ones(len(items)), frames_are_paid=frames_are_paid)
+    return [(int(lines.item[row]), int(lines.line[row]) if row >= lines.frames else None) for row in order]
+
+
+def test_an_identifier_counts_for_one_line_alone():
+    items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
+    assert rows_in_order(items, frames_are_paid=True) == [(0, 0), (1, 1)]
+
+
+def test_a_frame_comes_directly_before_the_lines_that_pay_for_it():
+    items = items_with(["a_10 a_11 " + "word " * 40], ["b_20 c_30", "d_40 e_50", "f_60 " + "word " * 40])
+    assert rows_in_order(items, frames_are_paid=False) == [(1, None), (1, 0), (1, 1), (0, None), (0, 0), (1, 2)]
+
+
+@pytest.mark.parametrize("room_tokens", [0, 30, 100, 400, 10_000])
+def test_a_room_holds_the_beginning_of_the_order_and_no_line_without_its_frame(room_tokens):
+    items = items_of(session("openai-chat"), budget_of(8_000))
+    lines = lines_of(items)
+    order = ordered(lines, Values.of(lines, lines.named(())), np.ones(len(items)), frames_are_paid=False)
+    taken, left_tokens = within(room_tokens, lines, order)
+    assert lines.tokens[taken].sum() <= room_tokens - left_tokens + 1e-6
+    assert set(lines.item[taken[taken >= lines.frames]]) <= set(taken[taken < lines.frames])
+    assert list(taken) == [row for row in order if row in set(taken)]
+
+
+def test_what_the_room_does_not_hold_is_passed_over():
+    items = items_with(["a_10 b_20 c_30 d_40 e_50 " + "x_60 " * 10], ["f_70"])
+    lines = lines_of(items)
+    order = ordered(lines, Values.of(lines, lines.named(())), np.array([9.0, 1.0]), frames_are_paid=False)
+    taken, _ = within(14.0, lines, order)
+    assert lines.item[order[0]] == 0
+    assert set(lines.item[taken]) == {1}
 
 
 @every_format

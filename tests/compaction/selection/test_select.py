@@ -76,7 +76,10 @@ def test_units_cover_a_text_side_by_side_and_hold_every_identifier():
     text = "".join(f"path/to/file_{n}.py and more\n" for n in range(50)) + "x" * 5_000
     found = segments(text)
     assert "".join(text[a:b] for a, b in found.spans) == text
-    assert sorted(name for _, names in found.cover for name in names) == sorted(found.identifiers)
+    assert sorted(found.identifiers) == sorted(identifiers(text))
+    assert len(found.identifiers) == found.added.sum()
+    first = found.spans[found.cover[0]]
+    assert set(found.identifiers[: found.added[0]]) == set(identifiers(text[slice(*first)]))
     assert max(b - a for a, b in found.spans) <= 1_000
 
 

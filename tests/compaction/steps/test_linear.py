@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ctx_hooks.compaction import tool_arguments
-from ctx_hooks.compaction.selection import bm25, scoring, segments
+from ctx_hooks.compaction.selection import bm25, relevance, segments
 from ctx_hooks.compaction.steps import json_layout, log_runs, oversized_results, terminal_noise
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing.hostile import behind_header, kinds
@@ -22,7 +22,7 @@ SLACK_SECONDS = 0.2
 CEILING_CHARS = 125_000
 CEILING_SECONDS = 2.0 * CEILING_CHARS / 1_000_000
 """Two seconds for a megabyte."""
-WORDS = ["alpha", "worker", "line", "return", "error", "日志"]
+WORDS = ("alpha", "worker", "line", "return", "error", "日志")
 
 READERS = {
     "terminal noise": terminal_noise.clean,
@@ -32,8 +32,8 @@ READERS = {
     "identifiers": segments.identifiers,
     "segments": segments.segments,
     "stems": bm25.stems,
-    "words of a request": scoring._words,  # noqa: SLF001 - what a request is read by
-    "places of words": lambda text: scoring._places(WORDS, {(0, 0): (text, segments.segments(text))}),  # noqa: SLF001
+    "words of a request": relevance.words_of,
+    "places of words": lambda text: relevance.places(WORDS, text, segments.segments(text)),
     "error lines": lambda text: list(error_lines(text)),
     "a call's digest": tool_arguments.digest,
     "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en"),
