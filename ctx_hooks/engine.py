@@ -68,12 +68,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
-    Args:
-        request: the request as it came.
-        to: where the attempt goes.
-        known: what is known of that deployment.
-        deadline: when the work has to stop.
-        timings: is told what counting and compressing take.
+    The arguments are those of `decide_by_size`; the work stops at `deadline`, and `timings` is told what it takes.
 
     Raises:
         MalformedConversationError: the request holds no conversation.
@@ -124,6 +119,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         sent_tokens=outcome.tokens_after,
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
+        rewrites=outcome.rewrites,
     )
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     changes = changes or _repaired(request, to)

@@ -5,31 +5,23 @@ LiteLLM runs a pre-call hook only where the instance's own class defines it, so 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.decision import NotRetried, Untouched
-from ctx_hooks.overflow.message import small_window
-from ctx_hooks.policy.resolve import Policies, load_settings, switched_off
+from ctx_hooks.policy.resolve import load_settings, switched_off
 from ctx_hooks.request import target
-from ctx_hooks.request.request import Request, request_of
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.deployment_choice import preferred
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.final_error import final_error
-from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import start
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
-
-    from ctx_hooks.policy.settings import Mode
-    from ctx_hooks.request.target import Target
 
 
 class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here
@@ -38,11 +30,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     def __init__(self) -> None:
         super().__init__()
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
-        self.policies = Policies(self.settings)
-        self.runner = AttemptRunner(litellm_compat.shared_cache)
-        self.recorder = Recorder()
-        self.usage = ReportedUsage()
-        start(self.settings, self._handles, self._note_failure, self.runner.estimated_tokens)
+        self.flow = RequestFlow(self.settings)
+        start(self.settings, self.flow.handles, self.flow.note_failure, self.flow.runner.estimated_tokens)
         litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(
@@ -52,7 +41,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         with failing_open("forwards the request unchanged"):
             request = request_of(call_type, data)
             if request is not None and not switched_off():
-                return await self._arranged(request, data, target.of_group(data, self.policies))
+                return await self.flow.arranged(request, data, target.of_group(data, self.flow.policies))
         return data
 
     async def async_filter_deployments(
@@ -63,7 +52,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             fields = litellm_compat.routed_fields(request_kwargs, messages)
             request = request_of(litellm_compat.call_type_of(fields), fields)
             if request is not None and not switched_off():
-                return await preferred(request, healthy_deployments, self.policies, self.runner)
+                return await preferred(request, healthy_deployments, self.flow.policies, self.flow.runner)
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
@@ -73,7 +62,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             attempt = litellm_compat.take_retry_mark(sent)
             request = request_of(call_type, sent)
             if request is not None and not switched_off():
-                return await self._fitted(request, sent, target.of_attempt(sent, self.policies, attempt))
+                return await self.flow.fitted(request, sent, target.of_attempt(sent, self.flow.policies, attempt))
         return sent
 
     async def async_post_call_failure_deployment_hook(
@@ -81,31 +70,31 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> None:
         """Note what the provider said of an attempt, for the next one."""
         with failing_open("learns nothing from an error"):
-            await self._note_failure(request_data, exception)
+            await self.flow.note_failure(request_data, exception)
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Learn from the provider tokens that each answer states, a streamed one too."""
         with failing_open("learns nothing from an answer"):
             usage, stored = litellm_compat.usage_of(response_obj), litellm_compat.stored_response_of(response_obj)
             request_id = litellm_compat.request_id_of(kwargs)
-            answered = await self.runner.answered(request_id, usage, stored)
+            answered = await self.flow.runner.answered(request_id, usage, stored)
             if answered is not None:
-                self.recorder.answered(request_id, answered)
+                self.flow.recorder.answered(request_id, answered)
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
         """Let the client see the size of what it sent, where its policy says so."""
-        return self.usage.whole(data, response)
+        return self.flow.usage.whole(data, response)
 
     def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: AsyncIterator[Any], request_data: dict[str, Any]
     ) -> AsyncIterator[Any]:
         """Do the same for a stream."""
-        return self.usage.streamed(request_data, response)
+        return self.flow.usage.streamed(request_data, response)
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with failing_open("adds no header"):
-            return self.recorder.headers.of(litellm_compat.request_id_of(data))
+            return self.flow.recorder.headers.of(litellm_compat.request_id_of(data))
         return None
 
     async def async_post_call_failure_hook(
@@ -115,62 +104,12 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if not isinstance(original_exception, litellm.ContextWindowExceededError) or switched_off():
             return None
         with failing_open("leaves the error as it is"):
-            policy = target.of_group(request_data, self.policies).policy
+            policy = target.of_group(request_data, self.flow.policies).policy
             if policy.enforces and litellm_compat.passed_pre_call_hook(request_data):
-                attempt = self.runner.attempts.last(litellm_compat.request_id_of(request_data))
+                attempt = self.flow.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 return final_error(request_data, original_exception, attempt, policy)
         return None
-
-    async def _arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
-        if not group.policy.enforces:
-            return litellm_compat.with_request_id(data) if group.policy.enabled else data
-        data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
-        request_id = litellm_compat.request_id_of(data)
-        self.recorder.headers.note_ignored(request_id, group.ignored)
-        if group.window.tokens < group.policy.block_below_tokens:
-            raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
-        arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
-        if not litellm_compat.checks_before_deployment():
-            return arranged
-        fitted = await self._fitted(request, arranged, replace(group, request_id=request_id))
-        self.usage.note_fitted_before_choice(request_id)
-        return fitted
-
-    async def _fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
-        if not to.policy.enabled:
-            return fields
-        decision = await self.runner.decide(request, to)
-        attempt = self.runner.attempts.last(to.request_id)
-        self.recorder.decided(request, to, decision, attempt)
-        if not to.policy.enforces:
-            return fields
-        self.usage.note(to, decision, attempt)
-        if isinstance(decision, NotRetried):
-            raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
-        return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
 
     def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:
         """Say of a synchronous call that it is not fitted: LiteLLM tells of it here alone before it is sent."""
         litellm_compat.warn_of_synchronous_call(kwargs)
-
-    def _mode(self, fields: Mapping[str, Any]) -> Mode:
-        """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
-        with failing_open("leaves an error as it is"):
-            if litellm_compat.passed_pre_call_hook(fields) and not switched_off():
-                return target.of_attempt(fields, self.policies, 0).policy.mode
-        return "off"
-
-    def _handles(self, fields: Mapping[str, Any]) -> bool:
-        return self._mode(fields) == "enforce"
-
-    async def _note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
-        mode = self._mode(fields)
-        overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        noted = await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
-        if noted is not None and overflow is not None:
-            self.recorder.refused(fields, overflow)
-        handled = overflow is not None and mode == "enforce"
-        if handled:
-            litellm_compat.spare_deployment(fields)
-        return handled

@@ -73,6 +73,7 @@ class Outcome:
         fits: whether the goal was met.
         steps: what each step did that changed something, in order.
         reason: why the goal was not met, None where it was.
+        rewrites: whether it begins otherwise than the request before it, so that the provider's prompt cache does not hold it.
     """
 
     conversation: Conversation
@@ -81,6 +82,7 @@ class Outcome:
     fits: bool
     steps: tuple[StepReport, ...]
     reason: str | None = None
+    rewrites: bool = False
 
 
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:

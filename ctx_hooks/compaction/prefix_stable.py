@@ -119,7 +119,8 @@ class _Assembly:
         sent = self._repaired(replace(since, messages=(*compaction.messages, *tail)))
         tokens = budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
-        return Outcome(sent, self._history.tokens, tokens, fits, compaction.steps, None if fits else compaction.reason)
+        reason, rewrites = None if fits else compaction.reason, start == len(self._history.index)
+        return Outcome(sent, self._history.tokens, tokens, fits, compaction.steps, reason, rewrites)
 
     def _arrived_tokens(self) -> list[int]:
         counter, cut = self._thresholds.trigger.counter, self._arrived.replacements

@@ -48,6 +48,7 @@ class Attempt:
         observed: whether the request was sent as it came, whatever was decided.
         decided_tokens: what would have been sent, where it is only observed.
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
+        rewrites: whether what was decided begins otherwise than the request before it.
         milliseconds: what each phase of the decision took.
 
     >>> window = Window(ProviderTokens(200_000), "model_info")
@@ -82,6 +83,7 @@ class Attempt:
     observed: bool = False
     decided_tokens: LocalTokens | None = None
     seen_tokens: LocalTokens = LocalTokens(0)
+    rewrites: bool = False
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
     @property

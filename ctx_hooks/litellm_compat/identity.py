@@ -20,11 +20,16 @@ TENANT_DIGEST_BYTES = 8
 
 
 def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request's fields with a new id in LiteLLM's metadata; an id that a caller has sent is replaced."""
+    """Return a request's fields with a new id in LiteLLM's metadata; an id that a caller has sent is replaced.
+
+    The mapping is LiteLLM's and is changed in place: where a request fails, the proxy reads the deployment for its headers
+    from the mapping that it began with.
+    """
     name = "litellm_metadata" if _filled(fields, "litellm_metadata") else "metadata"
     metadata = fields.get(name)
-    own = metadata if isinstance(metadata, Mapping) else {}
-    return {**fields, name: {**own, REQUEST_ID: f"{_SECRET}-{uuid4().hex}"}}
+    own = metadata if isinstance(metadata, dict) else {}
+    own[REQUEST_ID] = f"{_SECRET}-{uuid4().hex}"
+    return {**fields, name: own}
 
 
 def request_id_of(fields: Mapping[str, Any]) -> str:

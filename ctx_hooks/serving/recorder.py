@@ -174,7 +174,7 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, pric
     if billed is None or after is None:
         return UNKNOWN
     if attempt.observed:
-        return would_be_saved(before, after, billed)
+        return would_be_saved(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)
     return saved_by(before, attempt.seen_tokens, after, billed, prices)
 
 

@@ -21,8 +21,7 @@ class Saved(NamedTuple):
 
     Attributes:
         tokens: input tokens of the bill; None where nothing was counted.
-        dollars: of the bill; None where a price is not known, or the plugin only observes: then the bill shows the cache of
-            the whole conversation, and that of the compacted one is not known.
+        dollars: of the bill; None where a price is not known.
         rescued: whether the request as it came exceeds the window. Without the plugin there would have been no answer
             and no bill: neither tokens nor dollars are saved.
     """
@@ -52,10 +51,27 @@ def saved_by(whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed
     return Saved(without.input_tokens - billed.input_tokens, dollars)
 
 
-def would_be_saved(whole: LocalTokens, decided: LocalTokens, billed: Billed) -> Saved:
-    """Return what would have been saved of a request that was sent as it came; the arguments are those of `saved_by`."""
-    kept = round(billed.input_tokens * decided / max(1, whole))
-    return Saved(billed.input_tokens - kept, None)
+def would_be_saved(
+    whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
+) -> Saved:
+    """Return what would have been saved of a request that was sent as it came.
+
+    Args:
+        whole: the request as it came.
+        seen: as much of it as the request before this one had.
+        decided: what would have been sent of it.
+        billed: the bill of the whole.
+        prices: of the deployment's input tokens; None where they are not known.
+        rewrites: whether what would have been sent begins otherwise than the request before: no prompt cache holds it.
+    """
+    ratio = billed.input_tokens / max(1, whole)
+    input_tokens = ProviderTokens(round(decided * ratio))
+    known = 0 if rewrites or not billed.uses_cache else max(0, decided - (whole - seen))
+    cached = ProviderTokens(round(known * ratio))
+    written = ProviderTokens(input_tokens - cached) if billed.written_tokens else ProviderTokens(0)
+    compressed = Billed(input_tokens, cached, written, billed.output_tokens)
+    dollars = None if prices is None else input_price(billed, prices) - input_price(compressed, prices)
+    return Saved(billed.input_tokens - input_tokens, dollars)
 
 
 def without_compression(whole: LocalTokens, seen: LocalTokens, sent: LocalTokens, billed: Billed) -> Billed:

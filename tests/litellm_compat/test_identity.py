@@ -10,11 +10,12 @@ from ctx_hooks.litellm_compat.identity import REQUEST_ID
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
-def test_the_id_stands_where_litellm_keeps_its_own_metadata_and_the_request_is_not_changed(name):
-    fields = {"model": "m", name: {"a": 1}}
-    given = with_request_id(fields)
-    assert fields == {"model": "m", name: {"a": 1}}
-    assert given[name]["a"] == 1
+def test_the_id_stands_in_litellms_own_metadata_which_others_hold_as_well(name):
+    own = {"a": 1}
+    given = with_request_id({"model": "m", name: own})
+    assert given == {"model": "m", name: own}
+    assert given[name] is own
+    assert own["a"] == 1
     assert request_id_of(given) == given[name][REQUEST_ID] != ""
     assert request_id_of({"litellm_params": given}) == request_id_of(given)
 

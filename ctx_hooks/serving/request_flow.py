@@ -1,0 +1,93 @@
+"""What is done with a request where LiteLLM asks: before the Router, before each attempt, and after a failed one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.decision import NotRetried, Untouched
+from ctx_hooks.overflow.message import small_window
+from ctx_hooks.policy.resolve import Policies, switched_off
+from ctx_hooks.request import target
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.recorder import Recorder
+from ctx_hooks.serving.reported_usage import ReportedUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.policy.settings import Mode, Settings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+
+
+class RequestFlow:
+    """Takes requests through policy, decision and record; it raises nothing but what their callers are to see.
+
+    Attributes:
+        policies: the settings, resolved for each caller.
+        runner: the attempts of running requests, and what is learned.
+        recorder: what is told of them.
+        usage: what clients see of the bill.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.policies = Policies(settings)
+        self.runner = AttemptRunner(litellm_compat.shared_cache)
+        self.recorder = Recorder()
+        self.usage = ReportedUsage()
+
+    async def arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
+        """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
+        if not group.policy.enforces:
+            return litellm_compat.with_request_id(data) if group.policy.enabled else data
+        data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
+        request_id = litellm_compat.request_id_of(data)
+        self.recorder.headers.note_ignored(request_id, group.ignored)
+        if group.window.tokens < group.policy.block_below_tokens:
+            raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
+        arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
+        if not litellm_compat.checks_before_deployment():
+            return arranged
+        fitted = await self.fitted(request, arranged, replace(group, request_id=request_id))
+        self.usage.note_fitted_before_choice(request_id)
+        return fitted
+
+    async def fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
+        """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
+        if not to.policy.enabled:
+            return fields
+        decision = await self.runner.decide(request, to)
+        attempt = self.runner.attempts.last(to.request_id)
+        self.recorder.decided(request, to, decision, attempt)
+        if not to.policy.enforces:
+            return fields
+        self.usage.note(to, decision, attempt)
+        if isinstance(decision, NotRetried):
+            raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
+        return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
+
+    def mode(self, fields: Mapping[str, Any]) -> Mode:
+        """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
+        with failing_open("leaves an error as it is"):
+            if litellm_compat.passed_pre_call_hook(fields) and not switched_off():
+                return target.of_attempt(fields, self.policies, 0).policy.mode
+        return "off"
+
+    def handles(self, fields: Mapping[str, Any]) -> bool:
+        """Whether what is decided about an attempt is done."""
+        return self.mode(fields) == "enforce"
+
+    async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
+        mode = self.mode(fields)
+        overflow = litellm_compat.overflow_of(error) if mode != "off" else None
+        noted = await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
+        if noted is not None and overflow is not None:
+            self.recorder.refused(fields, overflow)
+        handled = overflow is not None and mode == "enforce"
+        if handled:
+            litellm_compat.spare_deployment(fields)
+        return handled
