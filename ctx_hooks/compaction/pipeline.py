@@ -73,7 +73,7 @@ class Outcome:
         fits: whether the goal was met.
         steps: what each step did that changed something, in order.
         reason: why the goal was not met, None where it was.
-        rewrites: whether it begins otherwise than the request before it, so that the provider's prompt cache does not hold it.
+        rewrites: whether it begins otherwise than the request before it: the provider's prompt cache does not hold it.
     """
 
     conversation: Conversation
