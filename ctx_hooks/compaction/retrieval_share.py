@@ -28,6 +28,9 @@ turns that answer are sent to 0.81 with it, to 0.68 with a tenth and the ranking
 is sent instead of 0.80, since a compaction of dialogue leaves room for it."""
 TOOLS_MAX_TOKENS, DIALOGUE_MAX_TOKENS = 2_000, 8_000
 """The most of it: an answer's source is rarely longer, and each turn's text is new to the prompt cache."""
+LONGEST_TALK_TOKENS = 150
+"""A longer answer is no talk: a question's share would hold few of them, and what chats about code lose by a deep compaction
+no question brings back. Retrieval takes 600 characters for a piece."""
 LATER_TURN_FRACTION = 0.5
 """What each later user turn behind a compaction adds, of the usual share: it may use what those before it left."""
 
@@ -62,7 +65,7 @@ class Shares:
     def __init__(self, history: History, budget: Budget) -> None:
         self._budget = budget
         self._rest_tokens = max(0, budget.goal_tokens - history.fixed_tokens)
-        # Of the first n messages each: the tokens of all that users have not said, and of plain answers among them.
+        # Of the first n messages each: the tokens of all that users have not said, and of short plain answers among them.
         unasked = [0 if m.is_request or m.role == "system" else m.tokens for m in history.index]
         self._unasked_tokens = (0, *accumulate(unasked))
         self._answer_tokens = (0, *accumulate(_plain_answer_tokens(history.index)))
@@ -90,7 +93,7 @@ class Shares:
         return LocalTokens(int(goal_tokens - 2 * share_tokens * self._dialogue_fraction(length)))
 
     def _dialogue_fraction(self, length: int) -> float:
-        """Return how much of what users have not said is plain answers; 0 while nobody has answered."""
+        """Return how much of what users have not said is short plain answers; 0 while nobody has answered."""
         return self._answer_tokens[length] / max(1, self._unasked_tokens[length])
 
     def _most_tokens(self, dialogue: float) -> float:
@@ -107,14 +110,14 @@ def asks(message: MessageStats, budget: Budget) -> bool:
 
 
 def _plain_answer_tokens(index: Sequence[MessageStats]) -> Iterator[int]:
-    """Yield for each message its tokens if it belongs to an answer of the assistant that a user's words follow, else 0."""
+    """Yield for each message its tokens if it is a short answer of the assistant that a user's words follow, else 0."""
     found = [0] * len(index)
     spoken = False
     for i in range(len(index) - 1, -1, -1):
         if index[i].role != "assistant":
             spoken = index[i].is_request
         elif spoken:
-            found[i] = index[i].tokens
+            found[i] = index[i].tokens if index[i].tokens <= LONGEST_TALK_TOKENS else 0
     return iter(found)
 
 

@@ -55,7 +55,8 @@ def is_request(message: Message) -> bool:
 
 def is_question(message: Message) -> bool:
     """Whether a user speaks here and asks: a question mark stands in what is said."""
-    return is_request(message) and any(mark in message.text for mark in QUESTION_MARKS)
+    text = message.text if is_request(message) else ""
+    return any(mark in text for mark in QUESTION_MARKS)
 
 
 def _exchanges(messages: Sequence[Message], *, joins_assistant_items: bool) -> Iterator[range]:

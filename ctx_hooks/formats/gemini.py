@@ -166,7 +166,8 @@ def answering(message: Message, items: Sequence[Any], index: int) -> Message:
     """Return the message that was read of `items[index]`, its responses named after the calls that they answer.
 
     Gemini CLI answers calls without ids by ids of its own. So a response whose id none of the model's last calls has is
-    that of the first of them, of the same function, that is still unanswered.
+    that of the first of them, of the same function, that is still unanswered, unless both name themselves: that one answers
+    an earlier call.
     """
     if not message.results:
         return message
@@ -191,15 +192,17 @@ def _answered(results: Sequence[ToolResult], asked: Sequence[ToolCall]) -> dict[
         if open_ids[result.call_id] > 0:
             open_ids[result.call_id] -= 1
             ids[id(result)] = result.call_id
-    unanswered: dict[str, deque[str]] = {}
+    unanswered: dict[str, deque[ToolCall]] = {}
     for call in asked:
         if open_ids[call.id] > 0:
             open_ids[call.id] -= 1
-            unanswered.setdefault(call.name, deque()).append(call.id)
+            unanswered.setdefault(call.name, deque()).append(call)
     for result in results:
         if id(result) not in ids:
-            same_function = unanswered.get(text_or_empty(value_of(result.raw, "functionResponse").get("name")))
-            ids[id(result)] = same_function.popleft() if same_function else result.call_id
+            response = value_of(result.raw, "functionResponse")
+            same_function = unanswered.get(text_or_empty(response.get("name")))
+            names_another = same_function and _own_id(response) and _own_id(value_of(same_function[0].raw, "functionCall"))
+            ids[id(result)] = same_function.popleft().id if same_function and not names_another else result.call_id
     return ids
 
 

@@ -126,3 +126,18 @@ def test_a_rewritten_result_stands_under_its_own_key_else_under_googles(given, w
     cut = type(result)(result.call_id, (ctx_hooks.conversation.model.Text("cut"),), raw=result.raw)
     sent = gemini.write(conversation.with_messages((message.with_parts((cut,)),)))
     assert sent[0]["parts"] == [{"functionResponse": {"name": "f", "response": written}}]
+
+
+def test_a_response_that_names_an_earlier_call_is_not_taken_for_the_answer_to_the_last():
+    """The last call has an id of its own, which the response does not name: that one is moved, this one has none."""
+    contents = [
+        {"role": "user", "parts": [{"text": "go"}]},
+        {"role": "model", "parts": [call(own_id="first", path="a.py")]},
+        {"role": "model", "parts": [call(own_id="second", path="b.py")]},
+        {"role": "user", "parts": [response("text of a.py", own_id="first")]},
+        {"role": "user", "parts": [{"text": "and?"}]},
+    ]
+    repaired = ctx_hooks.repair(contents, format="gemini").messages
+    answers = [p["functionResponse"] for content in repaired for p in content["parts"] if "functionResponse" in p]
+    assert [(a["id"], a["response"].get("output")) for a in answers] == [("first", "text of a.py"), ("second", None)]
+    assert not list(violations("gemini", {"contents": repaired}))

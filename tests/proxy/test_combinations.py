@@ -15,6 +15,7 @@ import pytest
 from conftest import BELIEVED, PLUGIN, WINDOW, configuration, deployment, importable
 from routes import CHAT, MESSAGES, RESPONSES
 
+from ctx_hooks.learning.calibration import REMEMBERED
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.rules import violations
 
@@ -239,9 +240,17 @@ def test_callbacks_before_and_after_ours_have_their_say(configured, proxy_here, 
 @pytest.mark.parametrize("group", ["known", "repeated"])
 @pytest.mark.parametrize("route", NAMES, ids=NAMES.values())
 def test_a_repeated_request_is_served_from_litellms_cache_and_another_is_not(group, route, configured, proxy_here, strict):
-    """LiteLLM's key is of what is sent: after an overflow, of the retry. It caches requests of up to four messages."""
+    """LiteLLM's key is of what is sent: after an overflow, of the retry. It caches requests of up to four messages.
+
+    What is sent is the same once the token ratio of such text is learned: in a group that other tests ask as well it is when
+    most of the answers remembered are to such text.
+    """
     cached = bool(CONFIGURATIONS[configured].litellm.get("cache"))
     long = [{"role": role, "content": "a quiet word or two " * 2_000} for role in ("user", "assistant")]
+    for n in range(REMEMBERED // 2 + 1) if group == "known" else ():
+        words = [*long, {"role": "user", "content": f"Learn {n}."}]
+        payload = {"model": f"{group}-{NAMES[route]}", "max_tokens": 50, ITEMS[route]: words}
+        assert route.post(proxy_here, payload).status_code == 200
     seen = {}
     for question in ("Go on.", "Go on.", "What else?", "Go on.", "What else?"):
         strict.reset()

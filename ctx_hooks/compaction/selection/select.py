@@ -22,6 +22,7 @@ from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.knapsack import RECENCY_VALUE, Values, ordered, within
 from ctx_hooks.compaction.selection.lines import GAP_TOKENS, lines_of
 from ctx_hooks.compaction.selection.scoring import Position, identifiers_of, items_of
+from ctx_hooks.conversation.exchanges import is_question
 from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.window import keep_recent_tokens_of
 
@@ -177,14 +178,16 @@ class Selector:
     def _relevant_dialogue(self, room_tokens: float, besides: Sequence[int]) -> Iterator[int]:
         """Yield the turns of plain dialogue that fit the newest request best and that a room holds, best first.
 
-        Where tools are used, what somebody says at length is a report or a pasted file: lines of it are kept. Turns of
-        meetings, where people talk at length, stay whole: so 0.55 of the evidence is kept instead of 0.35 (QMSum, at a
-        quarter of the tokens).
+        What somebody says at length is mostly a report, code or a pasted file: lines of it are kept. Where a question is
+        asked and nobody has used a tool, such turns stay whole: of meetings 0.52 of the evidence is then kept instead of
+        0.35 (QMSum, at a quarter of the tokens).
         """
-        talk = all(item.spoken for item in self.items)
+        request = self._conversation.newest_request
+        asked = request is not None and is_question(self._conversation.messages[request])
+        may_be_long = asked and all(item.spoken for item in self.items)
         for n in self._ranked_dialogue if room_tokens > 0 else ():
             item = self.items[n]
-            if n not in besides and (talk or not item.sources) and item.whole_tokens <= room_tokens:
+            if n not in besides and (may_be_long or not item.sources) and item.whole_tokens <= room_tokens:
                 room_tokens -= item.whole_tokens
                 yield n
 
