@@ -11,7 +11,6 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
-from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
 from ctx_hooks.request.history import counted_history, estimated_history
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.pipeline import Outcome
+    from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
@@ -61,7 +61,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
-    attempt = replace(_attempt(request, to, known), most_tokens=most_tokens)
+    attempt = replace(known.attempt(request, to), most_tokens=most_tokens)
     return _as_it_came(request, known, attempt, "fits by its size alone", {})
 
 
@@ -104,8 +104,8 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     history = received if newest is request else measure(newest)
     plan = _plan(request, history, to, known)
     if plan is None:
-        return _not_retried(KEPT_BY_PROVIDER, None, known.previous or _attempt(request, to, known, history))
-    attempt = replace(_attempt(request, to, known, history), received_tokens=received.tokens)
+        return _not_retried(KEPT_BY_PROVIDER, None, known.previous or known.attempt(request, to, history))
+    attempt = replace(known.attempt(request, to, history), received_tokens=received.tokens)
     if plan.truncates and received.tokens <= plan.most_tokens:
         return _left_to_provider(received.tokens, plan, to, known, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
@@ -168,30 +168,6 @@ def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, to: Targe
     if known.previous is not None:
         return not known.previous.truncates
     return known.stored_tokens > 0 and sent + to_local(known.stored_tokens, known.factor) > most
-
-
-def _attempt(request: Request, to: Target, known: Known, history: History | None = None) -> Attempt:
-    """Return the attempt that sends `history` as it came; None where it was not counted."""
-    tokens = history.tokens if history is not None else None
-    guessed = sum(m.guessed_tokens for m in history.index) if history is not None else 0
-    return Attempt(
-        to.deployment,
-        to.model,
-        to.tenant,
-        request.format,
-        tokens,
-        tokens,
-        known.window,
-        known.factor,
-        to.window.tokens,
-        to.attempt,
-        output_tokens=request.max_output_tokens,
-        guessed_tokens=LocalTokens(guessed),
-        counts_all=history is None or not request.has_uncounted_content,
-        stored=request.continues_stored_history,
-        truncates=request.asks_for_truncation,
-        seen_tokens=history.seen_tokens if history is not None else LocalTokens(0),
-    )
 
 
 def _repaired(request: Request, to: Target) -> dict[str, Any]:

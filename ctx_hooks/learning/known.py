@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
@@ -12,9 +13,9 @@ from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, ReservedOutput, budget_tok
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.stats import DeploymentStats
     from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.tokens.window import Window
 
@@ -71,6 +72,29 @@ class Known:
     def uncounted_budget_tokens(self, policy: Policy, requested: ProviderTokens | None) -> LocalTokens:
         """Return the same for a request that is not counted: its output cannot be lowered to what it leaves."""
         return to_local(budget_tokens_of(self.window, policy, ReservedOutput(requested)), self.factor)
+
+    def attempt(self, request: Request, to: Target, history: History | None = None) -> Attempt:
+        """Return the attempt that sends a request as it came; `history` is None where it was not counted."""
+        tokens = history.tokens if history is not None else None
+        guessed = sum(m.guessed_tokens for m in history.index) if history is not None else 0
+        return Attempt(
+            to.deployment,
+            to.model,
+            to.tenant,
+            request.format,
+            tokens,
+            tokens,
+            self.window,
+            self.factor,
+            to.window.tokens,
+            to.attempt,
+            output_tokens=request.max_output_tokens,
+            guessed_tokens=LocalTokens(guessed),
+            counts_all=history is None or not request.has_uncounted_content,
+            stored=request.continues_stored_history,
+            truncates=request.asks_for_truncation,
+            seen_tokens=history.seen_tokens if history is not None else LocalTokens(0),
+        )
 
 
 def known_of(
