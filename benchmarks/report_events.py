@@ -74,6 +74,7 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
             call,
             mode,
             "untouched" if tokens == kept else "rescued" if surprise else "compressed",
+            "none" if tokens == kept else "overflow" if surprise else "budget",
             2 if surprise else 1,
             LocalTokens(whole),
             Billed(ProviderTokens(whole), ProviderTokens(cached), ProviderTokens(0), ProviderTokens(rng.randint(50, 1_500))),

@@ -187,7 +187,15 @@ def _lower_output(request: Request, known: Known, attempt: Attempt) -> dict[str,
 def _compressed(factor: float, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners."""
     event = CompactionEvent(
-        "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.attempt
+        name="before_compaction",
+        model=to.model,
+        format=request.format,
+        tokens_before=history.tokens,
+        budget_tokens=budget.goal_tokens,
+        window_tokens=budget.window_tokens,
+        attempt=to.attempt,
+        request_id=to.request_id,
+        mode=to.policy.mode,
     )
     emit(event)
     target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
@@ -219,7 +227,8 @@ def _without_oldest_turns(
     del history  # it is estimated: the conversation itself is walked once
     outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
     figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
-    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, timeout_seconds))
+    whose = (to.request_id, to.policy.mode)
+    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, timeout_seconds, *whose))
     return outcome
 
 

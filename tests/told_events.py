@@ -57,6 +57,7 @@ ANSWER = AnswerEvent(
     call=CALL,
     mode="enforce",
     decision="compressed",
+    trigger="budget",
     attempts=1,
     local_tokens_sent=4_000,
     billed=Billed(4_400, 1_000, 0, 70),

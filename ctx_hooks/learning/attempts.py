@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.policy.settings import Mode
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 from ctx_hooks.tokens.window import Window
 
@@ -50,6 +51,7 @@ class Attempt:
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
         rewrites: whether what was decided begins otherwise than the request before it.
         milliseconds: what each phase of the decision took.
+        request_id: the id that this process has given the request.
 
     >>> window = Window(ProviderTokens(200_000), "model_info")
     >>> sent = LocalTokens(40_000)
@@ -85,6 +87,12 @@ class Attempt:
     seen_tokens: LocalTokens = LocalTokens(0)
     rewrites: bool = False
     milliseconds: Mapping[str, float] = field(default_factory=dict)
+    request_id: str = ""
+
+    @property
+    def mode(self) -> Mode:
+        """Whether what was decided is done."""
+        return "observe" if self.observed else "enforce"
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:

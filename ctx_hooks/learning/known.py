@@ -94,6 +94,7 @@ class Known:
             stored=request.continues_stored_history,
             truncates=request.asks_for_truncation,
             seen_tokens=history.seen_tokens if history is not None else LocalTokens(0),
+            request_id=to.request_id,
         )
 
 

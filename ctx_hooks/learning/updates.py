@@ -152,7 +152,8 @@ def truncation(
     if not exceeds and not truncates(stats, attempt, provider_tokens, now):
         return None
     sent = attempt.sent_provider_tokens
-    return TruncationEvent("silent_truncation", attempt.deployment, sent, provider_tokens, attempt.window.tokens)
+    figures, whose = (sent, provider_tokens, attempt.window.tokens), (attempt.request_id, attempt.mode)
+    return TruncationEvent("silent_truncation", attempt.deployment, *figures, *whose)
 
 
 def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
@@ -160,9 +161,11 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
     for kind in ("limit", "refused", "output_limit"):
         found = shown.get((kind, attempt.tenant))
         if found is not None:
-            return LimitEvent(
-                "limit_learned", attempt.deployment, kind, ProviderTokens(int(found.values[0])), attempt.window_tokens
+            figures, whose = (
+                (ProviderTokens(int(found.values[0])), attempt.window_tokens),
+                (attempt.request_id, attempt.mode),
             )
+            return LimitEvent("limit_learned", attempt.deployment, kind, *figures, *whose)
     return None
 
 

@@ -156,6 +156,7 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
         call=decided.call,
         mode=decided.mode,
         decision=decided.decision,
+        trigger=decided.trigger,
         attempts=attempt.number + 1,
         local_tokens_sent=attempt.sent_tokens,
         billed=billed,

@@ -39,6 +39,8 @@ class CompactionEvent:
         attempt: 0 for the first attempt of a request; retries count from 1.
         tokens_after: what is sent, in local tokens; None before.
         steps: the steps that changed something; none before.
+        request_id: the id that this process has given the request.
+        mode: "enforce", or "observe" for one that would happen.
     """
 
     name: Literal["before_compaction", "after_compaction"]
@@ -50,6 +52,8 @@ class CompactionEvent:
     attempt: int = 0
     tokens_after: LocalTokens | None = None
     steps: tuple[str, ...] = ()
+    request_id: str = ""
+    mode: Mode = "enforce"
 
     @property
     def rung(self) -> int:
@@ -62,6 +66,7 @@ class TruncationEvent:
     """A deployment that answered a request that was too long for it.
 
     `sent_tokens` is an estimate of what was sent, `read_tokens` what the provider's usage states. In provider tokens.
+    `request_id` and `mode` are those of the request that showed it.
     """
 
     name: Literal["silent_truncation"]
@@ -69,6 +74,8 @@ class TruncationEvent:
     sent_tokens: ProviderTokens
     read_tokens: ProviderTokens
     window_tokens: ProviderTokens
+    request_id: str = ""
+    mode: Mode = "enforce"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,8 @@ class LimitEvent:
     """A limit that a deployment has shown to one tenant, beside the window that configuration or LiteLLM state.
 
     `kind` is "limit" for one that the provider named, "refused" for the size of what was refused without a figure,
-    "output_limit" for the largest output. In provider tokens.
+    "output_limit" for the largest output. In provider tokens. `request_id` and `mode` are those of the request that
+    showed it.
     """
 
     name: Literal["limit_learned"]
@@ -84,6 +92,8 @@ class LimitEvent:
     kind: str
     limit_tokens: ProviderTokens
     window_tokens: ProviderTokens
+    request_id: str = ""
+    mode: Mode = "enforce"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,7 @@ class CompressionTimeoutEvent:
     """A request whose compression took too long, or that is too large for one: its oldest turns were dropped instead.
 
     The figures are local tokens, and estimates; `timeout_seconds` is None where the request was too large to begin with.
+    With the mode "observe" they would have been dropped.
     """
 
     name: Literal["compression_timeout"]
@@ -100,6 +111,8 @@ class CompressionTimeoutEvent:
     tokens_after: LocalTokens
     budget_tokens: LocalTokens
     timeout_seconds: float | None
+    request_id: str = ""
+    mode: Mode = "enforce"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +253,7 @@ class AnswerEvent:
         call: whose request it is, and where it went.
         mode: "enforce" or "observe".
         decision: what was decided for the attempt that was answered.
+        trigger: what led to that.
         attempts: how many were made.
         local_tokens_sent: what was sent; None where it was not counted.
         billed: the usage that the answer states, in provider tokens; None where it states none.
@@ -256,6 +270,7 @@ class AnswerEvent:
     call: Call
     mode: Mode
     decision: str
+    trigger: Trigger
     attempts: int
     local_tokens_sent: LocalTokens | None
     billed: Billed | None

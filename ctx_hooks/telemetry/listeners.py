@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from ctx_hooks.telemetry.events import Event, EventName
 
@@ -15,14 +15,19 @@ Listener: TypeAlias = Callable[[Any], object]
 _listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}
 
 
-def on(name: EventName, listener: Listener) -> Callable[[], None]:
+def on(name: EventName | Literal["compaction"], listener: Listener) -> Callable[[], None]:
     """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
 
-    Raises ValueError for a name that is none. What a listener raises is logged and harms no request.
+    "compaction" is the short name of "after_compaction". A listener is waited for: one that does I/O hands the event on to a
+    thread or a task of its own. What it raises is logged and harms no request.
+
+    Raises:
+        ValueError: there is no such event.
     """
-    if name not in _listeners:
+    event: EventName = "after_compaction" if name == "compaction" else name
+    if event not in _listeners:
         raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
-    listeners = _listeners[name]
+    listeners = _listeners[event]
     listeners.append(listener)
     return lambda: listeners.remove(listener) if listener in listeners else None
 

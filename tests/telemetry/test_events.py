@@ -36,9 +36,9 @@ assert result.fits
 """
 
 
-async def compact():
+async def compact(mode="enforce"):
     payload = agent_session("openai-chat", turns=40)
-    to = Target("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(), "call")
+    to = Target("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(mode=mode), "call")
     return await AttemptRunner().decide(Request("openai-chat", payload), to)
 
 
@@ -55,6 +55,18 @@ async def test_listeners_are_told_before_and_after():
     assert after.steps
     await compact()
     assert len(heard) == 2
+
+
+async def test_a_compaction_names_its_request_and_says_whether_it_was_done():
+    heard = []
+    end = ctx_hooks.on("compaction", heard.append)
+    await compact()
+    await compact(mode="observe")
+    end()
+    assert [(event.name, event.request_id, event.mode) for event in heard] == [
+        ("after_compaction", "call", "enforce"),
+        ("after_compaction", "call", "observe"),
+    ]
 
 
 def test_the_former_name_of_the_attempt_can_still_be_read():

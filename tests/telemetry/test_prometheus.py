@@ -49,6 +49,7 @@ ANSWER = AnswerEvent(
     CALL,
     "enforce",
     "compressed",
+    "budget",
     1,
     4_000,
     BILL,
