@@ -8,7 +8,15 @@ from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent, TruncationEvent
+from ctx_hooks.telemetry.events import (
+    AnswerEvent,
+    CompactionEvent,
+    CompressionTimeoutEvent,
+    DecisionEvent,
+    LimitEvent,
+    OverflowEvent,
+    TruncationEvent,
+)
 from ctx_hooks.telemetry.listeners import on
 
 if TYPE_CHECKING:
@@ -17,10 +25,14 @@ if TYPE_CHECKING:
     proxy_handler_instance: CtxHooks
 
 __all__ = [
+    "AnswerEvent",
     "CompactionEvent",
     "CompressionResult",
     "CompressionTimeoutEvent",
+    "DecisionEvent",
+    "LimitEvent",
     "Overflow",
+    "OverflowEvent",
     "Policy",
     "RepairResult",
     "Step",
