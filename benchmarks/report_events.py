@@ -80,7 +80,7 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
             Billed(ProviderTokens(whole), ProviderTokens(cached), ProviderTokens(0), ProviderTokens(rng.randint(50, 1_500))),
             rescued and mode == "enforce",
             saved,
-            None if mode == "observe" and saved else 0.0 if rescued else earned,
+            0.0 if rescued else earned,
         )
         sent_before = whole
 

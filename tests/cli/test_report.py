@@ -48,7 +48,7 @@ KNOWN = [
     replace(OVERFLOW, mode="enforce", time_seconds=START + 3 * DAY, call=call(3)),
     replace(OVERFLOW, mode="enforce", time_seconds=START + 4 * DAY, call=call(4)),
     replace(DECISION, decision="notretried", time_seconds=START + 4 * DAY, call=call(4), provider_tokens_after=9_000),
-    answer(5, mode="observe", provider_tokens_saved=7_000, dollars_saved=None, billed=Billed(30_000, 0, 0, 3)),
+    answer(5, mode="observe", provider_tokens_saved=7_000, dollars_saved=0.75, billed=Billed(30_000, 0, 0, 3)),
     replace(OVERFLOW, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
     DroppedEvents("dropped", 12),
@@ -107,11 +107,13 @@ class TestTheFiguresOnThePage:
         }
         assert shown(would) == {
             "Input tokens that would have been saved": "7,000",
-            "Requests that would have been changed": "1",
+            "Dollars that would have been saved": "$0.75",
             "Attempts refused as too long": "1",
             "Read from prompt caches": "0 %",
         }
         assert "$2.25 saved, <span>−$0.50</span> for rewriting caches" in done
+        assert "23 % of what was billed, in 1 of 1 answered requests, all sent as they came" in would
+        assert "$0.75 would have been saved, <span>$0.00</span> for rewriting caches" in would
         assert "2 attempts refused, 1 not retried" in done
         assert "56 % of what would have been billed" in done
 

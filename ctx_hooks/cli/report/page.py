@@ -65,38 +65,34 @@ def _observes(figures: Figures) -> bool:
 def _done(counts: Counts) -> str:
     without = counts.input_tokens + counts.tokens_saved
     saved = f"{percent(counts.tokens_saved / without)} of what would have been billed" if without > 0 else ""
-    spent = f"{dollars(counts.dollars_saved)} saved, <span>{dollars(counts.dollars_spent)}</span> for rewriting caches"
-    unpriced = f"; {whole(counts.unpriced)} requests without a price" if counts.unpriced else ""
     rescued = f"{whole(counts.refused)} attempts refused, {whole(counts.not_retried)} not retried"
     return _kpis(
         "",
         ("Input tokens saved", short(counts.tokens_saved), whole(counts.tokens_saved), saved),
-        ("Dollars saved", dollars(counts.dollars), dollars(counts.dollars), spent + unpriced),
+        ("Dollars saved", dollars(counts.dollars), dollars(counts.dollars), _spent(counts, "saved")),
         ("Requests rescued", whole(counts.rescued), whole(counts.rescued), rescued),
         _cache(counts),
     )
 
 
 def _would(counts: Counts) -> str:
-    changed = f"of {whole(counts.answers)} answered requests, all sent as they came"
-    without = percent(counts.tokens_saved / counts.input_tokens) if counts.input_tokens else ""
+    changed = f"in {whole(counts.changed)} of {whole(counts.answers)} answered requests, all sent as they came"
+    share = f"{percent(counts.tokens_saved / counts.input_tokens)} of what was billed, " if counts.input_tokens else ""
+    refused = "a smaller one would have been sent" if counts.refused else ""
+    spent = _spent(counts, "would have been saved")
     return "<h2>Observed: what would have been done</h2>" + _kpis(
         " would",
-        (
-            "Input tokens that would have been saved",
-            short(counts.tokens_saved),
-            whole(counts.tokens_saved),
-            without and f"{without} of what was billed",
-        ),
-        ("Requests that would have been changed", whole(counts.changed), whole(counts.changed), changed),
-        (
-            "Attempts refused as too long",
-            whole(counts.refused),
-            whole(counts.refused),
-            "a smaller one would have been sent" if counts.refused else "",
-        ),
+        ("Input tokens that would have been saved", short(counts.tokens_saved), whole(counts.tokens_saved), share + changed),
+        ("Dollars that would have been saved", dollars(counts.dollars), dollars(counts.dollars), spent),
+        ("Attempts refused as too long", whole(counts.refused), whole(counts.refused), refused),
         _cache(counts),
     )
+
+
+def _spent(counts: Counts, saved: str) -> str:
+    unpriced = f"; {whole(counts.unpriced)} requests without a price" if counts.unpriced else ""
+    spent = f"<span>{dollars(counts.dollars_spent)}</span> for rewriting caches"
+    return f"{dollars(counts.dollars_saved)} {saved}, {spent}{unpriced}"
 
 
 def _cache(counts: Counts) -> tuple[str, str, str, str]:
