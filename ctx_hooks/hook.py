@@ -72,14 +72,11 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         with failing_open("learns nothing from an error"):
             await self.flow.note_failure(request_data, exception)
 
-    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Learn from the provider tokens that each answer states, a streamed one too."""
+    async def async_logging_hook(self, kwargs: dict[str, Any], result: Any, call_type: str) -> tuple[dict[str, Any], Any]:
+        """Learn from each answer, a streamed one too, and note what was saved before any callback logs it."""
         with failing_open("learns nothing from an answer"):
-            usage, stored = litellm_compat.usage_of(response_obj), litellm_compat.stored_response_of(response_obj)
-            request_id = litellm_compat.request_id_of(kwargs)
-            answered = await self.flow.runner.answered(request_id, usage, stored)
-            if answered is not None:
-                self.flow.recorder.answered(request_id, answered)
+            await self.flow.answered(kwargs, result)
+        return kwargs, result
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
         """Let the client see the size of what it sent, where its policy says so."""

@@ -95,7 +95,7 @@ async def secret_session(recorder, again=None):
         recorder.decided(translated, to, await runner.decide(translated, to), runner.attempts.last("request"))
     answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
-    recorder.answered("request", answered)
+    recorder.answered("request", answered, {})
     return decision
 
 

@@ -11,7 +11,6 @@ from ctx_hooks.litellm_compat.callers import (
     caller_of,
     headers_of,
     span_of,
-    usage_of,
     without_request_key,
 )
 from ctx_hooks.litellm_compat.cooldowns import spare_deployment
@@ -31,7 +30,8 @@ from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, t
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
 from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, request_id_of, tenant_of, with_request_id
 from ctx_hooks.litellm_compat.log_output import share_log_output
-from ctx_hooks.litellm_compat.logged_metadata import write_figures
+from ctx_hooks.litellm_compat.logged_answers import billed_usage_of, logged_answer
+from ctx_hooks.litellm_compat.logged_metadata import write_figures, write_notes
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
@@ -44,6 +44,7 @@ __all__ = [
     "Deployment",
     "account_of",
     "arrange_rescue",
+    "billed_usage_of",
     "call_type_of",
     "caller_of",
     "checks_before_deployment",
@@ -56,6 +57,7 @@ __all__ = [
     "headers_of",
     "known_window_tokens",
     "listed_deployment",
+    "logged_answer",
     "not_retried",
     "overflow_of",
     "passed_pre_call_hook",
@@ -74,11 +76,11 @@ __all__ = [
     "take_retry_mark",
     "tenant_of",
     "text_of",
-    "usage_of",
     "warn_of_other_lists",
     "warn_of_synchronous_call",
     "with_request_id",
     "without_request_key",
     "worded_error",
     "write_figures",
+    "write_notes",
 ]

@@ -100,11 +100,6 @@ def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def usage_of(answer: Any) -> Any:
-    """Return the usage of an answer, a mapping or an object; None where it has none."""
-    return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
-
-
 def _name(text: str) -> str:
     """Return the name of a session, tag, policy or group; "" for one that is too long."""
     return text if len(text) <= LONGEST_NAME_CHARS else ""

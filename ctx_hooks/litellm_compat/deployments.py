@@ -111,8 +111,13 @@ def shared_cache() -> Any:
 
 
 def prices_of(deployment: Deployment) -> Prices | None:
-    """Return the deployment's input prices from LiteLLM's model map, None where it has none."""
-    known = _known(deployment)
+    """Return the deployment's input prices, None where there are none.
+
+    As LiteLLM bills: those that the operator configured, which the Router collects in `model_info`, before those of
+    LiteLLM's model map, and the plain price where the cache has none of its own.
+    """
+    own = {name: value for name, value in deployment.model_info.items() if isinstance(value, (int, float)) and value >= 0}
+    known = {**_known(deployment), **own}
     plain = known.get("input_cost_per_token")
     if not isinstance(plain, (int, float)) or plain <= 0:
         return None

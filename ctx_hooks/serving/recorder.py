@@ -21,7 +21,7 @@ from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.savings import NOTHING, RESCUED, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.telemetry.sinks import Guard
-from ctx_hooks.telemetry.spend_log import figures_of
+from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 from ctx_hooks.tokens.units import to_provider
 
 if TYPE_CHECKING:
@@ -81,13 +81,21 @@ class Recorder:
             self._trace(fields, otel.record_overflow, event)
             emit(event)
 
-    def answered(self, request_id: str, answered: Answered) -> None:
-        """Record an answer to a request, by its id in this process."""
+    def answered(self, request_id: str, answered: Answered, logged: Mapping[str, Any]) -> None:
+        """Record an answer.
+
+        Args:
+            request_id: the request's id in this process.
+            answered: the attempt that was answered, and its bill.
+            logged: LiteLLM's record of the call.
+        """
         with self._lock:
             known = self._decisions.pop(request_id, None)
         if known is not None:
             decided, to = known
-            emit(answer_event(decided, answered, to.prices))
+            event = answer_event(decided, answered, to.prices)
+            emit(event)
+            litellm_compat.write_notes(logged, *notes_of(event, to.prices))
 
     def _trace(self, fields: Mapping[str, Any], record: Callable[..., None], event: Event) -> None:
         span = litellm_compat.span_of(fields)

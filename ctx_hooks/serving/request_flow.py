@@ -69,6 +69,22 @@ class RequestFlow:
             raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
         return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
 
+    async def answered(self, logged: Mapping[str, Any], result: Any) -> None:
+        """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.
+
+        Args:
+            logged: LiteLLM's record of the call; what it says of the plugin is changed in place.
+            result: what LiteLLM logs as the answer.
+        """
+        answer = litellm_compat.logged_answer(logged, result)
+        if answer is None:
+            return
+        request_id = litellm_compat.request_id_of(logged)
+        usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
+        answered = await self.runner.answered(request_id, usage, stored)
+        if answered is not None:
+            self.recorder.answered(request_id, answered, logged)
+
     def mode(self, fields: Mapping[str, Any]) -> Mode:
         """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with failing_open("leaves an error as it is"):

@@ -1,14 +1,35 @@
-"""The figures of an attempt for LiteLLM's loggers, which see the request as it came: what was decided and sent."""
+"""What LiteLLM's loggers and its spend log are told, which see the request as it came: what was decided, sent and saved."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.decision import Decision, changes_of
 from ctx_hooks.request.output_limit import output_limits_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from ctx_hooks.compaction.cost import Prices
+    from ctx_hooks.telemetry.events import AnswerEvent
+
+SOURCE = "ctx_hooks"
+TAGGED = frozenset({"compressed", "rescued", "gaveup"})
+"""The decisions after which something else was sent than what came. LiteLLM sums spend by tag, so there are but these."""
+
+
+class Notes(NamedTuple):
+    """What the log is told of an answered request.
+
+    Attributes:
+        figures: what to add to the figures of its attempt.
+        savings: LiteLLM's `compression_savings`; None where nothing is to stand there.
+        tags: what to add to its tags.
+    """
+
+    figures: Mapping[str, Any]
+    savings: Mapping[str, Any] | None
+    tags: tuple[str, ...]
 
 
 def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -> Mapping[str, Any]:
@@ -30,3 +51,46 @@ def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -
         figures["window_tokens"] = decision.figures.window_tokens
     changes = changes_of(decision)
     return figures | output_limits_in(changes)
+
+
+def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
+    """Return what the log is told of an answer.
+
+    The figures are below zero where the plugin cost more than it saved. What is only observed changes nothing: its figures
+    say what it would have saved, and it has neither savings nor tags.
+
+    Args:
+        event: the record of the answer.
+        prices: of the deployment's input tokens, None where they are not known.
+    """
+    saved = {"tokens_saved": event.provider_tokens_saved, "dollars_saved": event.dollars_saved, "rescued": event.rescued}
+    known = {name: value for name, value in saved.items() if value is not None}
+    if event.mode == "enforce":
+        return Notes(known, _savings(event, prices), _tags(event))
+    return Notes({"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ())
+
+
+def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | None:
+    """Return what LiteLLM shows as saved by compression, as its own compressors write it.
+
+    LiteLLM gives `tokens_saved` the plain input price, which knows nothing of the prompt cache. So these are as many
+    plain tokens as cost the dollars that were saved, which no prompt cache makes the difference of the two before them.
+    LiteLLM takes none below zero: what a request cost beyond its savings stands in the figures alone.
+    """
+    billed, saved_tokens = event.billed, event.provider_tokens_saved
+    if billed is None or not saved_tokens:
+        return None
+    plain_tokens: float = saved_tokens
+    if prices is not None and event.dollars_saved is not None:
+        plain_tokens = event.dollars_saved / prices.plain
+    return {
+        "tokens_before": billed.input_tokens + saved_tokens,
+        "tokens_after": billed.input_tokens,
+        "tokens_saved": max(0, round(plain_tokens)),
+        "source": SOURCE,
+    }
+
+
+def _tags(event: AnswerEvent) -> tuple[str, ...]:
+    done = {event.decision, "rescued"} if event.rescued else {event.decision}
+    return tuple(f"{SOURCE}:{name}" for name in sorted(done & TAGGED))

@@ -7,9 +7,8 @@ import json
 
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
-from litellm.types.utils import ModelResponse, Usage
 
-from ctx_hooks.litellm_compat import Deployment, caller_of, headers_of, usage_of, without_request_key
+from ctx_hooks.litellm_compat import Deployment, caller_of, headers_of, without_request_key
 
 AUTH = UserAPIKeyAuth(
     team_id="t-1",
@@ -64,10 +63,3 @@ def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept
 def test_where_metadata_is_litellms_own_our_key_stays():
     data = {"metadata": {"ctx_hooks": {"language": "zh"}}}
     assert without_request_key(data) == data
-
-
-def test_the_usage_of_an_answer_is_found_in_mappings_and_objects():
-    usage = Usage(prompt_tokens=3, completion_tokens=1, total_tokens=4)
-    assert usage_of(ModelResponse(usage=usage)).prompt_tokens == 3
-    assert usage_of({"usage": {"input_tokens": 3}}) == {"input_tokens": 3}
-    assert usage_of(None) is None

@@ -102,3 +102,13 @@ def test_window_and_prices_are_those_of_litellms_model_map():
         assert (found.plain, found.cache_read) == (known["input_cost_per_token"], known["cache_read_input_token_cost"])
     assert known_window_tokens(Deployment("openai/nobody-knows", {})) is None
     assert prices_of(Deployment("openai/nobody-knows", {})) is None
+
+
+def test_the_operators_own_prices_come_before_those_of_the_model_map():
+    """The Router collects them in `model_info`, with the rest of the map's own."""
+    known = litellm.model_cost["gpt-4o"]
+    own = Deployment("openai/gpt-4o", {"input_cost_per_token": 1e-9, "cache_read_input_token_cost": -1})
+    assert prices_of(own) == Prices(1e-9, known["cache_read_input_token_cost"], 1e-9)
+    priced = {"input_cost_per_token": 2.0, "cache_read_input_token_cost": 1.0, "cache_creation_input_token_cost": 3.0}
+    assert prices_of(Deployment("openai/nobody-knows", priced)) == Prices(2.0, 1.0, 3.0)
+    assert prices_of(Deployment("openai/gpt-4o", {"input_cost_per_token": 0})) is None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from litellm.proxy.spend_tracking.compression_savings import extract_compression_saved_tokens
 
-from ctx_hooks.litellm_compat import write_figures
+from ctx_hooks.litellm_compat import write_figures, write_notes
+from ctx_hooks.runtime.warnings import forget_warnings
 
 COMPRESSED = {"decision": "compressed", "attempt": 0}
 UNTOUCHED = {"decision": "untouched", "attempt": 0}
@@ -39,3 +41,63 @@ def test_without_metadata_nothing_is_written(fields):
     before = dict(fields)
     write_figures(fields, COMPRESSED)
     assert fields == before
+
+
+SAVED = {"tokens_saved": 500, "dollars_saved": 0.5, "rescued": False}
+SAVINGS = {"tokens_before": 900, "tokens_after": 400, "tokens_saved": 500, "source": "ctx_hooks"}
+OTHERS = {"tokens_before": 90, "tokens_after": 40, "tokens_saved": 50, "source": "compression_interception"}
+TAGS = ("ctx_hooks:compressed",)
+
+
+def logged_call(own="metadata", **entries):
+    metadata = {"user_api_key": "x", **entries}
+    payload = {"metadata": {"spend_logs_metadata": metadata.get("spend_logs_metadata")}, "request_tags": ["a", "b"]}
+    return {"litellm_params": {own: metadata}, "standard_logging_object": payload}, metadata
+
+
+@pytest.mark.parametrize("own", ["metadata", "litellm_metadata"])
+def test_notes_of_an_answer_stand_in_spend_log_and_payload_beside_the_figures_and_the_callers_own(own):
+    logged, metadata = logged_call(own, spend_logs_metadata={"job": 7})
+    write_figures({own: metadata}, COMPRESSED)
+    write_notes(logged, SAVED, SAVINGS, TAGS)
+    told = {"job": 7, "ctx_hooks": {**COMPRESSED, **SAVED}}
+    assert metadata["spend_logs_metadata"] == told
+    assert logged["standard_logging_object"]["metadata"]["spend_logs_metadata"] == told
+    assert logged["standard_logging_object"]["request_tags"] == ["a", "b", *TAGS]
+    assert metadata["compression_savings"] == SAVINGS
+    write_notes(logged, SAVED, SAVINGS, TAGS)
+    assert logged["standard_logging_object"]["request_tags"] == ["a", "b", *TAGS]
+
+
+def test_over_googles_route_figures_and_notes_stand_where_the_spend_log_is_made_of():
+    logged, metadata = logged_call(spend_logs_metadata={"ctx_hooks": {"forged": 1}})
+    write_figures({"metadata": metadata}, COMPRESSED)
+    notes = logged["litellm_params"]["litellm_metadata"] = {"model_group": "group"}
+    logged["litellm_params"]["proxy_server_request"] = {"url": "/v1beta/models/x:generateContent"}
+    write_notes(logged, SAVED, SAVINGS, ())
+    assert extract_compression_saved_tokens(notes) == 500
+    assert notes["spend_logs_metadata"]["ctx_hooks"] == {**COMPRESSED, **SAVED}
+
+
+def test_savings_of_an_earlier_call_of_the_same_request_are_not_those_of_the_next():
+    logged, metadata = logged_call()
+    write_notes(logged, SAVED, SAVINGS, ())
+    write_notes(logged, SAVED, {**SAVINGS, "tokens_saved": 7}, ())
+    assert extract_compression_saved_tokens(metadata) == 7
+    write_notes(logged, SAVED, None, ())
+    assert extract_compression_saved_tokens(metadata) == 0
+
+
+def test_another_compressors_savings_stay_with_one_warning(caplog):
+    forget_warnings()
+    for savings, warnings in ((None, 0), (SAVINGS, 1), (SAVINGS, 1)):
+        logged, metadata = logged_call(compression_savings=OTHERS)
+        write_notes(logged, SAVED, savings, ())
+        assert metadata["compression_savings"] == OTHERS
+        assert caplog.text.count("another compressor") == warnings
+
+
+def test_a_call_without_metadata_or_payload_is_noted_nowhere():
+    logged = {}
+    write_notes(logged, SAVED, SAVINGS, TAGS)
+    assert logged == {}

@@ -1,13 +1,17 @@
-"""The logged figures say what was decided and what it did to the tokens, and hold no text of the request."""
+"""The log says what was decided, what it did to the tokens, and what it saved, and holds no text of the request."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from litellm.proxy.spend_tracking.compression_savings import extract_compression_saved_tokens
+from told_events import ANSWER
 
+from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched
-from ctx_hooks.telemetry.spend_log import figures_of
+from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 
 FIGURES = Figures(tokens_before=41_000, tokens_after=15_000, budget_tokens=16_000, window_tokens=20_000)
 TOKENS = {"tokens_before": 41_000, "tokens_after": 15_000, "window_tokens": 20_000}
@@ -31,3 +35,63 @@ def test_each_decision_is_logged_with_its_figures_and_no_text(decision, expected
     logged = figures_of(decision, 2, ("defaults", "team x"))
     assert logged == {"attempt": 2, "policy": "defaults, team x", **expected}
     assert "secret" not in json.dumps(logged)
+
+
+PRICES = Prices(plain=2e-6, cache_read=2e-7, cache_write=2e-6)
+OBSERVED = replace(ANSWER, mode="observe")
+RESCUED = replace(ANSWER, rescued=True, provider_tokens_saved=0, dollars_saved=0.0)
+UNKNOWN = replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None)
+
+
+def shown_tokens(event, prices=PRICES):
+    return extract_compression_saved_tokens({"compression_savings": notes_of(event, prices).savings})
+
+
+@pytest.mark.parametrize("dollars", [5_500 * PRICES.plain, 0.0107, 1e-9, 0.0, -0.004])
+def test_litellm_shows_the_dollars_that_were_saved_and_none_below_zero(dollars):
+    event = replace(ANSWER, dollars_saved=dollars)
+    assert shown_tokens(event) * PRICES.plain == pytest.approx(max(0, dollars), abs=PRICES.plain / 2)
+    figures, savings, _ = notes_of(event, PRICES)
+    assert savings is not None
+    assert (savings["tokens_before"], savings["tokens_after"], savings["source"]) == (9_900, 4_400, "ctx_hooks")
+    assert savings["tokens_saved"] >= 0
+    assert figures == {"tokens_saved": 5_500, "dollars_saved": dollars, "rescued": False}
+
+
+def test_where_no_price_is_known_the_tokens_are_shown():
+    event = replace(ANSWER, dollars_saved=None)
+    assert shown_tokens(event, prices=None) == 5_500
+    assert "dollars_saved" not in notes_of(event, None).figures
+
+
+@pytest.mark.parametrize(
+    "event", [OBSERVED, RESCUED, UNKNOWN, replace(ANSWER, provider_tokens_saved=0, dollars_saved=0.0)], ids=lambda e: e.mode
+)
+def test_what_is_observed_rescued_not_counted_or_not_cut_shows_no_savings(event):
+    assert notes_of(event, PRICES).savings is None
+
+
+def test_what_is_only_observed_is_told_as_what_it_would_have_been():
+    figures, _, tags = notes_of(OBSERVED, PRICES)
+    saved = {"tokens_saved": 5_500, "dollars_saved": 0.0123, "rescued": False}
+    assert figures == {"mode": "observe", "would_have": {"decision": "compressed", **saved}}
+    assert tags == ()
+
+
+@pytest.mark.parametrize(
+    ("event", "tags"),
+    [
+        (ANSWER, ("ctx_hooks:compressed",)),
+        (RESCUED, ("ctx_hooks:compressed", "ctx_hooks:rescued")),
+        (replace(RESCUED, decision="rescued"), ("ctx_hooks:rescued",)),
+        (replace(ANSWER, decision="gaveup"), ("ctx_hooks:gaveup",)),
+        (replace(ANSWER, decision="untouched"), ()),
+        (replace(ANSWER, decision="a new one"), ()),
+    ],
+)
+def test_tags_are_few_and_follow_the_decision(event, tags):
+    assert notes_of(event, PRICES).tags == tags
+
+
+def test_an_answer_without_usage_tells_no_figure_that_is_not_known():
+    assert notes_of(UNKNOWN, PRICES).figures == {"rescued": False}

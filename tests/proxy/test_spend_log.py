@@ -1,0 +1,217 @@
+"""What LiteLLM's spend log says of a request, by LiteLLM's own code: on native and translated routes, streamed or not."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from conftest import GENERAL, PLUGIN, deployment, importable
+from routes import MESSAGES, MODELS, NAMES, ROUTES
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing.conversations import source_text
+from ctx_hooks.testing.streams import OUTPUT_TOKENS
+
+CALLBACKS = """
+import json
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy import proxy_server
+from litellm.proxy._types import UserAPIKeyAuth
+from litellm.proxy.db.db_spend_update_writer import DBSpendUpdateWriter
+from litellm.proxy.spend_tracking.spend_tracking_utils import get_logging_payload
+from litellm.proxy.utils import PrismaClient
+
+class Spend(CustomLogger):
+    '''Prints the rows that LiteLLM would write into its database, where there were one.'''
+
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        log = get_logging_payload(kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
+        add = DBSpendUpdateWriter()._common_add_spend_log_transaction_to_daily_transaction
+        daily = await add(log, PrismaClient.__new__(PrismaClient), "team")
+        metadata, payload = json.loads(log["metadata"]), kwargs["standard_logging_object"]
+        row = {
+            "team": log["team_id"],
+            "spend": log["spend"],
+            "savings": metadata["compression_savings"],
+            "figures": metadata["spend_logs_metadata"]["ctx_hooks"],
+            "told": payload["metadata"]["spend_logs_metadata"]["ctx_hooks"],
+            "tags": json.loads(log["request_tags"]),
+            "daily_spend": daily["spend"],
+            "daily_tokens": daily["compression_saved_tokens"],
+            "daily_dollars": daily["compression_savings_spend"],
+        }
+        print("row", kwargs["litellm_call_id"], json.dumps(row), "end", flush=True)
+
+async def user_api_key_auth(request, api_key):
+    return UserAPIKeyAuth(api_key=api_key, team_id="red")
+
+handler = Spend()
+"""
+TIGHT, RESERVE = 36_000, 0.45
+"""Holds a session of 25,000 tokens, but not the share that is kept free for its answer as well."""
+SMALL = 8_000
+WIDE = 70_000
+"""Holds what LiteLLM's own compressor leaves of the dialogue of 80,000 tokens, but not the reserve as well."""
+BEYOND = 60_000
+"""What LiteLLM's own compressor cuts: nothing here but that dialogue."""
+TURNS, FEWER = 20, 14
+"""Turns of a session of 25,000 tokens, and of one that is sent as it is."""
+PRICES = {"input_cost_per_token": 0.001, "cache_read_input_token_cost": 0.0001, "output_cost_per_token": 0.01}
+PLAIN, CACHED, OUTPUT = PRICES.values()
+LOGGED = tuple(name for name in NAMES if name != "gemini-to-openai")
+"""The other LiteLLM logs under another id, and bills nothing."""
+TAG = "a caller's own"
+MOST_APART = 0.02
+"""The provider adds four tokens to each message, which no local count knows."""
+WARNING = "another compressor writes compression_savings"
+over_every_route = pytest.mark.parametrize("name", LOGGED)
+streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@pytest.fixture(scope="module")
+def roomy():
+    settings = ProviderSettings(window_tokens=1_000_000, windows={"small": SMALL, "claude-small": SMALL})
+    with FakeProvider(settings) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def spending(roomy, tmp_path_factory):
+    """A proxy that asks LiteLLM's own compressor and the test's logger before the plugin."""
+    windows = {"compressed": TIGHT, "whole": 1_000_000, "observed": TIGHT}
+    models = [
+        deployment(roomy.url, f"{name}-{group}", MODELS.get(name, "openai/served"), max_input_tokens=window, **PRICES)
+        for name in LOGGED
+        for group, window in windows.items()
+    ]
+    models += [
+        deployment(roomy.url, f"{name}-rescued", MODELS.get(name, "openai/served").replace("served", "small"), **PRICES)
+        for name in LOGGED
+    ]
+    models += [deployment(roomy.url, "shared", "anthropic/claude-served", max_input_tokens=WIDE, **PRICES)]
+    config = {
+        "model_list": models,
+        "litellm_settings": {
+            "callbacks": ["spend_rows.handler", "compression_interception", PLUGIN],
+            "compression_interception_params": {"enabled": True, "compression_trigger": BEYOND},
+        },
+        "general_settings": {**GENERAL, "custom_auth": "spend_rows.user_api_key_auth"},
+        "callback_settings": {
+            "ctx_hooks": {
+                "defaults": {"reserve": "scaled", "reserve_fraction": RESERVE},
+                "models": {"*-observed": {"mode": "observe"}},
+            }
+        },
+    }
+    with ProxyProcess(config, importable(tmp_path_factory.mktemp("spend"), "spend_rows", CALLBACKS)) as running:
+        yield running
+
+
+def asked(proxy, provider, name, group, *, stream=False, turns=TURNS):
+    """Return the rows of an agent's session, and what the provider read of it."""
+    route = ROUTES[NAMES.index(name)]
+    session = agent_session(route.fmt, model=f"{name}-{group}", turns=turns, thinking=route.fmt in ("anthropic", "gemini"))
+    return sent(proxy, provider, route, {**session, "stream": stream})
+
+
+def sent(proxy, provider, route, payload):
+    answer = route.post(proxy, payload, headers={**proxy.headers, "x-litellm-tags": TAG})
+    assert answer.status_code == 200, answer.text
+    start = f"row {answer.headers['x-litellm-call-id']} "
+    proxy.wait_for_log(start)
+    row = json.loads(proxy.log().split(start, 1)[1].split(" end", 1)[0])
+    assert row["told"] == row["figures"], "loggers and spend log are told the same"
+    assert TAG in row["tags"]
+    return row, provider.requests()[-1]
+
+
+def cost_of(read):
+    fresh = read["input_tokens"] - read["cached_tokens"]
+    return pytest.approx(fresh * PLAIN + read["cached_tokens"] * CACHED + OUTPUT_TOKENS * OUTPUT)
+
+
+@over_every_route
+@streamed_or_not
+def test_what_was_saved_is_what_the_whole_request_would_have_cost_more(name, stream, spending, roomy):
+    roomy.reset()
+    whole, original = asked(spending, roomy, name, "whole", stream=stream)
+    assert (whole["savings"], whole["daily_tokens"], whole["daily_dollars"]) == (None, 0, 0)
+    roomy.reset()
+    row, read = asked(spending, roomy, name, "compressed", stream=stream)
+    saved = row["savings"]
+    assert saved["source"] == "ctx_hooks"
+    assert saved["tokens_before"] == pytest.approx(original["input_tokens"], rel=MOST_APART)
+    assert saved["tokens_after"] == read["input_tokens"]
+    assert row["daily_tokens"] == saved["tokens_saved"] == saved["tokens_before"] - saved["tokens_after"] > 0
+    assert row["daily_dollars"] == pytest.approx(row["figures"]["dollars_saved"])
+    assert row["daily_dollars"] == pytest.approx(whole["spend"] - row["spend"], rel=MOST_APART)
+    assert row["tags"] == [*whole["tags"], "ctx_hooks:compressed"]
+    assert (row["figures"]["decision"], row["figures"]["rescued"]) == ("compressed", False)
+    assert row["team"] == "red"
+    assert row["daily_spend"] == row["spend"] == cost_of(read), "the team pays what the provider bills"
+
+
+@over_every_route
+def test_of_what_the_prompt_cache_serves_the_dollars_are_right_and_the_tokens_are_fewer(name, spending, roomy):
+    roomy.reset()
+    for _ in range(2):
+        row, read = asked(spending, roomy, name, "compressed")
+    assert read["cached_tokens"] > 0
+    assert row["daily_dollars"] == pytest.approx(row["figures"]["dollars_saved"], abs=PLAIN / 2)
+    assert 0 < row["daily_tokens"] < row["savings"]["tokens_before"] - row["savings"]["tokens_after"]
+    assert row["spend"] == cost_of(read)
+
+
+@over_every_route
+def test_a_compaction_that_rewrites_the_cache_is_a_cost_in_our_figures_and_no_saving_in_litellms(name, spending, roomy):
+    roomy.reset()
+    before, _ = asked(spending, roomy, name, "compressed", turns=FEWER)
+    assert before["figures"]["decision"] == "untouched"
+    row, read = asked(spending, roomy, name, "compressed")
+    assert row["figures"]["decision"] == "compressed"
+    assert read["cached_tokens"] > 0
+    assert row["figures"]["tokens_saved"] > 0 > row["figures"]["dollars_saved"]
+    assert (row["savings"]["tokens_saved"], row["daily_tokens"], row["daily_dollars"]) == (0, 0, 0)
+
+
+@over_every_route
+@streamed_or_not
+def test_a_rescued_request_is_tagged_and_has_saved_nothing(name, stream, spending, roomy):
+    row, read = asked(spending, roomy, name, "rescued", stream=stream)
+    assert row["figures"]["rescued"]
+    assert (row["figures"]["tokens_saved"], row["figures"]["dollars_saved"]) == (0, 0)
+    assert (row["savings"], row["daily_tokens"], row["daily_dollars"]) == (None, 0, 0)
+    assert "ctx_hooks:rescued" in row["tags"]
+    assert row["spend"] == cost_of(read)
+
+
+@over_every_route
+@streamed_or_not
+def test_what_is_observed_saves_nothing_and_its_figures_say_what_it_would_have_saved(name, stream, spending, roomy):
+    roomy.reset()
+    row, read = asked(spending, roomy, name, "observed", stream=stream)
+    would_have = row["figures"]["would_have"]
+    assert row["figures"] == {"mode": "observe", "would_have": would_have}
+    assert would_have["decision"] == "compressed"
+    assert would_have["dollars_saved"] == pytest.approx(would_have["tokens_saved"] * PLAIN)
+    assert would_have["tokens_saved"] > 0
+    assert (row["savings"], row["daily_tokens"], row["daily_dollars"]) == (None, 0, 0)
+    assert not any(tag.startswith("ctx_hooks") for tag in row["tags"])
+    assert row["spend"] == cost_of(read)
+
+
+def test_what_another_compressor_has_written_stays_and_one_warning_says_so(spending, roomy):
+    """LiteLLM's own writes to the same place. It cuts texts of Anthropic's route, and no results of tools."""
+    texts = random.Random(0)
+    turns = [{"role": role, "content": source_text(texts, 4_000)} for role in ("user", "assistant") * 32]
+    dialogue = {"model": "shared", "max_tokens": 256, "messages": [*turns, {"role": "user", "content": "Go on."}]}
+    for _ in range(2):
+        row, read = sent(spending, roomy, MESSAGES, dialogue)
+        assert row["savings"]["source"] == "compression_interception"
+        assert row["daily_tokens"] == row["savings"]["tokens_saved"] > 0
+        assert row["figures"]["decision"] == "compressed"
+        assert row["figures"]["tokens_saved"] > 0
+        assert "ctx_hooks:compressed" in row["tags"]
+        assert row["spend"] == cost_of(read)
+    assert spending.log().count(WARNING) == 1
