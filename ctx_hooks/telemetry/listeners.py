@@ -18,7 +18,10 @@ _listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(Eve
 def on(name: EventName, listener: Listener) -> Callable[[], None]:
     """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
 
-    Raises ValueError for a name that is none. What a listener raises is logged and harms no request.
+    In a proxy that is the event loop's for most events: all requests wait for a listener that waits. What takes time belongs
+    into a queue that a thread of the listener's own reads. What a listener raises is logged and harms no request.
+
+    Raises ValueError for a name that is none.
     """
     if name not in _listeners:
         raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
