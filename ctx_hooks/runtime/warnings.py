@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from functools import lru_cache
 
 REMEMBERED = 1_000
@@ -37,12 +38,28 @@ def _warn(line: str) -> None:
     logger.warning("%s", line)
 
 
-class _OneLine(logging.Filter):
-    """Make every message of this package one bounded line, since any may quote a caller; a traceback follows below it."""
+class _NoText(logging.Filter):
+    """Make every message of this package one bounded line, since any may quote a caller, and take the text of exceptions.
+
+    Anyone's exception may quote a conversation, and one that is raised while a provider's error is handled has that error
+    in its traceback. Its name and the lines of code that it passed say where it comes from.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = one_line(record.getMessage()), ()
+        if record.exc_info and record.exc_info[1] is not None:
+            bare = _without_text(record.exc_info[1])
+            record.exc_info = type(bare), bare, bare.__traceback__
         return True
 
 
-logger.addFilter(_OneLine())
+def _without_text(error: BaseException) -> Exception:
+    """Return an exception with the name and the traceback of another; its text is the operating system's, or none."""
+    kind = type(error)
+    named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    said = [os.strerror(error.errno)] if isinstance(error, OSError) and isinstance(error.errno, int) else []
+    bare: Exception = type(kind.__name__, (Exception,), named)(*said)
+    return bare.with_traceback(error.__traceback__)
+
+
+logger.addFilter(_NoText())

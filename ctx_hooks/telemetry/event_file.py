@@ -95,8 +95,16 @@ class _Writer(RotatingFileHandler):
         super().__init__(path, maxBytes=max_bytes, backupCount=keep - 1, encoding="utf-8")
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self.failure is None:
+        if self.failure is not None:
+            return
+        try:
             record.msg = to_json(cast("Recorded", record.msg))
+            if self.stream and os.fstat(self.stream.fileno()).st_nlink == 0:
+                self.stream.close()
+                self.stream = None  # what is written to a deleted file is lost: logging opens another
+        except Exception as error:  # noqa: BLE001 - any would end the thread, and closing would wait for it
+            self.failure = error
+        else:
             super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:

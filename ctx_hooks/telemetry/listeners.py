@@ -18,8 +18,9 @@ _listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(Eve
 def on(name: EventName | Literal["compaction"], listener: Listener) -> Callable[[], None]:
     """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
 
-    "compaction" is the short name of "after_compaction". A listener is waited for: one that does I/O hands the event on to a
-    thread or a task of its own. What it raises is logged and harms no request.
+    "compaction" is the short name of "after_compaction". In a proxy the thread is the event loop's for most events: all
+    requests wait for a listener that waits, so what takes time belongs into a queue that a thread of the listener's own
+    reads. What a listener raises is logged and harms no request.
 
     Raises:
         ValueError: there is no such event.

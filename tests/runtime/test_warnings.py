@@ -1,6 +1,9 @@
-"""What is wrong is said once, however many requests bring it, and said again when it changes."""
+"""What is wrong is said once, however many requests bring it, and said again when it changes; no exception's text is."""
 
 from __future__ import annotations
+
+import errno
+import logging
 
 import pytest
 
@@ -41,3 +44,26 @@ def test_a_teams_mistake_is_told_once_in_all_its_sessions_and_again_when_it_chan
         for session in ("one", "two", "three"):
             policies.resolve(Caller(session=session, team_names=("alpha",), team=as_text(wrong)))
     assert caplog.text.count("did you mean 'language'? (team alpha)") == 2
+
+
+def test_an_exception_is_told_by_name_and_code_without_its_text_or_that_of_the_error_it_came_with(caplog):
+    name = "the secret"
+
+    def number_of(text):
+        try:
+            return int(text)
+        except ValueError:
+            return {}[text]
+
+    with pytest.raises(KeyError, match=name) as failed:
+        number_of(name)
+    assert name in str(failed.value.__context__)
+    logging.getLogger("ctx_hooks").warning("the step failed", exc_info=failed.value)
+    assert caplog.text.splitlines()[-1] == "KeyError"
+    assert "in number_of" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_of_a_failed_system_call_the_systems_own_text_is_told(caplog):
+    logging.getLogger("ctx_hooks").warning("no place", exc_info=OSError(errno.ENOSPC, "a secret", "/a/secret"))
+    assert caplog.text.rstrip().endswith("OSError: No space left on device")

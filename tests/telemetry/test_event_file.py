@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import queue
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -127,24 +128,48 @@ class TestWhatCannotBeWritten:
         assert len(written) - len(dropped) + sum(dropped) == 2_000
         assert [r.getMessage()[:18] for r in caplog.records] == ["events come faster"]
 
-    def test_a_missing_folder_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
-        attach_sinks(Settings(events={"path": str(tmp_path / "none")}))
+    @pytest.mark.parametrize("kind", ["missing", "a file"])
+    def test_a_folder_that_is_none_switches_the_sink_off_with_one_warning(self, tmp_path, caplog, kind):
+        folder = tmp_path / "none"
+        if kind == "a file":
+            folder.touch()
+        attach_sinks(Settings(events={"path": str(folder)}))
         emit(DECISION)
         emit(ANSWER)
         assert [r.getMessage() for r in caplog.records] == ["the event file sink failed and is switched off"]
-        assert not list(tmp_path.iterdir())
+        assert not folder.is_dir()
+
+    def test_a_file_that_is_deleted_is_written_anew(self, tmp_path):
+        path = tmp_path / "events.1.jsonl"
+        file = EventFile(tmp_path, 10_000, 2)
+        path.unlink()
+        file.hear(DECISION)
+        file.close()
+        assert events_of(path) == [DECISION]
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_an_event_without_json_ends_the_sink_and_not_its_thread(self, tmp_path):
+        file = EventFile(tmp_path, 10_000, 2)
+        file.hear(object())
+        file.close()
+        with pytest.raises(TypeError):
+            file.hear(DECISION)
+
+    def test_a_folder_that_is_deleted_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
+        folder = tmp_path / "events"
+        folder.mkdir()
+        attach_sinks(Settings(events={"path": str(folder)}))
+        shutil.rmtree(folder)
+        _emit_until_warned()
+        emit(OVERFLOW)
+        assert [r.getMessage() for r in caplog.records] == ["the event file sink failed and is switched off"]
+        assert not folder.exists()
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
     def test_a_full_disk_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
         (tmp_path / "events.1.jsonl").symlink_to("/dev/full")
         attach_sinks(Settings(events={"path": str(tmp_path)}))
-        waiting: queue.Queue = queue.Queue()
-        end = _tells_of_warnings(waiting)
-        for _ in range(100_000):
-            emit(OVERFLOW)
-            if not waiting.empty():
-                break
-        end()
+        _emit_until_warned()
         emit(OVERFLOW)
         assert [r.getMessage() for r in caplog.records] == ["the event file sink failed and is switched off"]
 
@@ -152,6 +177,17 @@ class TestWhatCannotBeWritten:
     def test_settings_that_would_keep_nothing_are_refused(self, wrong):
         with pytest.raises(ValidationError):
             EventFiles(**wrong)
+
+
+def _emit_until_warned():
+    """The thread that writes fails some events after the one that it fails with was emitted."""
+    waiting: queue.Queue = queue.Queue()
+    end = _tells_of_warnings(waiting)
+    for _ in range(100_000):
+        emit(OVERFLOW)
+        if not waiting.empty():
+            break
+    end()
 
 
 def _tells_of_warnings(waiting):

@@ -1,0 +1,145 @@
+"""A conversation leaves figures and names wherever the plugin writes, and none of its text.
+
+What LiteLLM itself logs and traces of it is LiteLLM's: its lines have another component, its attributes another prefix.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from marked import FAULT, MARK, marked_session, nested, recorded
+from routes import CHAT, ROUTES
+
+from ctx_hooks.cli import report
+from ctx_hooks.testing.wordings import WORDINGS, Wording
+
+pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
+
+ENDS = (
+    *((end, stream) for end in ("fitting", "compressed", "observed", "hopeless", "hasty") for stream in (False, True)),
+    ("rescued", False),
+    ("rescued-in-stream", True),
+)
+ODD = ({"role": "user", "content": nested(f"{MARK}-nested")}, f"{MARK}-string", {MARK: MARK})
+"""Messages that are none, or cannot be read."""
+QUOTING = Wording("quoting", f"prompt is too long: {{input}} tokens > {{limit}} maximum. It was: {MARK}-quoted")
+OURS = ("ctx_hooks", "gen_ai.request.m")
+"""What the attributes of spans begin with that the plugin sets: its own, and model and output as conventions name them."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written of all conversations, and how they were answered."""
+
+    folder: Path
+    log: str
+    metrics: str
+    sent: str
+    answers: list[httpx.Response]
+
+    def lines(self, name: str) -> list[Any]:
+        return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("marked")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(WORDINGS, "quoting", QUOTING)
+        with recorded(folder) as (proxy, provider):
+            sessions = [
+                route.post(proxy, {**marked_session(route, end), "stream": stream})
+                for route in ROUTES
+                for end, stream in ENDS
+            ]
+            unread = [CHAT.post(proxy, marked_session(CHAT, "compressed", FAULT))]
+            for odd in ODD:
+                payload = marked_session(CHAT, "repaired")
+                unread.append(CHAT.post(proxy, {**payload, "messages": [*payload["messages"], odd]}))
+            events, spend = folder / "events.1.jsonl", folder / "spend"
+            # What cannot be read is answered, but nothing is known that its answer could say more of.
+            proxy.wait_until(
+                lambda: events.read_text().count('"name":"answer"') == _answered(sessions), "the answers' events"
+            )
+            given = _answered([*sessions, *unread])
+            proxy.wait_until(lambda: spend.read_text().count('"status": "success"') == given, "the answers' spend")
+            metrics = httpx.get(f"{proxy.url}/metrics/", headers=proxy.headers).text
+            yield Written(folder, proxy.log(), metrics, json.dumps(provider.requests()), [*sessions, *unread])
+
+
+def _answered(answers: list[httpx.Response]) -> int:
+    return sum(answer.status_code == httpx.codes.OK for answer in answers)
+
+
+def test_every_kind_of_decision_was_made_about_marked_texts_and_every_kind_of_error_quoted_them(written):
+    decisions = [event for event in written.lines("events.1.jsonl") if event["name"] == "decision"]
+    assert {d["decision"] for d in decisions} == {"untouched", "compressed", "rescued", "gaveup", "notretried"}
+    assert {d["trigger"] for d in decisions} == {"none", "budget", "overflow", "timeout"}
+    assert {d["mode"] for d in decisions} == {"enforce", "observe"}
+    assert {d["format"] for d in decisions} == {"openai-chat", "anthropic", "openai-responses", "gemini"}
+    assert "failed: RuntimeError" in {d["reason"] for d in decisions}
+    assert any("nested deeper" in d["reason"] for d in decisions)
+    assert all(f"{MARK}-{part}" in written.sent for part in ("0", "nested", "quoted", "fault"))
+
+
+def test_no_line_of_the_log(written):
+    lines = [json.loads(line) for line in written.log.splitlines() if line.startswith("{")]
+    ours = [line for line in lines if line["component"] == "ctx_hooks"]
+    told = "\n".join(line["message"] for line in ours)
+    for what in (
+        "event=decision",
+        "event=answer",
+        "too long to compress",
+        "failed and forwards",
+        "a listener to overflow failed",
+    ):
+        assert what in told
+    assert {line["stacktrace"].splitlines()[-1] for line in ours if "stacktrace" in line} == {"RuntimeError", "ValueError"}
+    assert [line for line in ours if MARK in json.dumps(line)] == []
+
+
+def test_no_metric(written):
+    ours = [line for line in written.metrics.splitlines() if "ctx_hooks" in line]
+    assert any(line.startswith("ctx_hooks_rescues_total{") for line in ours)
+    assert [line for line in ours if MARK in line] == []
+
+
+def test_no_header(written):
+    ours = [(k, v) for answer in written.answers for k, v in answer.headers.items() if k.startswith("x-ctx-hooks")]
+    assert {v for k, v in ours if k == "x-ctx-hooks-decision"} >= {"untouched", "compressed", "rescued", "gaveup"}
+    assert [header for header in ours if MARK in str(header)] == []
+
+
+def test_no_event_and_nobody_else_reads_its_file(written):
+    files = [*written.folder.glob("events.*"), *written.folder.glob(".events.*")]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert [event for event in written.lines("events.1.jsonl") if MARK in json.dumps(event)] == []
+
+
+def test_no_span(written):
+    spans = written.lines("spans")
+    told = [(span["attributes"], *(e for e in span["events"] if e["name"].startswith("ctx_hooks."))) for span in spans]
+    ours = [({k: v for k, v in attributes.items() if k.startswith(OURS)}, *events) for attributes, *events in told]
+    assert {event["name"] for _, *events in ours for event in events} == {"ctx_hooks.decision", "ctx_hooks.overflow"}
+    assert {"compressed", "rescued"} <= {attributes.get("ctx_hooks.decision") for attributes, *_ in ours}
+    assert [attributes for attributes, *_ in ours if MARK in json.dumps(attributes)] == []
+    assert [events for _, *events in ours if MARK in json.dumps(events)] == []
+
+
+def test_nothing_in_the_metadata_that_loggers_are_given(written):
+    spend = written.lines("spend")
+    figures = [logged["metadata"]["spend_logs_metadata"] or {} for logged in spend]
+    assert {"compressed", "rescued"} <= {f["ctx_hooks"]["decision"] for f in figures if "ctx_hooks" in f}
+    assert [logged for logged in spend if MARK in json.dumps(logged)] == []
+
+
+def test_nothing_in_the_report(written, tmp_path):
+    assert report.run([str(written.folder)], tmp_path / "report.html") == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "rescued-in-stream-chat" in page
+    assert MARK not in page
