@@ -45,7 +45,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.headers = Headers()
-        self._decisions: OrderedDict[str, tuple[DecisionEvent, Target]] = OrderedDict()
+        self._decisions: OrderedDict[str, tuple[DecisionEvent, Prices | None]] = OrderedDict()
         self._lock = threading.Lock()
         self._spans = Guard("OpenTelemetry")
 
@@ -65,7 +65,7 @@ class Recorder:
         if event.reason == TRANSLATED:
             return  # the same attempt again: its decision is recorded, and is what its answer is about
         with self._lock:
-            self._decisions[to.request_id] = (event, to)
+            self._decisions[to.request_id] = (event, to.prices)
             if len(self._decisions) > RUNNING_REQUESTS:
                 self._decisions.popitem(last=False)
         self._trace(request.fields, otel.record_decision, event)
@@ -92,10 +92,10 @@ class Recorder:
         with self._lock:
             known = self._decisions.pop(request_id, None)
         if known is not None:
-            decided, to = known
-            event = answer_event(decided, answered, to.prices)
+            decided, prices = known
+            event = answer_event(decided, answered, prices)
             emit(event)
-            litellm_compat.write_notes(logged, *notes_of(event, to.prices))
+            litellm_compat.write_notes(logged, *notes_of(event, prices))
 
     def _trace(self, fields: Mapping[str, Any], record: Callable[..., None], event: Event) -> None:
         span = litellm_compat.span_of(fields)
