@@ -82,7 +82,7 @@ async def test_ten_thousand_teams_leave_a_bounded_number_of_objects_labels_and_b
     for request_id in answers:
         answered = await flow.runner.answered(request_id, {"prompt_tokens": 20, "completion_tokens": 5})
         if answered is not None:
-            flow.recorder.answered(request_id, answered)
+            flow.recorder.answered(request_id, answered, {"litellm_params": {"metadata": {}}})
     kept = counted() - before
     assert kept[Attempt] <= FEW
     assert kept[DecisionEvent] + kept[AnswerEvent] <= MOST_WAITING + FEW
