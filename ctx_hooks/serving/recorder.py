@@ -176,10 +176,10 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
 
 def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, prices: Prices | None) -> Saved:
     before, after = decided.local_tokens_before, decided.local_tokens_after
+    if decided.decision == "untouched" or before is None or before == after:
+        return NOTHING
     if attempt.number or (decided.provider_tokens_before or 0) > decided.window_tokens:
         return RESCUED
-    if before is None or before == after:
-        return NOTHING
     if billed is None or after is None:
         return UNKNOWN
     if attempt.observed:
