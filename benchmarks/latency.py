@@ -7,29 +7,42 @@
 3. Twenty requests of 600 KB at once while a task ticks every millisecond: the longest wait between two ticks, with this
    plugin's engine and with litellm.compress in a hook.
 4. Counting a growing conversation turn by turn up to 2 M tokens; the plot goes to docs/growth.png.
+5. The processor time that the sinks add to a request of 4 KB, untouched and compressed: it is decided and answered with
+   all of them (log line, Prometheus, event file, span, headers, logged figures) and with none, in turn, the best of each.
+   Beside it the processor time that a proxy without the plugin needs for such a request, with LiteLLM's own Prometheus and
+   OpenTelemetry callbacks, without which two of the sinks have nothing to write to.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 import litellm
 from litellm import token_counter
+from litellm._logging import JsonFormatter
+from litellm.proxy._types import UserAPIKeyAuth
+from opentelemetry.sdk.trace import TracerProvider
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.policy.settings import Policy
+from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
+from ctx_hooks.request.target import Target, of_attempt
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
 from ctx_hooks.serving.startup import smooth_event_loop
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.tokens import vocabulary
@@ -40,6 +53,9 @@ WORDS = "the quick brown fox reads src/app.py and writes line_42 of the log whil
 AT_ONCE = 20
 LARGE_CHARS = 600_000
 SMALL_CHARS = 4_000
+BATCH = 100
+BATCHES = 15
+"""Of each kind; another process on the machine makes some of them slower, and the least of them least."""
 
 
 def conversation(chars: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -83,6 +99,92 @@ def overhead(rounds: int) -> None:
                 without = statistics.median(p["without"] for p in pairs)
                 added = statistics.median(p["with"] - p["without"] for p in pairs)
                 print(f"overhead, {chars // 1000:4} KB: {without * 1e3:7.1f} ms without, added {added / without:+.1%}")
+
+
+def sinks() -> None:
+    """Print the processor time that the sinks add to a request, by what the window makes of it."""
+    with FakeProvider(ProviderSettings(window_tokens=10_000_000)) as provider:
+        params = {"model": "openai/gpt-4.1", "api_base": f"{provider.url}/v1", "api_key": "none"}
+        config = {
+            "model_list": [{"model_name": "group", "litellm_params": params}],
+            "litellm_settings": {"callbacks": ["prometheus", "otel"]},
+            "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
+        }
+        body = {"model": "group", "messages": conversation(SMALL_CHARS)}
+        proxied_seconds = float("inf")
+        with (
+            ProxyProcess(config, {"OTEL_EXPORTER": "in_memory"}) as proxy,
+            httpx.Client(timeout=60, headers=proxy.headers) as client,
+        ):
+            for _ in range(BATCHES):
+                started = proxy.processor_seconds()
+                for _ in range(BATCH):
+                    client.post(f"{proxy.url}/v1/chat/completions", json=body).raise_for_status()
+                proxied_seconds = min(proxied_seconds, (proxy.processor_seconds() - started) / BATCH)
+    for done, window_tokens in (("untouched", 200_000), ("compressed", 600)):
+        recording(done, window_tokens, proxied_seconds)
+
+
+def recording(done: str, window_tokens: int, proxied_seconds: float) -> None:
+    """Print the processor time that the sinks add to a request of 4 KB, beside that of a proxied request.
+
+    Args:
+        done: what that window makes of it; an untouched request has no log line.
+        window_tokens: the window that it goes to.
+        proxied_seconds: what the proxy needs for one.
+    """
+    with TemporaryDirectory() as folder, Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        written = logging.StreamHandler(nowhere)
+        written.setFormatter(JsonFormatter())
+        logger = logging.getLogger("ctx_hooks")
+        logger.addHandler(written)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+        flow = RequestFlow(Settings(defaults={"warn_below_tokens": 0, "reserve_tokens": 0}))
+        recorded = Settings(events={"path": folder})
+        tracer = TracerProvider().get_tracer("ctx_hooks")
+        least = {True: float("inf"), False: float("inf")}
+        for n in range(2 * BATCHES):
+            requests = [_routed(tracer.start_span("request"), window_tokens) for _ in range(BATCH)]
+            started = time.process_time()
+            asyncio.run(_handled(flow, requests, recorded if n % 2 else None))
+            least[bool(n % 2)] = min(least[bool(n % 2)], (time.process_time() - started) / BATCH)
+        logger.removeHandler(written)
+    added = least[True] - least[False]
+    share = f"{added / proxied_seconds:.2%} of a proxied request's {proxied_seconds * 1e3:.1f} ms"
+    print(
+        f"sinks, 4 KB {done}: {least[False] * 1e3:.3f} ms of the processor without, {added * 1e3:.3f} ms more with, {share}"
+    )
+
+
+async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Settings | None) -> None:
+    """Decide and answer requests, with sinks until everything is written, or without any record."""
+    if sinks is not None:
+        attach_sinks(sinks)
+    for fields in requests:
+        request, target = Request("openai-chat", fields), of_attempt(fields, flow.policies, 0)
+        if sinks is None:
+            await flow.runner.decide(request, target)
+        else:
+            await flow.fitted(request, fields, target)
+        answered = await flow.runner.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
+        if answered is not None and sinks is not None:
+            flow.recorder.answered(target.request_id, answered)
+            flow.recorder.headers.of(target.request_id)
+    detach_sinks()
+
+
+def _routed(span: Any, window_tokens: int) -> dict[str, Any]:
+    """Return a request of 4 KB to a window, with the metadata that proxy and Router give it."""
+    metadata = {
+        "user_api_key_auth": UserAPIKeyAuth(team_id="t", team_alias="Team", key_alias="key"),
+        "litellm_parent_otel_span": span,
+        "model_group": "group",
+        "model_info": {"id": "d", "max_input_tokens": window_tokens},
+    }
+    sent = {"headers": {"user-agent": "client/1.0"}}
+    fields = {"model": "openai/gpt-4.1", "messages": conversation(SMALL_CHARS), "proxy_server_request": sent}
+    return with_request_id({**fields, "metadata": metadata, "litellm_call_id": "call"})
 
 
 async def growth() -> None:
@@ -183,6 +285,7 @@ def main() -> None:
     asyncio.run(stalls())
     linear(arguments.out)
     overhead(arguments.rounds)
+    sinks()
 
 
 if __name__ == "__main__":

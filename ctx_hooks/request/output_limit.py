@@ -51,6 +51,8 @@ def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
 
 def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
     """Return the output limits among changed fields by name, Google's from inside its configuration."""
+    if not changes:
+        return {}  # of a request that goes on as it came, three are asked for
     config = config_of(changes)
     own = {name: changes[name] for name in OUTPUT_FIELDS if name in changes}
     return own | {name: config[name] for name in gemini_config.OUTPUT if name in config}

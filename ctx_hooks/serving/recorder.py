@@ -60,8 +60,9 @@ class Recorder:
         """
         event = decision_event(_call_of(request.fields, to), request, to, decision, attempt)
         if to.policy.enforces:
-            self.headers.note(to.request_id, decision, to.attempt, to.scopes)
-            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, to.scopes))
+            scopes = to.scopes
+            self.headers.note(to.request_id, decision, to.attempt, scopes)
+            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, scopes))
         if event.reason == TRANSLATED:
             return  # the same attempt again: its decision is recorded, and is what its answer is about
         with self._lock:

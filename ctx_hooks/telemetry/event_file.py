@@ -1,28 +1,23 @@
 """The sink that writes each event as a line of JSON to a rotating file, which `ctx-hooks report` reads.
 
-A request does no more than put its event into a queue; a thread writes it. Each process has files of its own, since
-several processes that rotate the same file lose lines.
+A request does no more than put its event into a queue; a thread writes what waits there. Each process has files of its own,
+since several processes that rotate the same file lose lines.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import queue
-import sys
+import stat
 import threading
 from contextlib import suppress
-from logging.handlers import QueueListener, RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from queue import SimpleQueue
+from typing import IO, TYPE_CHECKING
 
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
 
 if TYPE_CHECKING:
-    from io import TextIOWrapper
-    from typing import TextIO
-
     from ctx_hooks.telemetry.event_json import Recorded
     from ctx_hooks.telemetry.events import EventName
 
@@ -36,6 +31,8 @@ WRITTEN: tuple[EventName, ...] = (
 )
 MOST_WAITING = 4_096
 """Events that wait to be written, of 1 to 2 KB each: more of them mean that the disk has stopped, not that it is slow."""
+MOST_AT_ONCE = 64
+"""Events that are written together: a system call for each would be half of what the file costs a busy proxy."""
 
 
 class EventFile:
@@ -56,80 +53,101 @@ class EventFile:
         Raises:
             OSError: where the folder does not exist, or cannot be written to.
         """
-        self._writer = _Writer(*_own_path(folder), max_bytes, keep)
-        self._waiting: queue.Queue[logging.LogRecord] = queue.Queue(most_waiting)
-        self._thread = QueueListener(self._waiting, self._writer)
+        path, self._lock_file = _own_path(folder)
+        self._file = _RotatingFile(path, max_bytes, keep)
+        self._most_waiting = most_waiting
+        self._waiting: SimpleQueue[Recorded | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._dropped = 0
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._write, name="ctx_hooks events", daemon=True)
         self._thread.start()
 
     def hear(self, event: Recorded) -> None:
         """Have an event written soon. Raises what an earlier one failed with."""
-        if self._writer.failure is not None:
-            raise self._writer.failure
+        if self._failure is not None:
+            raise self._failure
         with self._lock:
-            try:
-                if self._dropped:
-                    self._waiting.put_nowait(_record(DroppedEvents("dropped", self._dropped)))
-                    self._dropped = 0
-                self._waiting.put_nowait(_record(event))
-            except queue.Full:
+            if self._waiting.qsize() >= self._most_waiting:
                 self._dropped += 1
                 warn_once("events come faster than their file can be written: some are left out, and counted in it")
+                return
+            self._put_dropped()
+            self._waiting.put(event)
 
     def close(self) -> None:
         """Write what waits, and close the file."""
-        self._waiting.join()  # a full queue has no place for the mark that ends the thread
-        self._thread.stop()
-        if self._dropped:
-            self._writer.handle(_record(DroppedEvents("dropped", self._dropped)))
-        self._writer.close()
-
-
-class _Writer(RotatingFileHandler):
-    """Writes events as JSON into files that only their owner can read, and remembers what it failed with."""
-
-    def __init__(self, path: Path, lock: TextIO, max_bytes: int, keep: int) -> None:
-        self.failure: BaseException | None = None
-        self._lock_file = lock
-        super().__init__(path, maxBytes=max_bytes, backupCount=keep - 1, encoding="utf-8")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if self.failure is not None:
-            return
-        try:
-            record.msg = to_json(cast("Recorded", record.msg))
-            if self.stream and os.fstat(self.stream.fileno()).st_nlink == 0:
-                self.stream.close()
-                self.stream = None  # what is written to a deleted file is lost: logging opens another
-        except Exception as error:  # noqa: BLE001 - any would end the thread, and closing would wait for it
-            self.failure = error
-        else:
-            super().emit(record)
-
-    def format(self, record: logging.LogRecord) -> str:
-        return str(record.msg)
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the name and the argument are logging's
-        self.failure = sys.exc_info()[1]
-
-    def close(self) -> None:
-        with suppress(OSError):  # what a full disk refuses is refused once more here; `failure` says so already
-            super().close()
+        with self._lock:
+            self._put_dropped()
+            self._waiting.put(None)
+        self._thread.join()
         self._lock_file.close()
 
-    def _open(self) -> TextIOWrapper:
-        return _open_private(self.baseFilename)
+    def _put_dropped(self) -> None:
+        if self._dropped:
+            self._waiting.put(DroppedEvents("dropped", self._dropped))
+            self._dropped = 0
+
+    def _write(self) -> None:
+        """Write what waits until the end is put there, or something fails: then what waits is lost, as what follows is."""
+        try:
+            events: list[Recorded | None] = []
+            while None not in events:
+                events = [self._waiting.get() for _ in range(max(1, min(self._waiting.qsize(), MOST_AT_ONCE)))]
+                self._file.write([to_json(event).encode() + b"\n" for event in events if event is not None])
+        except Exception as error:  # noqa: BLE001 - whoever puts the next event is told
+            self._failure = error
+        finally:
+            with suppress(OSError):  # what a full disk refuses is refused once more here
+                self._file.close()
 
 
-def _own_path(folder: Path) -> tuple[Path, TextIO]:
+class _RotatingFile:
+    """Writes lines into files that only their owner can read. What is no regular file, as a pipe, is not rotated."""
+
+    def __init__(self, path: Path, max_bytes: int, keep: int) -> None:
+        self._path, self._max_bytes, self._keep = path, max_bytes, keep
+        self._open()
+
+    def write(self, lines: list[bytes]) -> None:
+        """Write lines; a file that was deleted is made anew, since what is written to it would be lost."""
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            self._file.close()
+            self._open()
+        for line in lines:
+            if self._is_regular and self._size_bytes and self._size_bytes + len(line) > self._max_bytes:
+                self._rotate()
+            self._file.write(line)
+            self._size_bytes += len(line)
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rotate(self) -> None:
+        self._file.close()
+        for n in range(self._keep - 1, 0, -1):
+            with suppress(FileNotFoundError):  # there are fewer yet, or somebody has deleted one
+                self._numbered(n - 1).replace(self._numbered(n))
+        self._open()
+
+    def _numbered(self, n: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{n}") if n else self._path
+
+    def _open(self) -> None:
+        self._file = _open_private(self._path)
+        status = os.fstat(self._file.fileno())
+        self._size_bytes, self._is_regular = status.st_size, stat.S_ISREG(status.st_mode)
+
+
+def _own_path(folder: Path) -> tuple[Path, IO[bytes]]:
     """Return a path that no other process writes to, and the open file whose lock says so until it is closed."""
     import fcntl  # noqa: PLC0415 - Windows has none: there the sink is switched off, and nothing else
 
     number = 0
     while True:
         number += 1
-        lock = _open_private(str(folder / f".events.{number}.lock"))
+        lock = _open_private(folder / f".events.{number}.lock")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -138,9 +156,5 @@ def _own_path(folder: Path) -> tuple[Path, TextIO]:
             return folder / f"events.{number}.jsonl", lock
 
 
-def _open_private(path: str) -> TextIOWrapper:
-    return open(path, "a", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600))
-
-
-def _record(event: Recorded) -> logging.LogRecord:
-    return logging.LogRecord("ctx_hooks", logging.INFO, "", 0, event, None, None)
+def _open_private(path: Path) -> IO[bytes]:
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))

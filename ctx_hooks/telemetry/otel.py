@@ -23,8 +23,8 @@ class Span(Protocol):
     def is_recording(self) -> bool:
         """Whether the span has not ended and is sampled."""
 
-    def set_attribute(self, key: str, value: Any) -> None:
-        """Set an attribute."""
+    def set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """Set attributes."""
 
     def add_event(self, name: str, attributes: Mapping[str, Any] | None = None) -> None:
         """Add an event."""
@@ -35,8 +35,7 @@ def record_decision(span: Span, event: DecisionEvent) -> None:
     if not span.is_recording():
         return
     attributes = decision_attributes(event)
-    for name, value in attributes.items():
-        span.set_attribute(name, value)
+    span.set_attributes(attributes)
     phases = {f"ctx_hooks.milliseconds.{phase}": round(spent, 3) for phase, spent in event.milliseconds.items()}
     span.add_event("ctx_hooks.decision", {**attributes, **phases})
 

@@ -156,14 +156,21 @@ class ProxyProcess:
 
     def memory_bytes(self) -> int:
         """Return the resident memory of the proxy's process, read from /proc: on Linux alone."""
-        if self._process is None:
-            raise RuntimeError("the proxy is not running")
-        pages = int(Path(f"/proc/{self._process.pid}/statm").read_text(encoding="ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return int(self._shown("statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def processor_seconds(self) -> float:
+        """Return the processor time of the proxy's process so far, read from /proc: on Linux alone."""
+        in_user_mode, in_kernel = self._shown("stat").rpartition(")")[2].split()[11:13]
+        return (int(in_user_mode) + int(in_kernel)) / os.sysconf("SC_CLK_TCK")
 
     def wait_for_log(self, text: str) -> None:
         """Wait until the proxy has printed `text`; raises RuntimeError when it does not within 30 seconds."""
         self.wait_until(lambda: text in self.log(), f"the proxy to print {text!r}")
+
+    def _shown(self, name: str) -> str:
+        if self._process is None:
+            raise RuntimeError("the proxy is not running")
+        return Path(f"/proc/{self._process.pid}/{name}").read_text(encoding="utf-8")
 
     def _environment(self) -> dict[str, str]:
         root = str(Path(__file__).resolve().parents[2])
