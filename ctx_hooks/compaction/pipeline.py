@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.compaction.steps import (
     Step,
     json_layout,
+    large_newest,
     live_results,
     log_runs,
     long_texts,
@@ -32,6 +33,7 @@ LOSSY: tuple[Step, ...] = (
     log_runs.STEP,
     older_reasoning.STEP,
     oversized_results.STEP,
+    large_newest.STEP,
     live_results.STEP,
     long_texts.STEP,
     oldest_turns.STEP,

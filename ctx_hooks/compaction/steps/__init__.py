@@ -8,6 +8,7 @@
 | log_runs | figures in a run | folds runs of near-identical or redrawn lines into first, count and last | logs, progress |
 | older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
+| large_newest | the middle of large newest results | leaves the older exchanges half of the room | small budgets |
 | live_results | lines nothing refers to | keeps the lines that later steps may name | agents with many results |
 | long_texts | the middle of long older texts, old media | keeps head and tail, names the files left out | pasted documents |
 | oldest_turns | exchanges | removes the least useful older exchanges and leaves a summary | nothing else is enough |

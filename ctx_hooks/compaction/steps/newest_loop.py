@@ -19,8 +19,11 @@ SHRINK_FACTOR = 0.7
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    if not budget.cut_newest:
-        return conversation
+    return shrunk(conversation, budget) if budget.cut_newest else conversation
+
+
+def shrunk(conversation: Conversation, budget: Budget) -> Conversation:
+    """Return the conversation with the largest results of its newest loop cut until it meets the goal, if it can."""
     largest = _largest(conversation)
     fitted = conversation
     while (excess := budget.excess(fitted)) > 0 and largest > LEAST_KEPT_CHARS:

@@ -9,6 +9,7 @@ import pytest
 from ctx_hooks.compaction.pipeline import compress
 from ctx_hooks.compaction.steps import (
     json_layout,
+    large_newest,
     log_runs,
     long_texts,
     newest_loop,
@@ -216,3 +217,35 @@ def test_the_newest_loop_is_cut_only_when_the_budget_says_so():
     assert spared.conversation is conversation
     cut = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=True), (newest_loop.STEP,))
     assert cut.fits
+
+
+@pytest.mark.parametrize(
+    ("newest_lines", "cut_newest", "is_cut"), [(1_000, True, True), (1_000, False, False), (500, True, False)]
+)
+def test_the_newest_results_leave_half_of_the_room_to_older_exchanges_that_need_it(newest_lines, cut_newest, is_cut):
+    messages = [
+        {"role": "user", "content": "q"},
+        *exchange(1, "row of the older result\n" * 1_500),
+        *exchange(2, "row of the newest result\n" * newest_lines),
+    ]
+    conversation = CODECS["openai-chat"].read(messages)
+    counter = Counter("cl100k_base")
+    budget = Budget(9_000, 20_000, counter, cut_newest=cut_newest)
+    sent = large_newest.STEP.apply(conversation, budget)
+    newest_tokens = counter.messages((sent.messages[i] for i in sent.newest_loop), "openai-chat")
+    assert (sent is not conversation) == is_cut
+    assert not is_cut or 0.3 * budget.goal_tokens < newest_tokens <= 0.5 * budget.goal_tokens
+
+
+def test_the_newest_results_give_way_no_further_than_the_older_exchanges_need():
+    messages = [
+        {"role": "user", "content": "q"},
+        *exchange(1, "row of the older result\n" * 300),
+        *exchange(2, "row of the newest result\n" * 1_500),
+    ]
+    conversation = CODECS["openai-chat"].read(messages)
+    budget = Budget(9_000, 20_000, Counter("cl100k_base"))
+    sent = large_newest.STEP.apply(conversation, budget)
+    assert budget.excess(sent) <= 0
+    assert sent.messages[2] is conversation.messages[2]
+    assert len(sent.messages[-1].results[0].text) > len(messages[-1]["content"]) / 2
