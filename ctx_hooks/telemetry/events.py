@@ -21,6 +21,8 @@ EventName = Literal[
     "silent_truncation",
     "limit_learned",
     "compression_timeout",
+    "before_summary",
+    "after_summary",
 ]
 Trigger = Literal["none", "budget", "overflow", "output", "repair", "timeout"]
 
@@ -264,6 +266,49 @@ class AnswerEvent:
     dollars_saved: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryEvent:
+    """A summary that a model is about to write, or has written.
+
+    Attributes:
+        name: "before_summary" or "after_summary".
+        time_seconds: when, in epoch seconds.
+        call: the request that it is written for, and where that went.
+        summary_model: the model group that writes it.
+        wait: "background", or "blocking" where the request waits for it.
+        messages: how many messages of the history it stands for.
+        parts: how many calls it takes.
+        outcome: "accepted", "rejected" (what was written cannot be used), "failed" (nothing was written) or "cancelled"; ""
+            before.
+        reason: why it is not accepted, in one clause; "" where it is.
+        input_tokens: of all calls, as billed; None where no answer states it.
+        output_tokens: likewise.
+        dollars: the cost of all calls; None where a price is not known.
+        milliseconds: what it took; None before.
+    """
+
+    name: Literal["before_summary", "after_summary"]
+    time_seconds: float
+    call: Call
+    summary_model: str
+    wait: Literal["background", "blocking"]
+    messages: int
+    parts: int
+    outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = ""
+    reason: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    dollars: float | None = None
+    milliseconds: float | None = None
+
+
 Event: TypeAlias = (
-    CompactionEvent | TruncationEvent | LimitEvent | CompressionTimeoutEvent | DecisionEvent | OverflowEvent | AnswerEvent
+    CompactionEvent
+    | TruncationEvent
+    | LimitEvent
+    | CompressionTimeoutEvent
+    | DecisionEvent
+    | OverflowEvent
+    | AnswerEvent
+    | SummaryEvent
 )
