@@ -21,6 +21,7 @@ from ctx_hooks.compaction.steps import (
 from ctx_hooks.compaction.steps.installed import extra_steps
 
 if TYPE_CHECKING:
+    from ctx_hooks.compaction.summary.model_written import Choice
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
     from ctx_hooks.tokens.units import LocalTokens
@@ -74,6 +75,7 @@ class Outcome:
         steps: what each step did that changed something, in order.
         reason: why the goal was not met, None where it was.
         rewrites: whether it begins otherwise than the request before it: the provider's prompt cache does not hold it.
+        choice: which form the newest compaction in it has; None without one, and where no model writes summaries.
     """
 
     conversation: Conversation
@@ -83,6 +85,7 @@ class Outcome:
     steps: tuple[StepReport, ...]
     reason: str | None = None
     rewrites: bool = False
+    choice: Choice | None = None
 
 
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:

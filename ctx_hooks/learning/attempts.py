@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
@@ -50,6 +51,8 @@ class Attempt:
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
         rewrites: whether what was decided begins otherwise than the request before it.
         milliseconds: what each phase of the decision took.
+        choice: which form the newest compaction in what was decided has; None without one, and where no model writes
+            summaries.
 
     >>> window = Window(ProviderTokens(200_000), "model_info")
     >>> sent = LocalTokens(40_000)
@@ -85,6 +88,7 @@ class Attempt:
     seen_tokens: LocalTokens = LocalTokens(0)
     rewrites: bool = False
     milliseconds: Mapping[str, float] = field(default_factory=dict)
+    choice: Choice | None = None
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:
