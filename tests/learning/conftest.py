@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from ctx_hooks.learning import learned, stored_histories
+from ctx_hooks.learning import learned, stored_histories, stored_summaries
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ PATIENT_SECONDS = 30.0
 
 @pytest.fixture
 def redis_cache(redis_server, monkeypatch):
-    for module in (learned, stored_histories):
+    for module in (learned, stored_histories, stored_summaries):
         monkeypatch.setattr(module, "REDIS_TIMEOUT_SECONDS", PATIENT_SECONDS)
     from litellm.caching.redis_cache import RedisCache
 
