@@ -50,6 +50,7 @@ class Attempt:
         decided_tokens: what would have been sent, where it is only observed.
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
         rewrites: whether what was decided begins otherwise than the request before it.
+        budget_tokens: what the request may have; None where it was not asked.
         milliseconds: what each phase of the decision took.
         choice: which form the newest compaction in what was decided has; None without one, and where no model writes
             summaries.
@@ -87,6 +88,7 @@ class Attempt:
     decided_tokens: LocalTokens | None = None
     seen_tokens: LocalTokens = LocalTokens(0)
     rewrites: bool = False
+    budget_tokens: ProviderTokens | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     choice: Choice | None = None
 

@@ -37,13 +37,16 @@ from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
 from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
 from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
+from ctx_hooks.litellm_compat.summary_call import Answer, ask, is_summary_call, payer_of, start_apart
 from ctx_hooks.litellm_compat.synchronous import warn_of_synchronous_call
 
 __all__ = [
     "HEADER",
+    "Answer",
     "Deployment",
     "account_of",
     "arrange_rescue",
+    "ask",
     "call_type_of",
     "caller_of",
     "checks_before_deployment",
@@ -54,11 +57,13 @@ __all__ = [
     "filter_key_of",
     "group_of",
     "headers_of",
+    "is_summary_call",
     "known_window_tokens",
     "listed_deployment",
     "not_retried",
     "overflow_of",
     "passed_pre_call_hook",
+    "payer_of",
     "price",
     "prices_of",
     "reclassify",
@@ -69,6 +74,7 @@ __all__ = [
     "shared_cache",
     "span_of",
     "spare_deployment",
+    "start_apart",
     "stored_history_of",
     "stored_response_of",
     "take_retry_mark",

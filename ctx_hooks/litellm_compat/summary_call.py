@@ -8,8 +8,8 @@ What LiteLLM 1.100 to 1.106 do, and what follows:
 2. A request's `UserAPIKeyAuth` is in its metadata as `user_api_key_auth`. It holds the request's budget reservation and
    span: the summary goes with a copy without them, or it would settle the caller's reservation.
 3. Budgets of team, user, organization, end user and tags, and the team's models: `run_centralized_common_checks`, which
-   also reserves (and so checks) the key's budget. With `disable_budget_reservation` the key's is `virtual_key_max_budget_check`.
-   With custom authentication the proxy runs neither unless `custom_auth_run_common_checks` says so.
+   also reserves (and so checks) the key's budget; with `disable_budget_reservation` only `virtual_key_max_budget_check`
+   looks at that. With custom authentication common checks run where `custom_auth_run_common_checks` says so.
 4. The key's models are checked apart from these, by `can_key_call_model`: a key that may not call the summary's model gets
    no summary, else a policy that a caller may set would open every model to him.
 5. Rate limits (rpm, tpm, parallel requests), budget hooks and guardrails: `ProxyLogging.pre_call_hook`.

@@ -119,6 +119,8 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
 def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, attempt: int = 0) -> Target:
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
+    if litellm_compat.is_summary_call(fields):
+        resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     to = of_deployment(deployment, resolved, request_id, attempt, tenant)
     waits = to.policy.client_compaction == "first" and compacts_itself(litellm_compat.headers_of(fields).get("user-agent"))
     return replace(to, waits=waits, continued=litellm_compat.stored_history_of(fields))

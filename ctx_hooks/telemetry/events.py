@@ -275,9 +275,9 @@ class SummaryEvent:
         time_seconds: when, in epoch seconds.
         call: the request that it is written for, and where that went.
         summary_model: the model group that writes it.
-        wait: "background", or "blocking" where the request waits for it.
+        summary_mode: "background", or "blocking" where the request waits for it.
         messages: how many messages of the history it stands for.
-        parts: how many calls it takes.
+        calls: how many calls were answered: a history that exceeds the model's window goes in parts. 0 before.
         outcome: "accepted", "rejected" (what was written cannot be used), "failed" (nothing was written) or "cancelled"; ""
             before.
         reason: why it is not accepted, in one clause; "" where it is.
@@ -291,9 +291,9 @@ class SummaryEvent:
     time_seconds: float
     call: Call
     summary_model: str
-    wait: Literal["background", "blocking"]
+    summary_mode: Literal["background", "blocking"]
     messages: int
-    parts: int
+    calls: int = 0
     outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = ""
     reason: str = ""
     input_tokens: int | None = None
