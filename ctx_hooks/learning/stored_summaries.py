@@ -28,6 +28,11 @@ logger = logging.getLogger("ctx_hooks")
 KEY_PREFIX = "ctx_hooks:summaries:"
 KEPT_SECONDS = 3 * 24 * 3600
 """A session that is taken up again after a weekend finds its summary. What is forgotten costs a cache rewrite and a call."""
+CHOICE_TIMEOUT_SECONDS = 1.0
+"""Once a compaction and not once a request: a second of a Redis that hangs is little beside a cache that is rewritten."""
+FLIGHT_TIMEOUT_SECONDS = 5.0
+"""No request is held up by this one. An event loop with a hundred requests takes seconds to hear what Redis has answered,
+and a worker that gives up pays for the same summary once more."""
 MOST_CONVERSATIONS = 500
 """Kept in this process, with about 20 KB each 10 MB; the one that was used longest ago is forgotten first."""
 FLIGHT, WRITTEN, CHOSEN = "flight", "w:", "c:"
@@ -93,18 +98,27 @@ class StoredSummaries:
     """What is stored, by the key of a conversation. Used on the event loop alone.
 
     Args:
-        shared: Returns LiteLLM's Redis cache, None without one. After a failure it is not asked for ten seconds: one request
-            waits for a Redis that hangs, the others are served from this process.
+        shared: Returns LiteLLM's Redis cache, None without one. After a failure requests do not read there for ten seconds:
+            one of them waits for a Redis that hangs, the others are served from this process.
     """
 
     def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
         self._shared = shared
         self._fields: OrderedDict[str, dict[str, str]] = OrderedDict()
-        self._asked_again_at = 0.0
+        self._read_again_at = 0.0
 
-    async def of(self, conversation: str) -> Stored:
-        """Return what is stored of a conversation."""
-        found = await self._run(READ, conversation)
+    async def of(self, conversation: str, timeout_seconds: float | None = None) -> Stored:
+        """Return what is stored of a conversation.
+
+        Args:
+            conversation: its key.
+            timeout_seconds: how long Redis may take for one who can wait; None for a request that cannot.
+        """
+        hurries = timeout_seconds is None
+        if hurries and time.monotonic() < self._read_again_at:
+            found = None
+        else:
+            found = await self._run(READ, conversation, timeout_seconds or REDIS_TIMEOUT_SECONDS)
         fields = self._known(conversation)
         if found is not None:
             fields.pop(FLIGHT, None)  # Redis knows of every worker's, this process of its own
@@ -115,25 +129,25 @@ class StoredSummaries:
 
     async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
         """Replace a flight by its next state; return whether it still was as it was read."""
-        value = _text(*astuple(new))
-        return await self._swap(conversation, FLIGHT, "" if old == PENDING else _text(*astuple(old)), value, 1) == value
+        known, value = "" if old == PENDING else _text(*astuple(old)), _text(*astuple(new))
+        return await self._swap(conversation, FLIGHT, known, value, 1, FLIGHT_TIMEOUT_SECONDS) == value
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
         value = _text(round(time.time(), 3), summary.length, summary.text)
         if len(value.encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
-            await self._swap(conversation, WRITTEN + summary.prefix, "", value, MOST_WRITTEN)
+            await self._swap(conversation, WRITTEN + summary.prefix, "", value, MOST_WRITTEN, FLIGHT_TIMEOUT_SECONDS)
 
     async def choose(self, conversation: str, choice: Choice) -> str:
         """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on."""
         value = _text(round(time.time(), 3), choice.prefix)
-        found = await self._swap(conversation, CHOSEN + choice.compaction, "", value, MOST_CHOSEN)
+        found = await self._swap(conversation, CHOSEN + choice.compaction, "", value, MOST_CHOSEN, CHOICE_TIMEOUT_SECONDS)
         return _chosen(found) or ""
 
-    async def _swap(self, conversation: str, field: str, old: str, new: str, most: int) -> str:
+    async def _swap(self, conversation: str, field: str, old: str, new: str, most: int, timeout_seconds: float) -> str:
         """Write a field of Redis, and of this process, where it has the value `old`; return the value that it has then."""
         fields = self._known(conversation)
-        found = await self._run(SWAP, conversation, field, old, new, most)
+        found = await self._run(SWAP, conversation, timeout_seconds, field, old, new, most)
         known = fields.get(field, "") if found is None else _decoded(found)
         fields[field] = new if found is None and known == old else known
         _trim(fields)
@@ -146,16 +160,16 @@ class StoredSummaries:
             self._fields.popitem(last=False)
         return fields
 
-    async def _run(self, script: str, conversation: str, *args: str | int) -> Any:
+    async def _run(self, script: str, conversation: str, timeout_seconds: float, *args: str | int) -> Any:
         """Return what a script answers, None where there is no Redis, or none that answers."""
         shared = self._shared()
-        if shared is None or time.monotonic() < self._asked_again_at:
+        if shared is None:
             return None
         try:
             running = shared.async_register_script(script)(keys=[KEY_PREFIX + conversation], args=list(args))
-            return await asyncio.wait_for(running, REDIS_TIMEOUT_SECONDS)
+            return await asyncio.wait_for(running, timeout_seconds)
         except Exception as error:  # noqa: BLE001 - a request must not wait for, nor fail with, a broken Redis
-            self._asked_again_at = time.monotonic() + REFRESH_SECONDS
+            self._read_again_at = time.monotonic() + REFRESH_SECONDS
             logger.warning("ctx_hooks cannot share summaries through Redis: %r", error)
             return None
 

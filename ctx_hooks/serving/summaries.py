@@ -19,7 +19,7 @@ from uuid import uuid4
 from ctx_hooks import engine, litellm_compat
 from ctx_hooks.compaction.summary import state
 from ctx_hooks.compaction.summary.model_written import WrittenSummary, applies_to, conversation_key
-from ctx_hooks.learning.stored_summaries import StoredSummaries
+from ctx_hooks.learning.stored_summaries import CHOICE_TIMEOUT_SECONDS, FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.callers import call_of
@@ -116,7 +116,7 @@ class SummaryFlights:
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:
             return decided
-        return await with_summaries((await self._store.of(asking.conversation)).summaries)
+        return await with_summaries((await self._store.of(asking.conversation, CHOICE_TIMEOUT_SECONDS)).summaries)
 
     def answered(self, request_id: str, attempt: Attempt, billed: Billed | None) -> None:
         """Have a summary written in the background where an answer's input has passed the soft mark.
@@ -144,11 +144,12 @@ class SummaryFlights:
         flight = self._start(asking, choice.length, choice.length - 1)
         if flight is not None:
             await asyncio.wait({flight}, timeout=asking.settings.timeout_seconds)
-        stored = await self._store.of(asking.conversation)
-        while stored.flight.is_under_way(time.time()) and time.monotonic() < end:
+        while (left_seconds := end - time.monotonic()) > 0:
+            stored = await self._store.of(asking.conversation, left_seconds)
+            if not stored.flight.is_under_way(time.time()):
+                return stored.summaries
             await asyncio.sleep(POLL_SECONDS)
-            stored = await self._store.of(asking.conversation)
-        return stored.summaries
+        return (await self._store.of(asking.conversation)).summaries
 
     def _start(self, asking: Asking, length: int | None, after: int) -> asyncio.Task[None] | None:
         """Return the task of a conversation's flight, begun now where there is none; None where there are too many."""
@@ -161,7 +162,7 @@ class SummaryFlights:
 
     async def _fly(self, asking: Asking, length: int | None, after: int) -> None:
         with failing_open("writes no summary"):
-            stored = await self._store.of(asking.conversation)
+            stored = await self._store.of(asking.conversation, FLIGHT_TIMEOUT_SECONDS)
             now = time.time()
             if stored.flight.is_under_way(now) or stored.flight.is_paused(now):
                 return

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.compaction.summary.summary_prompt import parts_of, prompt_of
+from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import window_of
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import SummarySettings
     from ctx_hooks.runtime.worker import Workers
     from ctx_hooks.tokens.units import ProviderTokens
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -74,17 +79,22 @@ async def _write(
     renewed: Callable[[], Awaitable[bool]],
 ) -> None:
     model, window_tokens = smallest_of(settings.model)
-    deadline = Deadline()
-    counter = Counter(vocabulary_of(model), deadline)
+    local_tokens = to_local(window_tokens, family_factor(model))
+
+    async def away(work: Callable[[Counter], T]) -> T:
+        deadline = Deadline()
+        counter = Counter(vocabulary_of(model), deadline)
+        return await workers.run(lambda: work(counter), deadline)
+
     text = task.before
-    for part in await workers.run(lambda: parts_of(task, settings, window_tokens, counter), deadline):
+    for part in await away(lambda counter: parts_of(task, settings, local_tokens, counter)):
         if not await renewed():
             writing.outcome, writing.reason = "failed", "its lease was over"
             return
         messages = prompt_of(part, text, settings)
         answer = await litellm_compat.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, payer)
         writing.answers.append(answer)
-        found = await workers.run(lambda answer=answer: _accepted(answer, task, settings, counter), Deadline())  # type: ignore[misc]
+        found = await away(partial(_accepted, answer, task, settings))
         if isinstance(found, Rejected):
             writing.outcome, writing.reason = "rejected", found.reason
             return

@@ -131,7 +131,7 @@ async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conve
     assert (await one.of(conversation)).summaries.written == (await two.of(conversation)).summaries.written == {}
 
 
-async def test_a_broken_redis_is_survived_and_not_asked_at_once_again():
+async def test_a_broken_redis_is_survived_and_not_read_at_once_again_by_a_request():
     cache = BrokenCache()
     store = StoredSummaries(lambda: cache)
     await store.write("0a", FIRST)
@@ -139,7 +139,11 @@ async def test_a_broken_redis_is_survived_and_not_asked_at_once_again():
     assert await store.fly("0a", PENDING, flight_of("ab", "one"))
     assert not await store.fly("0a", PENDING, flight_of("ab", "two"))
     assert await store.choose("0a", Choice("01", "ab", 40)) == "ab"
-    assert cache.asked == 1
+    asked = cache.asked
+    await store.of("0a")
+    assert cache.asked == asked
+    await store.of("0a", 1.0)
+    assert cache.asked == asked + 1
 
 
 async def test_what_expires_in_redis_is_set_to(redis_cache, conversation):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import random
 import threading
 
 import httpx
@@ -11,12 +12,13 @@ import pytest
 from conftest import GENERAL, PLUGIN, configuration, deployment, importable
 from redis_process import RedisProcess
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.testing.summariser import MARK, summariser
 
 WINDOW = 8_000
-ABOVE_SOFT_MARK, COMPACTED = 4, 8
-"""Files that the agent has read: at the one its requests are above half of the budget, at the other above the whole."""
+ABOVE_SOFT_MARK, COMPACTED, COMPACTED_AGAIN = 60, 100, 110
+"""Turns of the conversation: at the one its requests are above half of the budget, at the others above the whole."""
 TIMEOUT_SECONDS = 3.0
 MODES = ("background", "blocking")
 BAD = ("hangs", "fails", "nothing", "repeats", "refuses", "invents")
@@ -118,15 +120,19 @@ def seed():
     return next(_SEEDS)
 
 
-def payload(seed, files, model):
-    """Return the request of an agent that has read so many files."""
-    session = agent_session("openai-chat", turns=20, seed=seed, model=model)
-    return {**session, "messages": session["messages"][: 2 + 2 * files]}
+def payload(seed, turns, model):
+    """Return a conversation of many short turns: a compaction of it removes exchanges."""
+    rng = random.Random(seed)
+    messages = [{"role": "user", "content": f"Review project {seed} with me, part by part."}]
+    for n in range(turns):
+        messages.append({"role": "assistant", "content": f"Here is part {n}.\n{source_text(rng, 120)}"})
+        messages.append({"role": "user", "content": f"And what is in the part behind part {n}?"})
+    return {"model": model, "messages": messages}
 
 
-def ask(proxy, seed, files, model, key="sk-one", timeout=60, **headers):
+def ask(proxy, seed, turns, model, key="sk-one", timeout=60, **headers):
     headers["Authorization"] = f"Bearer {key}"
-    return httpx.post(f"{proxy.url}/v1/chat/completions", json=payload(seed, files, model), headers=headers, timeout=timeout)
+    return httpx.post(f"{proxy.url}/v1/chat/completions", json=payload(seed, turns, model), headers=headers, timeout=timeout)
 
 
 def answered(proxy, *arguments, **more):
@@ -157,10 +163,10 @@ def in_background(proxy, seed, model):
     return wait_for_summary(proxy, seen)
 
 
-def plain(proxy, provider, seed, files):
+def plain(proxy, provider, seed, turns):
     """Return what is sent of the same request where no model writes summaries."""
     provider.reset()
-    answered(proxy, seed, files, "plain")
+    answered(proxy, seed, turns, "plain")
     (messages,) = sent(provider)
     return messages
 
@@ -184,20 +190,24 @@ def test_blocking_the_first_compaction_has_its_summary(proxy, provider, seed):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_two_workers_that_answer_in_turn_send_the_same_bytes_and_ask_for_one_summary(proxies, provider, seed, mode):
-    """Up to the second compaction, which may hold a summary of its own."""
-    for files in range(1, COMPACTED + 2):
-        provider.reset()
-        for proxy in proxies if files % 2 else reversed(proxies):
-            answered(proxy, seed, files, group("answers", mode))
-        one, two = sent(provider)
-        assert one == two, files
-    assert len(sent(provider, "answers")) <= 1
+    for turns in range(10, COMPACTED, 10):
+        for proxy in proxies if turns % 20 else reversed(proxies):
+            answered(proxy, seed, turns, group("answers", mode))
+        one, two = sent(provider)[-2:]
+        assert one == two, turns
+    assert len(sent(provider, "answers")) == (mode == "background")
+    for turns in range(COMPACTED, 2 * COMPACTED, 10):
+        for proxy in proxies:
+            answered(proxy, seed, turns, group("answers", mode))
+        one, two = sent(provider)[-2:]
+        assert one == two, turns
+        assert MARK in one
 
 
-@pytest.mark.parametrize(("mode", "files"), [("background", ABOVE_SOFT_MARK), ("blocking", COMPACTED)], ids=MODES)
-def test_a_hundred_requests_of_a_conversation_at_once_ask_for_one_summary(proxies, provider, seed, mode, files):
+@pytest.mark.parametrize(("mode", "turns"), [("background", ABOVE_SOFT_MARK), ("blocking", COMPACTED)], ids=MODES)
+def test_a_hundred_requests_of_a_conversation_at_once_ask_for_one_summary(proxies, provider, seed, mode, turns):
     with concurrent.futures.ThreadPoolExecutor(100) as pool:
-        asked = [pool.submit(ask, proxies[n % 2], seed, files, group("answers", mode)) for n in range(100)]
+        asked = [pool.submit(ask, proxies[n % 2], seed, turns, group("answers", mode)) for n in range(100)]
         assert {f.result().status_code for f in asked} == {200}
     provider.wait_until(lambda requests: any(r["model"] == "answers" for r in requests))
     assert len(set(sent(provider))) == 1
@@ -281,13 +291,13 @@ def _leaves(proxy, seed):
 
 def test_redis_killed_and_restarted_costs_no_request(proxies, provider, redis, seed):
     one, two = proxies
-    for files in range(1, 13):
-        if files == 4:
+    for turns in range(20, 201, 10):
+        if turns == ABOVE_SOFT_MARK - 10:
             redis.kill()
-        if files == 10:
+        if turns == COMPACTED_AGAIN:
             redis.start()
         for proxy in (one, two):
-            answered(proxy, seed, files, group("answers", "background"))
+            answered(proxy, seed, turns, group("answers", "background"))
     assert any(MARK in messages for messages in sent(provider))
 
 
