@@ -60,6 +60,11 @@ class Compaction:
     reason: str | None = None
     summary: WrittenSummary | None = None
 
+    @property
+    def removes(self) -> bool:
+        """Whether exchanges gave way, so that a summary has a place."""
+        return any(step.name == oldest_turns.STEP.name for step in self.steps)
+
 
 NONE_YET = Compaction(0, (), 0)
 
@@ -156,7 +161,7 @@ class _Assembly:
     def _choice(self, compaction: Compaction) -> Choice | None:
         if self._forms is None or not compaction.length:
             return None
-        return self._forms.choice(compaction.length, compaction.summary)
+        return self._forms.choice(compaction.length, compaction.summary, removes=compaction.removes)
 
     def _arrived_tokens(self) -> list[int]:
         counter, cut = self._thresholds.trigger.counter, self._arrived.replacements
@@ -187,8 +192,8 @@ class _Assembly:
         codec = CODECS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
         tokens = trigger.counter.messages(sent, conversation.format)
-        removes = any(step.name == oldest_turns.STEP.name for step in outcome.steps)
-        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, summary if removes else None)
+        compaction = Compaction(length, sent, tokens, outcome.steps, outcome.reason, summary)
+        return compaction if compaction.removes else replace(compaction, summary=None)
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:
