@@ -78,7 +78,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     """
     counter = Counter(vocabulary_of(to.model), deadline)
     measure = timings.timed("counting", partial(counted_history, counter=counter))
-    compress = timings.timed("compressing", partial(_compressed, known.factor))
+    compress = timings.timed("compressing", partial(_compressed, known))
     return _decide(request, to, known, counter, measure, compress)
 
 
@@ -144,6 +144,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
         rewrites=outcome.rewrites,
+        choice=outcome.choice,
     )
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     changes = changes or _repaired(request, to)
@@ -208,7 +209,7 @@ def _lower_output(request: Request, known: Known, attempt: Attempt) -> dict[str,
     return request.with_output(allowed) if allowed < requested else {}
 
 
-def _compressed(factor: float, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
+def _compressed(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners."""
     event = CompactionEvent(
         "before_compaction", to.model, request.format, history.tokens, budget.goal_tokens, budget.window_tokens, to.attempt
@@ -218,11 +219,11 @@ def _compressed(factor: float, request: Request, history: History, budget: Budge
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
     thresholds = Thresholds(budget, target_tokens, to.prices or cost.CACHE_PRICES)
-    holds = to_provider(history.tokens, factor) <= budget.window_tokens
+    holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
     if holds and _does_not_pay(history, thresholds, to):
         outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
     else:
-        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off")
+        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off", summaries=known.summaries)
     steps = tuple(step.name for step in outcome.steps)
     emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
     return outcome

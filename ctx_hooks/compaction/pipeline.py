@@ -110,7 +110,7 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
     """
     before = tokens = budget.counter.conversation(conversation)
     reports: list[StepReport] = []
-    for step in _steps(budget) if steps is None else steps:
+    for step in steps_of(budget) if steps is None else steps:
         if tokens <= budget.goal_tokens:
             break
         budget.counter.deadline.check()
@@ -127,7 +127,8 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
     return Outcome(conversation, before, tokens, fits, tuple(reports), reason)
 
 
-def _steps(budget: Budget) -> tuple[Step, ...]:
+def steps_of(budget: Budget) -> tuple[Step, ...]:
+    """Return the steps of the budget's policy in their order, with those that other packages have installed."""
     if budget.policy.compaction == "gentle":
         return tuple(s for s in STEPS if s in GENTLE_STEPS)
     cheap = STEPS.index(older_reasoning.STEP) if older_reasoning.STEP in STEPS else len(STEPS)

@@ -50,13 +50,17 @@ def summary_tokens(budget: Budget) -> float:
 
 
 def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
-    """Return the extractive summary of the removed messages: a heading, then what was asked, touched, run, said and broken.
+    """Return the extractive summary of the removed messages: a heading, and the sections."""
+    return "\n".join((placeholders.summary_heading(len(removed), budget.policy.language), *sections(removed, budget)))
+
+
+def sections(removed: Sequence[Message], budget: Budget) -> list[str]:
+    """Return the lines of the sections: what was asked, touched, run, said and broken; none for a section without entries.
 
     Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
     their order.
     """
-    language = budget.policy.language
-    titles = placeholders.SUMMARY_SECTIONS[language]
+    titles = placeholders.SUMMARY_SECTIONS[budget.policy.language]
     chars = summary_tokens(budget) * CHARS_PER_TOKEN
     newest_first = removed[::-1]
     entries = {
@@ -66,7 +70,7 @@ def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
         "decisions": _decisions(newest_first),
         "errors": _errors(removed),
     }
-    lines = [placeholders.summary_heading(len(removed), language)]
+    lines = []
     unspent = 0.0
     for section, section_entries in entries.items():
         room = chars * SHARES[section] + unspent
@@ -74,7 +78,7 @@ def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
         unspent = room - sum(len(entry) + ENTRY_CHARS for entry in kept)
         if kept:
             lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
-    return "\n".join(lines)
+    return lines
 
 
 def with_summary(messages: list[Message], summary: str, fmt: Format, language: Language) -> list[Message]:

@@ -68,11 +68,13 @@ class Choice:
         compaction: its digest.
         prefix: of the summary that it holds, "" for the deterministic form.
         length: how many messages of the history are compacted.
+        removes: whether a summary has a place in it: nothing stands for messages that were only shortened.
     """
 
     compaction: str
     prefix: str
     length: int
+    removes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,9 @@ class Forms:
             return self._summaries.written.get(chosen)
         return newest_within(self._summaries, self._prefixes, length)
 
-    def choice(self, length: int, summary: WrittenSummary | None) -> Choice:
+    def choice(self, length: int, summary: WrittenSummary | None, *, removes: bool) -> Choice:
         """Return the choice that a compaction of the first `length` messages was made by."""
-        return Choice(self._compactions[length].hex(), "" if summary is None else summary.prefix, length)
+        return Choice(self._compactions[length].hex(), "" if summary is None else summary.prefix, length, removes)
 
 
 def _prefixes_in(history: History, summaries: Summaries) -> tuple[bytes, ...]:
