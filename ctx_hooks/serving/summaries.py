@@ -111,7 +111,8 @@ class SummaryFlights:
         choice = decided.attempt.choice
         if choice is None or choice.compaction in summaries.chosen:
             return decided
-        if asking.settings.mode == "blocking" and not choice.prefix and not to.attempt:
+        waits = asking.settings.mode == "blocking" and choice.removes and not to.attempt
+        if waits and not choice.prefix:
             decided = await with_summaries(await self._waited_for(asking, choice))
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:

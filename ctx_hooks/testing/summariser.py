@@ -14,6 +14,7 @@ MARK = "notes every risk"
 """Stands in GOOD, and in no conversation of `conversations.py`."""
 WRITTEN: Mapping[str, str] = {
     "answers": GOOD,
+    "leased": GOOD,
     "nothing": "",
     "refuses": "I'm sorry, but I can't help with that request.",
     "invents": GOOD + "\n\n## Problems\nsrc/nowhere/invented_module.py fails in line 48213.",
