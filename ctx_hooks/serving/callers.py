@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks import litellm_compat
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.telemetry.events import Call
+from ctx_hooks.telemetry.call import Call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

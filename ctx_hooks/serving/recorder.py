@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.attempt_runner import Answered
-    from ctx_hooks.telemetry.events import Call, Event, Trigger
+    from ctx_hooks.telemetry.call import Call
+    from ctx_hooks.telemetry.events import Event, Trigger
     from ctx_hooks.tokens.usage import Billed
 
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
+from ctx_hooks.telemetry.call import Call
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source
@@ -102,37 +103,6 @@ class CompressionTimeoutEvent:
     tokens_after: LocalTokens
     budget_tokens: LocalTokens
     timeout_seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Whose request it is, and where it goes.
-
-    Attributes:
-        request_id: the id that this process has given the request; all its attempts and its answer have it.
-        call_id: LiteLLM's call id, which a caller may choose.
-        model_group: the name that the caller asked for.
-        deployment: the key of what is learned of the deployment: the Router's id and the model.
-        model: the provider's model.
-        team_id: LiteLLM's id of the team, "" for none.
-        team_alias: its alias, "" for none.
-        key_alias: the alias of the virtual key, "" for none.
-        organization_id: LiteLLM's id of the organization, "" for none.
-        route: the call type of LiteLLM, as `acompletion`.
-        client: the name and version that the user agent begins with, "" where there is none.
-    """
-
-    request_id: str = ""
-    call_id: str = ""
-    model_group: str = ""
-    deployment: str = ""
-    model: str = ""
-    team_id: str = ""
-    team_alias: str = ""
-    key_alias: str = ""
-    organization_id: str = ""
-    route: str = ""
-    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
