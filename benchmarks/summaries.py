@@ -31,6 +31,7 @@ from ctx_hooks.compaction.summary.model_written import (
     SummaryTask,
     WrittenSummary,
     conversation_key,
+    fitted,
     task_of,
 )
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
@@ -42,7 +43,6 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.vocabulary import DEFAULT
 
-SETTINGS = SummarySettings(model="first lines")
 TITLE = "## First lines"
 LINE_CHARS = 160
 
@@ -66,18 +66,18 @@ class Measured:
         return f"| {name} | {recalls} | {cached:.4f} | {self.compactions} | {self.held} | {dict(self.summaries)} |"
 
 
-def first_lines(task: SummaryTask, counter: Counter) -> str:
+def first_lines(task: SummaryTask, settings: SummarySettings, counter: Counter) -> str:
     """Return the newest first lines of all that was said, as many as a summary may have."""
     said = [m.text or r.text for m in task.messages for r in (*m.results, m)]
     lines = [*task.before.splitlines()[1:], *(text.strip().split("\n", 1)[0] for text in said)]
     short = [line if len(line) <= LINE_CHARS else line[:LINE_CHARS].rpartition(" ")[0] for line in lines]
-    while counter.text("\n".join((TITLE, *short))) > SETTINGS.max_tokens:
+    while counter.text("\n".join((TITLE, *short))) > settings.max_tokens:
         short = short[len(short) // 20 + 1 :]
     return "\n".join((TITLE, *short))
 
 
 def replayed(
-    fmt: Any, messages: list[Any], budget: Budget, measured: Measured, *, writes: bool
+    fmt: Any, messages: list[Any], budget: Budget, settings: SummarySettings | None, measured: Measured
 ) -> Iterator[tuple[int, list[Any]]]:
     """Yield what is sent for each request of a session, and how many messages the request came with."""
     counter, codec = budget.counter, CODECS[fmt]
@@ -85,8 +85,8 @@ def replayed(
     summaries = NO_SUMMARIES
     for length in request_points(index):
         reader = MessageReader(fmt, messages[:length])
-        if writes and not summaries.conversation:
-            summaries = Summaries(conversation_key(reader, "", SETTINGS))
+        if settings and not summaries.conversation:
+            summaries = Summaries(conversation_key(reader, "", settings))
         history = History(reader, index[:length], LocalTokens(0), b"")
         outcome, cut = compacted(history, Thresholds(budget), summaries=summaries)
         measured.compactions += cut.length == length
@@ -94,9 +94,9 @@ def replayed(
             measured.held += bool(choice.prefix)
             summaries = replace(summaries, chosen={**summaries.chosen, choice.compaction: choice.prefix})
         yield length, codec.write(outcome.conversation)
-        if writes and outcome.tokens_after > SETTINGS.soft_fraction * budget.goal_tokens:
+        if settings and outcome.tokens_after > settings.soft_fraction * budget.goal_tokens:
             task = task_of(history, summaries, length, cut.length)
-            text = checked(first_lines(task, counter), task, SETTINGS, counter) if task else None
+            text = checked(first_lines(task, settings, counter), task, settings, counter) if task else None
             if isinstance(text, Rejected):
                 measured.summaries[text.reason] += 1
             elif task and text:
@@ -105,12 +105,14 @@ def replayed(
                 summaries = replace(summaries, written={**summaries.written, written.prefix: written})
 
 
-def measure(session: dict[str, Any], budget: Budget, most_steps: int, measured: Measured, *, writes: bool) -> None:
+def measure(
+    session: dict[str, Any], budget: Budget, settings: SummarySettings | None, most_steps: int, measured: Measured
+) -> None:
     """Add the figures of one session."""
     fmt, messages = session["format"], session["messages"]
     measured_steps = {len(step.context): step for step in steps(messages, budget.goal_tokens, most_steps)}
     before: list[str] = []
-    for length, sent in replayed(fmt, messages, budget, measured, writes=writes):
+    for length, sent in replayed(fmt, messages, budget, settings, measured):
         written = [json.dumps(m, sort_keys=True) for m in sent]
         shared = next((i for i, (a, b) in enumerate(zip(before, written, strict=False)) if a != b), len(before))
         measured.cached_chars += sum(map(len, written[:shared]))
@@ -127,18 +129,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--budget", type=int, default=32_000)
+    parser.add_argument("--max-tokens", type=int, default=2_000, help="of a summary")
     parser.add_argument("--steps", type=int, default=8, help="steps of each session")
     parser.add_argument("--sessions", type=int, help="sessions of each file")
     arguments = parser.parse_args()
     budget = Budget(LocalTokens(arguments.budget), ProviderTokens(arguments.budget * 5 // 4), Counter(DEFAULT))
-    ways = {"deterministic": (Measured(), False), "first lines": (Measured(), True)}
+    settings = fitted(SummarySettings(model="first lines", max_tokens=arguments.max_tokens), arguments.budget)
+    ways = {"deterministic": None, "first lines": settings}
+    found = {name: Measured() for name in ways}
     for path in arguments.paths:
         for line in path.read_text(encoding="utf-8").splitlines()[: arguments.sessions]:
-            for measured, writes in ways.values():
-                measure(json.loads(line), budget, arguments.steps, measured, writes=writes)
+            for name, written_by in ways.items():
+                measure(json.loads(line), budget, written_by, arguments.steps, found[name])
     print("| summary | recall | distant recall | cache share | compactions | with a summary | written |")
     print("|" + "---|" * 7)
-    for name, (measured, _) in ways.items():
+    for name, measured in found.items():
         print(measured.row(name))
 
 

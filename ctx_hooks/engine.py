@@ -234,7 +234,11 @@ def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
     if not to.policy.cost_aware or to.prices is None or to.attempt:
         return False
     largest = thresholds.target_tokens_at(0.0, history.fixed_tokens)
-    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices)
+    summary, prices = to.policy.summary, to.writing_prices
+    summary_cost = (
+        prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
+    )
+    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices, summary_cost)
 
 
 def _without_oldest_turns(

@@ -21,6 +21,7 @@ from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
+from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
 from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
@@ -51,6 +52,7 @@ class Compaction:
         steps: what the steps did.
         reason: why it is larger than its target, None where it is not.
         summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
+        removes: whether messages were removed, so that a summary has a place.
     """
 
     length: int
@@ -59,11 +61,7 @@ class Compaction:
     steps: tuple[StepReport, ...] = ()
     reason: str | None = None
     summary: WrittenSummary | None = None
-
-    @property
-    def removes(self) -> bool:
-        """Whether exchanges gave way, so that a summary has a place."""
-        return any(step.name == oldest_turns.STEP.name for step in self.steps)
+    removes: bool = False
 
 
 NONE_YET = Compaction(0, (), 0)
@@ -142,9 +140,13 @@ class _Assembly:
     def _compaction(self, cut: Cut) -> Compaction:
         """Return the compaction that is due, with a model's summary where it has one and comes out no larger than expected.
 
-        So a summary changes neither what fits nor when the next compaction is due.
+        So a summary changes neither what fits nor when the next compaction is due. One that was written for a much larger
+        window is left out, too: it would cost more lines than it tells.
         """
+        budget = self._thresholds.trigger
         summary = self._forms.summary_of(cut.length) if self._forms else None
+        if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
+            summary = None
         compaction = self._remembered(cut.length, summary)
         return compaction if summary is None or compaction.tokens <= cut.tokens else self._remembered(cut.length, None)
 
@@ -183,7 +185,7 @@ class _Assembly:
         target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
         steps = pipeline.steps_of(trigger)
         if summary is not None:
-            written = oldest_turns.with_written(summary.text, length - summary.length)
+            written = oldest_turns.with_written(summary.text)
             steps = tuple(written if step is oldest_turns.STEP else step for step in steps)
         outcome = pipeline.compress(conversation, target, steps)
         if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
@@ -192,8 +194,9 @@ class _Assembly:
         codec = CODECS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
         tokens = trigger.counter.messages(sent, conversation.format)
-        compaction = Compaction(length, sent, tokens, outcome.steps, outcome.reason, summary)
-        return compaction if compaction.removes else replace(compaction, summary=None)
+        left = {id(m.raw) for m in outcome.conversation.messages}
+        removes = any(id(m.raw) not in left for m in conversation.messages)
+        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, summary if removes else None, removes)
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:

@@ -26,6 +26,7 @@ from ctx_hooks.litellm_compat.deployments import (
     listed_deployment,
     prices_of,
     shared_cache,
+    writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
@@ -87,4 +88,5 @@ __all__ = [
     "without_request_key",
     "worded_error",
     "write_figures",
+    "writing_prices_of",
 ]

@@ -18,25 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
-    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.conversation.model import Conversation, Message
     from ctx_hooks.tokens.budget import Budget
 
-    Summarise: TypeAlias = Callable[[Conversation, Sequence[int], Budget], str]
+    Summarise: TypeAlias = Callable[[Sequence[Message], Budget], str]
 
 
-def with_written(text: str, unsummarised: int) -> Step:
-    """Return the step that puts a model's summary for the removed exchanges.
-
-    Args:
-        text: the summary.
-        unsummarised: how many of the newest messages it does not stand for.
-    """
+def with_written(text: str) -> Step:
+    """Return the step that puts a model's summary, `text`, for the removed exchanges."""
     why = "the least useful older exchanges gave way; a model's summary says what they were"
-    return Step(STEP.name, why, partial(_apply, partial(written_form, text, unsummarised)))
-
-
-def _extracted(conversation: Conversation, removed: Sequence[int], budget: Budget) -> str:
-    return extractive_summary([conversation.messages[i] for i in removed], budget)
+    return Step(STEP.name, why, partial(_apply, partial(written_form, text)))
 
 
 def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
@@ -46,12 +37,11 @@ def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> 
     def build(selection: Selection) -> Conversation:
         stay = selection.whole | selection.shortened
         forms = shortened_messages(conversation, selection, budget)
-        gone = [i for i in older if older[i] not in stay]
+        gone = [m for i, m in enumerate(conversation.messages) if i in older and older[i] not in stay]
         kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
-        gone = [i for i in gone if conversation.messages[i].text != placeholders.REMOVED_MESSAGE]
+        gone = [m for m in gone if m.text != placeholders.REMOVED_MESSAGE]
         if gone:
-            summary = summarise(conversation, gone, budget)
-            kept = with_summary(kept, summary, conversation.format, budget.policy.language)
+            kept = with_summary(kept, summarise(gone, budget), conversation.format, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(conversation, budget, selector, build, may_remove=True)
@@ -60,5 +50,5 @@ def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> 
 STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; an extractive summary says what they were",
-    partial(_apply, _extracted),
+    partial(_apply, extractive_summary),
 )
