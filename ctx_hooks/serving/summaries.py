@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from ctx_hooks import engine, litellm_compat
 from ctx_hooks.compaction.summary import state
-from ctx_hooks.compaction.summary.model_written import WrittenSummary, applies_to, conversation_key
+from ctx_hooks.compaction.summary.model_written import WrittenSummary, applies_to, conversation_key, fitted
 from ctx_hooks.learning.stored_summaries import CHOICE_TIMEOUT_SECONDS, FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
@@ -113,6 +113,7 @@ class SummaryFlights:
             return decided
         waits = asking.settings.mode == "blocking" and choice.removes and not to.attempt
         if waits and not choice.prefix:
+            asking = _fitted(asking, decided.attempt)
             decided = await with_summaries(await self._waited_for(asking, choice))
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:
@@ -131,7 +132,7 @@ class SummaryFlights:
         if asking is None or billed is None or attempt.budget_tokens is None:
             return
         if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
-            self._start(asking, None, attempt.choice.length if attempt.choice is not None else 0)
+            self._start(_fitted(asking, attempt), None, attempt.choice.length if attempt.choice is not None else 0)
 
     def _remember(self, asking: Asking) -> None:
         if asking.settings.mode == "background" and asking.to.request_id:
@@ -240,6 +241,13 @@ def asking_of(request: Request, to: Target) -> Asking | None:
     if payer is None:
         return None
     return Asking(request, to, settings, conversation_key(request.messages, to.tenant, settings), payer)
+
+
+def _fitted(asking: Asking, attempt: Attempt) -> Asking:
+    """Return it with a longest summary for which the budget of its attempt has room."""
+    if attempt.budget_tokens is None:
+        return asking
+    return replace(asking, settings=fitted(asking.settings, attempt.budget_tokens))
 
 
 def _end_of(flight: Flight, writing: Writing) -> Flight:
