@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
@@ -37,11 +38,9 @@ T = TypeVar("T")
 TAG = "ctx_hooks:summary"
 """The tag of a summary's call in spend and logs."""
 MARK = "ctx_hooks_summary"
+MARKED = {MARK: secrets.token_hex(16)}
+"""What the metadata of a summary's call have: a caller cannot know the value of this process."""
 ROUTE = "/chat/completions"
-
-
-class Mark:
-    """The value of MARK in the metadata of a summary's call. Its class shows that this process wrote it."""
 
 
 class Answer(NamedTuple):
@@ -72,7 +71,7 @@ def payer_of(fields: Mapping[str, Any]) -> Any:
 
 def is_summary_call(fields: Mapping[str, Any]) -> bool:
     """Whether a request is a summary's own call, which is never compacted by a summary."""
-    return isinstance(metadata_of(fields).get(MARK), Mark)
+    return metadata_of(fields).get(MARK) == MARKED[MARK]
 
 
 def start_apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -118,9 +117,10 @@ async def _asked(
     try:
         await _check(payer, request, data)
         data = await add_litellm_data_to_request(data, request, payer, proxy_server.proxy_config)
-        data["metadata"][MARK] = Mark()
+        data["metadata"].update(MARKED)
         data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type="acompletion")
-        return _answer(await proxy_server.llm_router.acompletion(**data, timeout=timeout_seconds, num_retries=0))
+        data |= {"timeout": timeout_seconds, "num_retries": 0}
+        return _answer(await proxy_server.llm_router.acompletion(**data))
     except (Exception, asyncio.CancelledError) as error:
         failure = error if isinstance(error, Exception) else TimeoutError("the summary was not waited for")
         await logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)

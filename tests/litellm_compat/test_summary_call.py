@@ -7,7 +7,7 @@ import contextvars
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.litellm_compat.summary_call import MARK, Mark, is_summary_call, payer_of, start_apart
+from ctx_hooks.litellm_compat.summary_call import MARK, MARKED, is_summary_call, payer_of, start_apart
 from ctx_hooks.policy.resolve import Policies, load_settings
 from ctx_hooks.request import target
 from ctx_hooks.runtime.warnings import forget_warnings
@@ -22,11 +22,11 @@ def fields(**metadata):
 def test_a_summarys_own_call_is_never_compacted_by_a_summary():
     policies = Policies(load_settings(SETTINGS))
     assert target.of_attempt(fields(), policies, 0).policy.summary is not None
-    assert target.of_attempt(fields(**{MARK: Mark()}), policies, 0).policy.summary is None
-    assert target.of_group(fields(**{MARK: Mark()}), policies).policy.summary is None
+    assert target.of_attempt(fields(**MARKED), policies, 0).policy.summary is None
+    assert target.of_group(fields(**MARKED), policies).policy.summary is None
 
 
-@pytest.mark.parametrize("forged", [True, "Mark", {}, {"class": "Mark"}])
+@pytest.mark.parametrize("forged", [True, "", {}, "0" * 32, {MARK: MARKED[MARK]}])
 def test_a_caller_cannot_have_a_request_taken_for_one(forged):
     assert not is_summary_call(fields(**{MARK: forged}))
 
