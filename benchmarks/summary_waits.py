@@ -18,7 +18,7 @@ import httpx
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
 WINDOW_TOKENS = 8_000
-TURNS = 160
+TURNS = 240
 WARM_UP = 5
 
 
