@@ -117,6 +117,15 @@ async def test_the_newest_of_a_kind_are_kept(workers, conversation, monkeypatch)
     assert set(found.chosen) == {f"{n:02x}" for n in range(3, MOST_CHOSEN + 3)}
 
 
+async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation):
+    store = StoredSummaries(lambda: redis_cache)
+    for n in range(MOST_WRITTEN + 3):
+        await store.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
+    client = redis_cache.init_async_client()
+    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
+    assert await client.hlen(key) == MOST_WRITTEN
+
+
 async def test_a_conversation_that_was_not_used_for_long_is_forgotten(monkeypatch):
     monkeypatch.setattr(stored_summaries, "MOST_CONVERSATIONS", 2)
     store = StoredSummaries(lambda: None)
@@ -202,7 +211,7 @@ async def test_a_hash_that_others_have_filled_costs_no_more_than_what_it_held(re
     if forged == "string":
         await client.set(key, "x" * 1_000_000)
     elif forged == "large":
-        await client.hset(key, WRITTEN + "ab", "x" * 1_000_000)
+        await client.hset(key, WRITTEN + "ab", json.dumps([1, 2, "x" * 1_000_000]))
     else:
         await client.hset(key, mapping={f"{WRITTEN}{n:04x}": '[1, 2, "t"]' for n in range(1_000)})
     other = StoredSummaries(lambda: redis_cache)

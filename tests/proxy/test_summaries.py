@@ -93,9 +93,11 @@ def policy(model, mode):
 def started(provider, folder, redis=None):
     """Return a proxy whose groups have a model that writes summaries; it shares what it knows through Redis."""
     groups = {group(model, mode): {"summary": policy(model, mode)} for model in MODELS for mode in MODES}
-    agents = (
+    agents = [
         deployment(provider.url, name, "openai/served", max_input_tokens=WINDOW, **PRICES) for name in ["plain", *groups]
-    )
+    ]
+    agents.append(deployment(provider.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW))
+    groups["claude"] = {"summary": policy("answers", "background")}
     writers = (deployment(provider.url, model, f"openai/{model}", max_input_tokens=200_000, **PRICES) for model in MODELS)
     config = configuration(provider.url, *agents, *writers, callback_settings={"ctx_hooks": {"models": groups}})
     config["litellm_settings"] = {"callbacks": [PLUGIN, "parts.log"]}
@@ -186,6 +188,25 @@ def test_a_summary_is_written_behind_the_answer_and_stands_in_the_next_compactio
     assert MARK not in first
     assert MARK in compacted
     assert len(sent(provider, "answers")) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "model"),
+    [("/v1/messages", "messages", "claude"), ("/v1/responses", "input", "answers-background")],
+    ids=["messages", "responses"],
+)
+def test_so_it_is_on_other_routes(proxy, provider, seed, path, field, model):
+    seen = len(told(proxy))
+    for turns in (ABOVE_SOFT_MARK, COMPACTED):
+        body = {"model": model, field: payload(seed, turns, model)["messages"], "max_tokens": 100}
+        body |= {} if field == "messages" else {"max_output_tokens": body.pop("max_tokens")}
+        headers = {"Authorization": "Bearer sk-one"}
+        answer = httpx.post(proxy.url + path, json=body, headers=headers, timeout=60)
+        assert answer.status_code == 200, answer.text
+        if turns == ABOVE_SOFT_MARK:
+            assert wait_for_summary(proxy, seen)[0][:2] == ["accepted", ""]
+    compacted = [r["payload"][field] for r in provider.requests() if r["model"] != "answers"][-1]
+    assert MARK in json.dumps(compacted)
 
 
 def test_blocking_the_first_compaction_has_its_summary(proxy, provider, seed):
