@@ -187,7 +187,7 @@ def test_a_process_that_has_seen_nothing_sends_the_same_bytes():
 
 def text_of(tokens):
     """Return a summary of about so many tokens."""
-    return "## Goal\n" + "tuned the piano\n" * int(tokens // 4)
+    return "## Goal\n" + "tuned the piano\n" * int(tokens // 5)
 
 
 @every_format
