@@ -43,6 +43,7 @@ def test_what_stands_in_the_source_is_known_however_it_is_written(text):
     [
         ("lib/app.py", ["lib/app.py"]),
         ("src/main.py", ["src/main.py"]),
+        ("home/app.py", ["home/app.py"]),
         ("in 1,572,865 ms", ["1,572,865"]),
         ("max_tokens is 129k", ["129k"]),
         ("0.851 s", ["0.851"]),

@@ -109,7 +109,8 @@ def applies_to(policy: Policy) -> bool:
 def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
     """Return the settings that ask for a summary no longer than the budget has room for: as long as an extractive one.
 
-    At 5 % of the budget a summary of first lines costs real sessions no distant recall, at 12 % a fifth of it.
+    A longer one takes the room of lines that later steps need: of that length, a summary of mere first lines costs recorded
+    sessions no distant recall (`benchmarks/summaries.py`).
     """
     return settings.model_copy(update={"max_tokens": min(settings.max_tokens, int(allowed_tokens(budget_tokens)))})
 

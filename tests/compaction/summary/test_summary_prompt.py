@@ -122,6 +122,22 @@ def test_system_text_and_reasoning_are_not_sent_and_other_speakers_are_no_user()
     ]
 
 
+def test_what_a_client_writes_beside_results_is_not_said_by_the_user():
+    use = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "done"}
+    talk = [
+        {"role": "user", "content": "run it"},
+        {"role": "assistant", "content": [use]},
+        {"role": "user", "content": [result, {"type": "text", "text": "<reminder>be brief</reminder>"}]},
+    ]
+    said, _ = data_of(parts_of(task_of("anthropic", talk), SETTINGS, 8_000, COUNTER))
+    assert [(line["role"], line["text"]) for line in said if "text" in line] == [
+        ("user", "run it"),
+        ("tool", "done"),
+        ("client", "<reminder>be brief</reminder>"),
+    ]
+
+
 def test_a_prompt_of_the_operators_own_replaces_the_sections_and_not_what_is_data():
     own = SummarySettings(model="small", prompt="## Reime: nur {diese}")
     (usual, _), (replaced, _) = (prompt_of("{}", "", s) for s in (SETTINGS, own))

@@ -148,6 +148,7 @@ def test_a_compaction_that_was_sent_in_one_form_keeps_it():
     chosen = {outcome.choice.compaction: ""}
     assert sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary, chosen=chosen))[0] == plain
     holding, outcome, _ = sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary))
+    assert holding != plain
     newer = written_of(messages, "openai-chat", n, "## Goal\nsomething newer")
     chosen = {outcome.choice.compaction: summary.prefix}
     assert sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary, newer, chosen=chosen))[0] == holding
@@ -184,13 +185,32 @@ def test_a_process_that_has_seen_nothing_sends_the_same_bytes():
     assert elsewhere.stdout.strip() == here
 
 
+def text_of(tokens):
+    """Return a summary of about so many tokens."""
+    return "## Goal\n" + "tuned the piano\n" * int(tokens // 5)
+
+
 @every_format
-def test_a_summary_that_leaves_no_room_stays_out_byte_for_byte(fmt):
+def test_a_summary_written_for_a_larger_window_stays_out_byte_for_byte(fmt):
     messages = session(fmt)
     n = first_compaction(messages, fmt)
-    long = written_of(messages, fmt, n // 2, "## Goal\n" + "\n".join(f"remark number {k}" for k in range(TRIGGER // 16)))
+    long, short = (written_of(messages, fmt, n // 2, text_of(share * TRIGGER)) for share in (0.2, 0.1))
     now, outcome, _ = sent(messages[:n], fmt, known(messages, fmt, long))
     assert now == sent(messages[:n], fmt)[0]
+    assert outcome.choice.prefix == ""
+    assert sent(messages[:n], fmt, known(messages, fmt, short))[1].choice.prefix == short.prefix
+
+
+@every_format
+def test_a_summary_that_what_is_protected_leaves_no_room_for_stays_out_byte_for_byte(fmt):
+    talk = [spoken(fmt, ("user", "assistant")[k % 2], f"We spoke of thing {k}. " * 9) for k in range(80)]
+    messages = [*talk, spoken(fmt, "user", "please look at this " * (TRIGGER // 6))]
+    n = len(messages)
+    summary = written_of(messages, fmt, n // 2, text_of(0.14 * TRIGGER))
+    now, outcome, cut = sent(messages, fmt, known(messages, fmt, summary))
+    assert cut.length == n
+    assert now == sent(messages, fmt)[0]
+    assert outcome.choice.removes
     assert outcome.choice.prefix == ""
 
 
