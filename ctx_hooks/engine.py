@@ -10,6 +10,7 @@ from ctx_hooks.compaction import cost, last_resort
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.summary.model_written import task_of
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
 from ctx_hooks.request.history import counted_history, estimated_history
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.pipeline import Outcome
+    from ctx_hooks.compaction.summary.model_written import Summaries, SummaryTask
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.request.request import Request
@@ -76,8 +78,29 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     """
     counter = Counter(vocabulary_of(to.model), deadline)
     measure = timings.timed("counting", partial(counted_history, counter=counter))
-    compress = timings.timed("compressing", partial(_compressed, known.factor))
+    compress = timings.timed("compressing", partial(_compressed, known))
     return _decide(request, to, known, counter, measure, compress)
+
+
+def summary_task(
+    request: Request, to: Target, summaries: Summaries, length: int | None, after: int, deadline: Deadline
+) -> SummaryTask | None:
+    """Return what of a request is to be summarised, None where nothing is.
+
+    Args:
+        request: the request as it came.
+        to: where it goes.
+        summaries: what is known of its conversation.
+        length: how many of its messages the summary will stand for, None for all.
+        after: how many the newest compaction before has.
+        deadline: when the work stops.
+
+    Raises:
+        MalformedConversationError: the request holds no conversation.
+        CompressionTimeoutError: the deadline has passed.
+    """
+    history = counted_history(request, Counter(vocabulary_of(to.model), deadline))
+    return task_of(history, summaries, len(history.index) if length is None else length, after)
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:
@@ -105,7 +128,8 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     plan = _plan(request, history, to, known)
     if plan is None:
         return _not_retried(KEPT_BY_PROVIDER, None, known.previous or known.attempt(request, to, history))
-    attempt = replace(known.attempt(request, to, history), received_tokens=received.tokens)
+    most = to_provider(plan.most_tokens, known.factor)
+    attempt = replace(known.attempt(request, to, history), received_tokens=received.tokens, budget_tokens=most)
     if plan.truncates and received.tokens <= plan.most_tokens:
         return _left_to_provider(received.tokens, plan, to, known, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
@@ -120,6 +144,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
         rewrites=outcome.rewrites,
+        choice=outcome.choice,
     )
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     changes = changes or _repaired(request, to)
@@ -184,7 +209,7 @@ def _lower_output(request: Request, known: Known, attempt: Attempt) -> dict[str,
     return request.with_output(allowed) if allowed < requested else {}
 
 
-def _compressed(factor: float, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
+def _compressed(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners."""
     event = CompactionEvent(
         name="before_compaction",
@@ -202,11 +227,11 @@ def _compressed(factor: float, request: Request, history: History, budget: Budge
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
     thresholds = Thresholds(budget, target_tokens, to.prices or cost.CACHE_PRICES)
-    holds = to_provider(history.tokens, factor) <= budget.window_tokens
+    holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
     if holds and _does_not_pay(history, thresholds, to):
         outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
     else:
-        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off")
+        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off", summaries=known.summaries)
     steps = tuple(step.name for step in outcome.steps)
     emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
     return outcome
@@ -217,7 +242,11 @@ def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
     if not to.policy.cost_aware or to.prices is None or to.attempt:
         return False
     largest = thresholds.target_tokens_at(0.0, history.fixed_tokens)
-    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices)
+    summary, prices = to.policy.summary, to.writing_prices
+    summary_cost = (
+        prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
+    )
+    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices, summary_cost)
 
 
 def _without_oldest_turns(

@@ -19,6 +19,7 @@ from ctx_hooks.telemetry.events import (
     LimitEvent,
     OverflowEvent,
     StepFigures,
+    SummaryEvent,
     TruncationEvent,
 )
 from ctx_hooks.testing import agent_session
@@ -66,6 +67,20 @@ ANSWER = AnswerEvent(
     dollars_saved=0.0123,
 )
 OVERFLOW = OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
+SUMMARY = SummaryEvent(
+    name="after_summary",
+    time_seconds=1_700_000_002.0,
+    call=CALL,
+    summary_model="small",
+    summary_mode="background",
+    messages=40,
+    calls=2,
+    outcome="accepted",
+    input_tokens=8_000,
+    output_tokens=600,
+    dollars=0.004,
+    milliseconds=2_500.0,
+)
 EVENTS = [
     DECISION,
     replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30),
@@ -75,6 +90,10 @@ EVENTS = [
     TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
     CompressionTimeoutEvent("compression_timeout", "model", "anthropic", 9, 8, 7, None),
+    SUMMARY,
+    replace(
+        SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None, dollars=None
+    ),
     DroppedEvents("dropped", 3),
 ]
 SECRET = "the-marked-secret"  # noqa: S105 - no password

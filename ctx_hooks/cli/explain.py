@@ -12,11 +12,14 @@ from typing import Any
 import yaml
 
 from ctx_hooks.cli.check import settings_of
-from ctx_hooks.decision import NotRetried, Untouched
+from ctx_hooks.compaction.steps import oldest_turns
+from ctx_hooks.compaction.summary.model_written import applies_to
+from ctx_hooks.decision import Compressed, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies, Resolved
+from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import of_deployment
 from ctx_hooks.serving.attempt_runner import AttemptRunner
@@ -53,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         for step in decision.steps:
             print(f"  {step.name}: {step.tokens_saved} tokens, {step.items_touched} messages: {step.why}")
         sent = {**fields, **decision.changes}
+        _print_summary(resolved.policy, Request(request.format, sent), decision)
     before, after = (json.dumps(f, indent=1, ensure_ascii=False) for f in (fields, sent))
     if arguments.diff:
         print("\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), "received", "sent", lineterm="", n=1)))
@@ -71,6 +75,20 @@ def _print_policy(resolved: Resolved, window: Window, request: Request, model: s
     target_tokens = target_tokens_of(to_local(budget, factor), resolved.policy)
     target = "what costs least" if target_tokens is None else to_provider(target_tokens, factor)
     print(f"window: {window.tokens} tokens ({window.source}), budget {budget}, compacted down to {target}, factor {factor}")
+
+
+def _print_summary(policy: Policy, sent: Request, decision: Compressed | Rescued | GaveUp) -> None:
+    """Print where a summary would stand that a model has written; none is written here."""
+    if policy.summary is None:
+        return
+    place = next((i for i, m in enumerate(sent.conversation().messages) if m.role != "system"), 0)
+    if not applies_to(policy):
+        where = "none with `compaction: gentle` or `max_turns`"
+    elif all(step.name != oldest_turns.STEP.name for step in decision.steps):
+        where = "no place: no exchange gives way"
+    else:
+        where = f"stands in message {place}, for the exchanges that gave way, instead of what is extracted from them"
+    print(f"summary by {policy.summary.model}, once written: {where}")
 
 
 def _deployment(config: dict[str, Any], group: str) -> tuple[str, dict[str, Any]]:

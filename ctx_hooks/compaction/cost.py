@@ -37,17 +37,30 @@ CACHE_PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)
 """Anthropic's prompt caching, relative to a plain input token; taken for a deployment whose prices are not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class WritingPrices:
+    """What one token costs that the model of summaries reads, and one that it writes, in the currency of `Prices`."""
+
+    read: float
+    written: float
+
+    def of_summary(self, history_tokens: int, max_tokens: int) -> float:
+        """Return what a summary costs at most: all of the history is read, and as much written as it may have."""
+        return history_tokens * self.read + max_tokens * self.written
+
+
 def cost_of(cached_tokens: int, new_tokens: int, prices: Prices) -> float:
     """Return the price of one request's input: what the cache serves, and what is written into it."""
     return cached_tokens * prices.cache_read + new_tokens * prices.cache_write
 
 
-def pays(before_tokens: int, after_tokens: int, expected_turns: int, prices: Prices) -> bool:
+def pays(before_tokens: int, after_tokens: int, expected_turns: int, prices: Prices, summary_cost: float = 0.0) -> bool:
     """Whether rewriting `before_tokens`, which the cache holds, to `after_tokens` pays within `expected_turns` requests.
 
-    The rewrite is written into the cache once; afterwards each request reads the shorter prompt instead of the longer one.
+    The rewrite is written into the cache once, and a summary of it costs `summary_cost`; afterwards each request reads the
+    shorter prompt instead of the longer one.
     """
-    rewrite = cost_of(0, after_tokens, prices) - cost_of(before_tokens, 0, prices)
+    rewrite = cost_of(0, after_tokens, prices) - cost_of(before_tokens, 0, prices) + summary_cost
     saved = (before_tokens - after_tokens) * prices.cache_read * expected_turns
     return saved > rewrite
 

@@ -22,6 +22,7 @@ from ctx_hooks.compaction.steps import (
 from ctx_hooks.compaction.steps.installed import extra_steps
 
 if TYPE_CHECKING:
+    from ctx_hooks.compaction.summary.model_written import Choice
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
     from ctx_hooks.tokens.units import LocalTokens
@@ -76,6 +77,7 @@ class Outcome:
         steps: what each step did that changed something, in order.
         reason: why the goal was not met, None where it was.
         rewrites: whether it begins otherwise than the request before it: the provider's prompt cache does not hold it.
+        choice: which form the newest compaction in it has; None without one, and where no model writes summaries.
     """
 
     conversation: Conversation
@@ -85,6 +87,7 @@ class Outcome:
     steps: tuple[StepReport, ...]
     reason: str | None = None
     rewrites: bool = False
+    choice: Choice | None = None
 
 
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:
@@ -109,7 +112,7 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
     """
     before = tokens = budget.counter.conversation(conversation)
     reports: list[StepReport] = []
-    for step in _steps(budget) if steps is None else steps:
+    for step in steps_of(budget) if steps is None else steps:
         if tokens <= budget.goal_tokens:
             break
         budget.counter.deadline.check()
@@ -126,7 +129,8 @@ def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...]
     return Outcome(conversation, before, tokens, fits, tuple(reports), reason)
 
 
-def _steps(budget: Budget) -> tuple[Step, ...]:
+def steps_of(budget: Budget) -> tuple[Step, ...]:
+    """Return the steps of the budget's policy in their order, with those that other packages have installed."""
     if budget.policy.compaction == "gentle":
         return tuple(s for s in STEPS if s in GENTLE_STEPS)
     cheap = STEPS.index(older_reasoning.STEP) if older_reasoning.STEP in STEPS else len(STEPS)

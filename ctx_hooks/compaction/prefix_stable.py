@@ -2,7 +2,8 @@
 
 Where compactions are due is known without reading (`cut_points.py`); of these the newest one alone is made, from the
 originals. Between two compactions messages are only appended: consecutive requests share their prefix byte for byte, on
-any worker and after any restart.
+any worker and after any restart. A compaction may hold a summary that a model has written: which one, is chosen once
+(`summary/model_written.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from ctx_hooks.compaction.cut_points import Cut, CutPoints
 from ctx_hooks.compaction.message_index import chain, digest_of
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import Retrieval
+from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
+from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
 from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
 from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
@@ -26,6 +30,7 @@ from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
 if TYPE_CHECKING:
     from ctx_hooks.compaction.cut_points import Thresholds
     from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
     from ctx_hooks.conversation.model import Conversation, Message
     from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.tokens.budget import Budget
@@ -46,6 +51,8 @@ class Compaction:
         tokens: the local tokens of `messages`.
         steps: what the steps did.
         reason: why it is larger than its target, None where it is not.
+        summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
+        removes: whether messages were removed, so that a summary has a place.
     """
 
     length: int
@@ -53,24 +60,29 @@ class Compaction:
     tokens: int
     steps: tuple[StepReport, ...] = ()
     reason: str | None = None
+    summary: WrittenSummary | None = None
+    removes: bool = False
 
 
 NONE_YET = Compaction(0, (), 0)
 
 
-def compacted(history: History, thresholds: Thresholds, *, repair: bool = True) -> tuple[Outcome, Cut]:
+def compacted(
+    history: History, thresholds: Thresholds, *, repair: bool = True, summaries: Summaries = NO_SUMMARIES
+) -> tuple[Outcome, Cut]:
     """Return the conversation as it is to be sent, and the newest compaction in it.
 
     Args:
         history: the conversation as the client sent it.
         thresholds: when a compaction is due, and what it leaves.
         repair: whether the providers' rules are kept by repairing what breaks them.
+        summaries: what models have written of the conversation, and which compactions hold it.
 
     Raises:
         MalformedConversationError: a message that has to be read is none.
         CompressionTimeoutError: the deadline of the budget's counter is over.
     """
-    assembly = _Assembly(history, thresholds, repair=repair)
+    assembly = _Assembly(history, thresholds, summaries, repair=repair)
     cut, compaction = assembly.newest_compaction()
     return assembly.sent(compaction, cut), cut
 
@@ -85,7 +97,7 @@ def arrived(history: History, budget: Budget) -> MessageReader:
 class _Assembly:
     """Assembles the request from the newest compaction that is due and the messages since."""
 
-    def __init__(self, history: History, thresholds: Thresholds, *, repair: bool) -> None:
+    def __init__(self, history: History, thresholds: Thresholds, summaries: Summaries, *, repair: bool) -> None:
         self._history = history
         self._thresholds = thresholds
         self._repair = repair
@@ -93,6 +105,7 @@ class _Assembly:
         self._cut_points = CutPoints(history, self._arrived_tokens(), thresholds)
         digests = (history.preamble_digest.hex(), thresholds.digest().hex())
         self._digests = chain(digest_of((history.messages.format, *digests, repair, history.continues)), history.index)
+        self._forms = Forms(history, summaries, self._digests[0]) if summaries.conversation else None
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
         """Return the newest compaction that is due.
@@ -103,7 +116,7 @@ class _Assembly:
         cut = self._cut_points.newest_after(Cut())
         compaction = NONE_YET
         while cut.length > compaction.length:
-            compaction = _compactions.get(self._digests[cut.length], partial(self._made, cut.length), _compaction_bytes)
+            compaction = self._compaction(cut)
             if compaction.tokens > cut.tokens:
                 cut = self._cut_points.newest_after(replace(cut, tokens=compaction.tokens))
         return cut, compaction
@@ -114,13 +127,43 @@ class _Assembly:
         start = compaction.length
         since = self._arrived.conversation(start, len(self._history.index))
         share = self._cut_points.share(cut)
-        texts = Retrieval(self._history, start, compaction.messages, self._digests, budget, share).texts()
+        digests = self._digests_with(compaction.summary)
+        texts = Retrieval(self._history, start, compaction.messages, digests, budget, share).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since.messages, start))
         sent = self._repaired(replace(since, messages=(*compaction.messages, *tail)))
         tokens = budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
         reason, rewrites = None if fits else compaction.reason, start == len(self._history.index)
-        return Outcome(sent, self._history.tokens, tokens, fits, compaction.steps, reason, rewrites)
+        choice = self._choice(compaction)
+        return Outcome(sent, self._history.tokens, tokens, fits, compaction.steps, reason, rewrites, choice)
+
+    def _compaction(self, cut: Cut) -> Compaction:
+        """Return the compaction that is due, with a model's summary where it has one and comes out no larger than expected.
+
+        So a summary changes neither what fits nor when the next compaction is due. One that was written for a much larger
+        window is left out, too: it would cost more lines than it tells.
+        """
+        budget = self._thresholds.trigger
+        summary = self._forms.summary_of(cut.length) if self._forms else None
+        if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
+            summary = None
+        compaction = self._remembered(cut.length, summary)
+        return compaction if summary is None or compaction.tokens <= cut.tokens else self._remembered(cut.length, None)
+
+    def _remembered(self, length: int, summary: WrittenSummary | None) -> Compaction:
+        key = self._digests_with(summary)[length]
+        return _compactions.get(key, partial(self._made, length, summary), _compaction_bytes)
+
+    def _digests_with(self, summary: WrittenSummary | None) -> tuple[bytes, ...]:
+        """Return for each length what stands for the messages up to there, and for all else that a compaction depends on."""
+        if summary is None:
+            return self._digests
+        return chain(digest_of((self._digests[0].hex(), summary.length, summary.text)), self._history.index)
+
+    def _choice(self, compaction: Compaction) -> Choice | None:
+        if self._forms is None or not compaction.length:
+            return None
+        return self._forms.choice(compaction.length, compaction.summary, removes=compaction.removes)
 
     def _arrived_tokens(self) -> list[int]:
         counter, cut = self._thresholds.trigger.counter, self._arrived.replacements
@@ -134,20 +177,26 @@ class _Assembly:
         newest = {i: cut[i] for i in originals.newest_loop if i in cut}
         return self._history.messages.replaced(newest).conversation(0, length) if newest else originals
 
-    def _made(self, length: int) -> Compaction:
-        """Return the compaction of the first `length` messages."""
+    def _made(self, length: int, summary: WrittenSummary | None) -> Compaction:
+        """Return the compaction of the first `length` messages, with a model's summary or an extractive one."""
         conversation = self._repaired(self._originals(length))
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
         target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
-        outcome = pipeline.compress(conversation, target)
+        steps = pipeline.steps_of(trigger)
+        if summary is not None:
+            written = oldest_turns.with_written(summary.text)
+            steps = tuple(written if step is oldest_turns.STEP else step for step in steps)
+        outcome = pipeline.compress(conversation, target, steps)
         if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
-            outcome = pipeline.compress(conversation, trigger)
+            outcome = pipeline.compress(conversation, trigger, steps)
         # Read again from what is sent: the edited messages would hold on to all that was cut.
         codec = CODECS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
         tokens = trigger.counter.messages(sent, conversation.format)
-        return Compaction(length, sent, tokens, outcome.steps, outcome.reason)
+        left = {id(m.raw) for m in outcome.conversation.messages}
+        removes = any(id(m.raw) not in left for m in conversation.messages)
+        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, summary if removes else None, removes)
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:

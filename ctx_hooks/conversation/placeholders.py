@@ -131,6 +131,26 @@ def summary_heading(messages: int, language: Language) -> str:
     return f"{MARK} {messages} earlier messages were removed to fit the context window. Quoted from them, by source:"
 
 
+def written_heading(messages: int, language: Language) -> str:
+    """Return the first line of a model's summary that stands for removed exchanges; the summary is quoted below."""
+    if language == "zh":
+        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除。以下引用模型为此前对话所写的摘要:"
+    return (
+        f"{MARK} {messages} earlier messages were removed to fit the context window. A model's summary of the conversation "
+        "before, quoted:"
+    )
+
+
+def extracts_heading(language: Language) -> str:
+    """Return the line between a model's summary and what is quoted of the removed messages themselves."""
+    return "以下按来源引用这些消息的要点:" if language == "zh" else "Quoted from these messages, by source:"
+
+
+def block_quoted(text: str) -> str:
+    """Return `text` with a mark in front of every line, so that none can stand outside the quotation, and without ours."""
+    return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
+
+
 def summary_end(language: Language) -> str:
     """Return the line between the summary and the words of the user that follow it in the same message."""
     return (

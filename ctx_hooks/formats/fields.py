@@ -107,6 +107,27 @@ def _markers(block: Any) -> int:
     return sum(isinstance(b, Mapping) and b.get(CACHE_MARKER) is not None for b in (block, block.get("function")))
 
 
+def unmarked(item: Any) -> Any:
+    """Return a message as it is without cache markers: the same whichever messages a client marks in this request.
+
+    Clients such as Claude Code write a text that they mark as a block, and one that they do not as a string. The very
+    object is returned where nothing differs.
+    """
+    if not isinstance(item, Mapping):
+        return item
+    content = item.get("content")
+    said: Any = content
+    if isinstance(content, (list, tuple)):
+        said = [unmarked(block) for block in content]
+        if len(said) == 1 and isinstance(said[0], Mapping) and said[0].keys() == {"type", "text"}:
+            said = said[0]["text"]
+        elif all(new is old for new, old in zip(said, content, strict=True)):
+            said = content
+    if said is content and CACHE_MARKER not in item:
+        return item
+    return {name: said if name == "content" else value for name, value in item.items() if name != CACHE_MARKER}
+
+
 def text_or_empty(value: Any) -> str:
     """Return `value` when it is a string, else the empty string."""
     return value if isinstance(value, str) else ""

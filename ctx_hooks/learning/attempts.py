@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ctx_hooks.compaction.summary.model_written import Choice
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Mode
@@ -50,8 +51,11 @@ class Attempt:
         decided_tokens: what would have been sent, where it is only observed.
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
         rewrites: whether what was decided begins otherwise than the request before it.
+        budget_tokens: what the request may have; None where it was not asked.
         milliseconds: what each phase of the decision took.
         request_id: the id that this process has given the request.
+        choice: which form the newest compaction in what was decided has; None without one, and where no model writes
+            summaries.
 
     >>> window = Window(ProviderTokens(200_000), "model_info")
     >>> sent = LocalTokens(40_000)
@@ -86,8 +90,10 @@ class Attempt:
     decided_tokens: LocalTokens | None = None
     seen_tokens: LocalTokens = LocalTokens(0)
     rewrites: bool = False
+    budget_tokens: ProviderTokens | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     request_id: str = ""
+    choice: Choice | None = None
 
     @property
     def mode(self) -> Mode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
@@ -32,6 +33,7 @@ class Known:
         counts: whether the request is counted, whatever its size.
         stored_tokens: the history that the provider keeps of the conversation; 0 where none is, or its size is not known.
         previous: the attempt that was refused before this one; None for the first attempt of a request.
+        summaries: what models have written of the conversation, and which compactions hold it.
 
     >>> from ctx_hooks.tokens.window import Window
     >>> Known(Window(ProviderTokens(200_000), "model_info"), factor=1.3).previous is None
@@ -45,6 +47,7 @@ class Known:
     counts: bool = False
     stored_tokens: ProviderTokens = ProviderTokens(0)
     previous: Attempt | None = None
+    summaries: Summaries = NO_SUMMARIES
 
     def budget_tokens(
         self, policy: Policy, requested: ProviderTokens | None, least: ProviderTokens, history: History

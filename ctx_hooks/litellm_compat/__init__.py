@@ -25,6 +25,7 @@ from ctx_hooks.litellm_compat.deployments import (
     listed_deployment,
     prices_of,
     shared_cache,
+    writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
@@ -37,14 +38,17 @@ from ctx_hooks.litellm_compat.registration import warn_of_other_lists
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
 from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
 from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
+from ctx_hooks.litellm_compat.summary_call import Answer, ask, is_summary_call, payer_of, start_apart
 from ctx_hooks.litellm_compat.synchronous import warn_of_synchronous_call
 
 __all__ = [
     "HEADER",
+    "Answer",
     "Deployment",
     "account_of",
     "arrange_rescue",
     "billed_usage_of",
+    "ask",
     "call_type_of",
     "caller_of",
     "checks_before_deployment",
@@ -55,12 +59,14 @@ __all__ = [
     "filter_key_of",
     "group_of",
     "headers_of",
+    "is_summary_call",
     "known_window_tokens",
     "listed_deployment",
     "logged_answer",
     "not_retried",
     "overflow_of",
     "passed_pre_call_hook",
+    "payer_of",
     "price",
     "prices_of",
     "reclassify",
@@ -71,6 +77,7 @@ __all__ = [
     "shared_cache",
     "span_of",
     "spare_deployment",
+    "start_apart",
     "stored_history_of",
     "stored_response_of",
     "take_retry_mark",
@@ -83,4 +90,5 @@ __all__ = [
     "worded_error",
     "write_figures",
     "write_notes",
+    "writing_prices_of",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ctx_hooks.compaction.cost import Prices
+from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.gemini_config import came_over_google_route
 
 LONGEST_KEY_CHARS = 200
@@ -123,6 +123,18 @@ def prices_of(deployment: Deployment) -> Prices | None:
         return None
     read = known.get("cache_read_input_token_cost") or plain
     return Prices(plain, read, known.get("cache_creation_input_token_cost") or plain)
+
+
+def writing_prices_of(group: str) -> WritingPrices | None:
+    """Return the prices of the group's dearest deployment in LiteLLM's model map, None where it has none of them."""
+    listed = deployments(group) or (Deployment(group, {}),)
+    known = map(_known, listed)
+    prices = [
+        WritingPrices(read, written)
+        for read, written in ((k.get("input_cost_per_token"), k.get("output_cost_per_token")) for k in known)
+        if isinstance(read, (int, float)) and isinstance(written, (int, float))
+    ]
+    return max(prices, key=lambda p: (p.read, p.written), default=None)
 
 
 def known_window_tokens(deployment: Deployment) -> int | None:

@@ -16,6 +16,31 @@ Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
 
 
+class SummarySettings(BaseModel):
+    """Which model writes the summary that stands for removed exchanges, and when it is asked.
+
+    >>> SummarySettings(model="small").mode
+    'background'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(min_length=1, description="The model group of the proxy that writes; the history is sent to it.")
+    mode: Literal["background", "blocking"] = Field(
+        "background",
+        description="`background`: it is asked after an answer, and a compaction uses what is ready. `blocking`: a "
+        "compaction waits for it.",
+    )
+    timeout_seconds: float = Field(20.0, gt=0, description="How long it is waited for at most.")
+    max_tokens: int = Field(2_000, ge=100, description="Longest summary, in tokens: as long as the extractive one may be.")
+    prompt: str | None = Field(
+        None, min_length=1, max_length=20_000, description="What the summary has to say; unset: the sections of the package."
+    )
+    soft_fraction: float = Field(
+        0.8, gt=0, le=1, description="Share of the budget above which an answer's input has the next summary written (pi)."
+    )
+
+
 class Policy(BaseModel):
     """How the requests of one model, team, key or caller are treated; each field's description has its unit.
 
@@ -141,6 +166,11 @@ class Policy(BaseModel):
     )
     compaction: Literal["full", "gentle"] = Field(
         "full", description="`gentle`: only what is lossless, and the caps of tool results."
+    )
+    summary: SummarySettings | None = Field(
+        None,
+        description="Have a model write the summary of removed exchanges: `{model, mode, timeout_seconds, max_tokens, "
+        "prompt, soft_fraction}`; unset: it is extracted from them.",
     )
     max_turns: int | None = Field(
         None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.compaction.summary.model_written import applies_to
 from ctx_hooks.request.clients import compacts_itself
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_hooks.compaction.cost import Prices
+    from ctx_hooks.compaction.cost import Prices, WritingPrices
     from ctx_hooks.litellm_compat import Deployment
     from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
@@ -35,6 +36,7 @@ class Target:
         ignored: what the policy left out, one line each.
         origins: the scope that each field of the policy came from, as `team`, where one sets it.
         waits: whether the client is left to compact first, so that only what exceeds the window itself is fitted.
+        writing_prices: of the model that writes summaries, in dollars, where they count; None also where they are not known.
         continued: the provider's id of the stored response that the request continues; "" for none.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -55,6 +57,7 @@ class Target:
     ignored: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     waits: bool = False
+    writing_prices: WritingPrices | None = None
     continued: str = ""
 
     @property
@@ -113,12 +116,21 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         attempt,
         resolved.ignored,
         resolved.origins,
+        writing_prices=_writing_prices(policy),
     )
+
+
+def _writing_prices(policy: Policy) -> WritingPrices | None:
+    if not policy.cost_aware or policy.summary is None or not applies_to(policy):
+        return None
+    return litellm_compat.writing_prices_of(policy.summary.model)
 
 
 def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, attempt: int = 0) -> Target:
     resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
     request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
+    if litellm_compat.is_summary_call(fields):
+        resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     to = of_deployment(deployment, resolved, request_id, attempt, tenant)
     waits = to.policy.client_compaction == "first" and compacts_itself(litellm_compat.headers_of(fields).get("user-agent"))
     return replace(to, waits=waits, continued=litellm_compat.stored_history_of(fields))

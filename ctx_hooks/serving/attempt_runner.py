@@ -23,6 +23,7 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.summaries import SummaryFlights
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
@@ -65,6 +66,7 @@ class AttemptRunner:
         self.attempts = Attempts()
         self.learned = Learned(shared)
         self.stored = StoredHistories(shared)
+        self.summaries = SummaryFlights(shared)
         self._workers = Workers()
 
     async def decide(self, request: Request, to: Target) -> Decision:
@@ -128,6 +130,7 @@ class AttemptRunner:
         billed = billed_of(usage) if attempt.states_usage else None
         if billed is not None:
             await self._learn_answer(attempt, billed, response_id)
+        self.summaries.answered(request_id, attempt, billed)
         return Answered(attempt, billed)
 
     async def _learn_answer(self, attempt: Attempt, billed: Billed, response_id: str) -> None:
@@ -169,7 +172,8 @@ class AttemptRunner:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
             decided = engine.decide_by_size(request, to, known, most_tokens)
             if decided is None:
-                decided = await self._decided_in_time(request, to, known, most_tokens, timings)
+                decide = partial(self._decided_in_time, request, to, most_tokens, timings)
+                decided = await self.summaries.decided(request, to, known, decide)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
@@ -227,7 +231,7 @@ class AttemptRunner:
         await self.learned.learn(attempt.deployment, shown)
 
     async def _decided_in_time(
-        self, request: Request, to: Target, known: Known, most_tokens: int, timings: Timings
+        self, request: Request, to: Target, most_tokens: int, timings: Timings, known: Known
     ) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large."""
         timeout_seconds = None

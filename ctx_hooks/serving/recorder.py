@@ -11,12 +11,11 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
-from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import changed_output_tokens
-from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.serving.attempt_runner import TRANSLATED
+from ctx_hooks.serving.callers import call_of
 from ctx_hooks.telemetry import otel
-from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.savings import NOTHING, RESCUED, UNKNOWN, Saved, saved_by, would_be_saved
@@ -33,11 +32,9 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.attempt_runner import Answered
+    from ctx_hooks.telemetry.call import Call
     from ctx_hooks.telemetry.events import Event, Trigger
     from ctx_hooks.tokens.usage import Billed
-
-LONGEST_CLIENT_CHARS = 60
-"""Of a user agent the first product with its version, as `claude-cli/2.1.197`; what follows is platform and build."""
 
 
 class Recorder:
@@ -58,7 +55,7 @@ class Recorder:
             decision: what was decided.
             attempt: the attempt as it is remembered; None where the request was not looked at.
         """
-        event = decision_event(_call_of(request.fields, to), request, to, decision, attempt)
+        event = decision_event(call_of(request.fields, to), request, to, decision, attempt)
         if to.policy.enforces:
             scopes = to.scopes
             self.headers.note(to.request_id, decision, to.attempt, scopes)
@@ -186,18 +183,3 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, pric
     if attempt.observed:
         return would_be_saved(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)
     return saved_by(before, attempt.seen_tokens, after, billed, prices)
-
-
-def _call_of(fields: Mapping[str, Any], to: Target) -> Call:
-    agent = litellm_compat.headers_of(fields).get("user-agent", "")
-    named = {
-        "request_id": to.request_id,
-        "call_id": str(fields.get("litellm_call_id") or ""),
-        "model_group": litellm_compat.group_of(fields),
-        "deployment": to.deployment,
-        "model": to.model,
-        "route": litellm_compat.call_type_of(fields),
-        **litellm_compat.account_of(fields)._asdict(),
-    }
-    client = one_line(agent.split(" ", 1)[0], LONGEST_CLIENT_CHARS)
-    return Call(client=client, **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()})

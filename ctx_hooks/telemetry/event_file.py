@@ -28,6 +28,7 @@ WRITTEN: tuple[EventName, ...] = (
     "silent_truncation",
     "limit_learned",
     "compression_timeout",
+    "after_summary",
 )
 MOST_WAITING = 4_096
 """Events that wait to be written, of 1 to 2 KB each: more of them mean that the disk has stopped, not that it is slow."""

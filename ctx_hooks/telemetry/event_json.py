@@ -16,6 +16,7 @@ from ctx_hooks.telemetry.events import (
     DecisionEvent,
     LimitEvent,
     OverflowEvent,
+    SummaryEvent,
     TruncationEvent,
 )
 from ctx_hooks.tokens.usage import Billed
@@ -30,7 +31,14 @@ class DroppedEvents:
 
 
 Recorded: TypeAlias = (
-    DecisionEvent | AnswerEvent | OverflowEvent | TruncationEvent | LimitEvent | CompressionTimeoutEvent | DroppedEvents
+    DecisionEvent
+    | AnswerEvent
+    | OverflowEvent
+    | TruncationEvent
+    | LimitEvent
+    | CompressionTimeoutEvent
+    | SummaryEvent
+    | DroppedEvents
 )
 _RECORDED: TypeAdapter[Recorded] = TypeAdapter(Annotated[Recorded, Field(discriminator="name")])
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
+from ctx_hooks.telemetry.call import Call
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source
@@ -21,6 +22,8 @@ EventName = Literal[
     "silent_truncation",
     "limit_learned",
     "compression_timeout",
+    "before_summary",
+    "after_summary",
 ]
 Trigger = Literal["none", "budget", "overflow", "output", "repair", "timeout"]
 
@@ -113,37 +116,6 @@ class CompressionTimeoutEvent:
     timeout_seconds: float | None
     request_id: str = ""
     mode: Mode = "enforce"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Whose request it is, and where it goes.
-
-    Attributes:
-        request_id: the id that this process has given the request; all its attempts and its answer have it.
-        call_id: LiteLLM's call id, which a caller may choose.
-        model_group: the name that the caller asked for.
-        deployment: the key of what is learned of the deployment: the Router's id and the model.
-        model: the provider's model.
-        team_id: LiteLLM's id of the team, "" for none.
-        team_alias: its alias, "" for none.
-        key_alias: the alias of the virtual key, "" for none.
-        organization_id: LiteLLM's id of the organization, "" for none.
-        route: the call type of LiteLLM, as `acompletion`.
-        client: the name and version that the user agent begins with, "" where there is none.
-    """
-
-    request_id: str = ""
-    call_id: str = ""
-    model_group: str = ""
-    deployment: str = ""
-    model: str = ""
-    team_id: str = ""
-    team_alias: str = ""
-    key_alias: str = ""
-    organization_id: str = ""
-    route: str = ""
-    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +251,49 @@ class AnswerEvent:
     dollars_saved: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryEvent:
+    """A summary that a model is about to write, or has written.
+
+    Attributes:
+        name: "before_summary" or "after_summary".
+        time_seconds: when, in epoch seconds.
+        call: the request that it is written for, and where that went.
+        summary_model: the model group that writes it.
+        summary_mode: "background", or "blocking" where the request waits for it.
+        messages: how many messages of the history it stands for.
+        calls: how many calls were answered: a history that exceeds the model's window goes in parts. 0 before.
+        outcome: "accepted", "rejected" (what was written cannot be used), "failed" (nothing was written) or "cancelled"; ""
+            before.
+        reason: why it is not accepted, in one clause; "" where it is.
+        input_tokens: of all calls, as billed; None where no answer states it.
+        output_tokens: likewise.
+        dollars: the cost of all calls; None where a price is not known.
+        milliseconds: what it took; None before.
+    """
+
+    name: Literal["before_summary", "after_summary"]
+    time_seconds: float
+    call: Call
+    summary_model: str
+    summary_mode: Literal["background", "blocking"]
+    messages: int
+    calls: int = 0
+    outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = ""
+    reason: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    dollars: float | None = None
+    milliseconds: float | None = None
+
+
 Event: TypeAlias = (
-    CompactionEvent | TruncationEvent | LimitEvent | CompressionTimeoutEvent | DecisionEvent | OverflowEvent | AnswerEvent
+    CompactionEvent
+    | TruncationEvent
+    | LimitEvent
+    | CompressionTimeoutEvent
+    | DecisionEvent
+    | OverflowEvent
+    | AnswerEvent
+    | SummaryEvent
 )

@@ -1,4 +1,4 @@
-"""The sink that logs one line for each decision that changed a request, or would have, and for its answer.
+"""The sink that logs one line for each decision that changed a request, or would have, for its answer, and for a summary.
 
 The line goes to the `ctx_hooks` logger at INFO: names and figures, no text of a message. The record's attribute
 `ctx_hooks` has the same as a mapping, which formatters that write JSON, LiteLLM's among them, give as a field of their own.
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent
+    from ctx_hooks.telemetry.call import Call
+    from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, SummaryEvent
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -58,6 +59,27 @@ def log_answer(event: AnswerEvent) -> None:
                 "cached_tokens": None if billed is None else billed.cached_tokens,
                 "tokens_saved": event.provider_tokens_saved,
                 "dollars_saved": event.dollars_saved,
+                **_named(event.call),
+            }
+        )
+
+
+def log_summary(event: SummaryEvent) -> None:
+    """Log what has come of a summary."""
+    if logger.isEnabledFor(logging.INFO):
+        _log(
+            {
+                "event": "summary",
+                "outcome": event.outcome,
+                "reason": event.reason,
+                "summary_model": event.summary_model,
+                "summary_mode": event.summary_mode,
+                "messages": event.messages,
+                "calls": event.calls,
+                "input_tokens": event.input_tokens,
+                "output_tokens": event.output_tokens,
+                "dollars": event.dollars,
+                "milliseconds": round(event.milliseconds or 0.0, 1),
                 **_named(event.call),
             }
         )

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
+    from ctx_hooks.telemetry.call import Call
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
-        Call,
         DecisionEvent,
         EventName,
         LimitEvent,
         OverflowEvent,
+        SummaryEvent,
         TruncationEvent,
     )
     from ctx_hooks.telemetry.listeners import Listener
@@ -103,6 +104,9 @@ class Metrics:
         )
         self._limits = counter("limits_learned", "Limits that deployments have shown to a tenant", "kind", "deployment")
 
+        self._summaries = counter("summaries", "Summaries that a model was asked for", "outcome", *CALLER)
+        self._summary_dollars = counter("summary_dollars", "Dollars that summaries have cost", *CALLER)
+
         by_model = "mode", "requested_model"
         self._request_saved_tokens = histogram(
             "request_saved_provider_tokens", "Input tokens that a bill was lowered by", TOKEN_BUCKETS, *by_model
@@ -127,6 +131,7 @@ class Metrics:
             "answer": self._answered,
             "silent_truncation": self._truncated,
             "limit_learned": self._learned,
+            "after_summary": self._summarised,
         }
 
     def _decided(self, event: DecisionEvent) -> None:
@@ -167,6 +172,11 @@ class Metrics:
         labels = event.kind, *self._deployments.labels_of(event.deployment)
         self._limits.labels(*labels).inc()
         self._limit_tokens.labels(*labels).set(event.limit_tokens)
+
+    def _summarised(self, event: SummaryEvent) -> None:
+        caller = self._caller_of(event.call)
+        self._summaries.labels(event.outcome, *caller).inc()
+        self._summary_dollars.labels(*caller).inc(event.dollars or 0.0)
 
     def _caller_of(self, call: Call) -> tuple[str, ...]:
         return self._callers.labels_of(call.model_group, call.team_id, call.team_alias, call.key_alias)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -46,6 +46,8 @@ class ProviderSettings:
         wording: The name in `WORDINGS` of the refusal's text.
         silent_truncation: Whether larger requests are answered and their usage stops at the window.
         holds: While true, requests get no answer; their record says whether the sender has `left`.
+        held_models: Models of which that is true alone.
+        failing_models: Models whose requests are answered 500.
         refused_form: Any form but `wording` refuses a streamed request inside a 200 answer.
         refused_after_opening: Whether such a refusal comes after the events that open a stream.
         strict: Whether requests that break a message rule are refused.
@@ -66,6 +68,8 @@ class ProviderSettings:
     wording: str = "openai"
     silent_truncation: bool = False
     holds: bool = False
+    held_models: Sequence[str] = ()
+    failing_models: Sequence[str] = ()
     refused_form: StreamedForm = "wording"
     refused_after_opening: bool = False
     strict: bool = True

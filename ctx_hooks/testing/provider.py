@@ -21,6 +21,8 @@ from ctx_hooks.testing.rules import Format, violations
 from ctx_hooks.testing.stored import StoredResponses, truncated
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
 
+BROKEN_STATUS = 500
+BROKEN = "The server had an error while processing your request."
 LEFT_STATUS = 499
 """What servers note of a request whose sender did not wait for the answer."""
 
@@ -93,11 +95,14 @@ async def _answer(protocol: Protocol, request: Request, state: _State, script: S
         "left": False,
     }
     state.records.append(record)
-    if used.holds:
+    if used.holds or payload.get("model") in used.held_models:
         while (await request.receive())["type"] != "http.disconnect":
             pass
         record["left"] = True
         return Response(status_code=LEFT_STATUS)
+    if payload.get("model") in used.failing_models:
+        record.update(status=BROKEN_STATUS, error=BROKEN)
+        return JSONResponse({"error": {"message": BROKEN, "type": "server_error"}}, BROKEN_STATUS)
     refusal = _refusal(protocol, list(protocol.violations(received)), payload, counted, used)
     if refusal is not None:
         status, message, body, in_stream = refusal

@@ -32,6 +32,38 @@ def test_explain_shows_policy_window_steps_and_request(tmp_path, capsys):
     assert '"role": "user"' in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("fields", "result_chars", "expected"),
+    [
+        ({}, 4_000, "summary by small, once written: stands in message 1,"),
+        ({"max_turns": 50}, 4_000, "summary by small, once written: none with"),
+        ({}, 0, "summary by small, once written: no place"),
+    ],
+    ids=["exchanges give way", "newest turns only", "results alone are shortened"],
+)
+def test_the_place_of_a_summary_that_a_model_writes_is_printed(fields, result_chars, expected, tmp_path, capsys):
+    request, config = tmp_path / "request.json", tmp_path / "config.yaml"
+    payload = agent_session("openai-chat", turns=60, result_chars=result_chars) if result_chars else one_large_result()
+    request.write_text(json.dumps(payload))
+    settings = {"defaults": {"summary": {"model": "small"}, "window_tokens": 12_000, **fields}}
+    config.write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": settings}}))
+    assert main(["explain", str(request), "--model", "gpt-4o", "--config", str(config), "--diff"]) == 0
+    assert expected in capsys.readouterr().out
+
+
+def one_large_result():
+    """Return a request that fits as soon as one old result is shortened."""
+    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "read it"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": "".join(f"line {n} of a file\n" for n in range(3_000))},
+        {"role": "assistant", "content": "I have read it."},
+        {"role": "user", "content": "Good."},
+    ]
+    return {"messages": messages}
+
+
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
 def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(fmt, tmp_path, capsys):
     request = tmp_path / "request.json"

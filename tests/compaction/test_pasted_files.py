@@ -12,7 +12,7 @@ from strategies import spoken
 
 import ctx_hooks
 from ctx_hooks.compaction.selection.blocks import block_segments, blocks, names_of
-from ctx_hooks.compaction.selection.segments import identifiers
+from ctx_hooks.texts.identifiers import identifiers
 
 QUESTION = {"role": "user", "content": "Which of these files opens a socket?"}
 STYLES = {

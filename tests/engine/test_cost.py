@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 from engine_requests import DEAR_CACHE, NO_CACHE, decided, session, to, tokens_of
 
+from ctx_hooks.compaction.cost import WritingPrices
 from ctx_hooks.decision import Compressed, Rescued, Untouched, changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.tokens.window import Window
+
+DEAR_MODEL = WritingPrices(read=1.0, written=1.0)
 
 
 class TestWhatCompactingCosts:
@@ -46,6 +49,13 @@ class TestWhatCompactingCosts:
         decision, _ = decided(self.request, target, Known(window, factor=1.3))
         assert isinstance(decision, Compressed)
         assert decision.figures.tokens_after <= decision.figures.budget_tokens
+
+    @pytest.mark.parametrize(("writing", "compacts"), [(None, True), (WritingPrices(0.0, 0.0), True), (DEAR_MODEL, False)])
+    def test_the_summary_that_a_model_writes_of_it_counts_too(self, writing, compacts):
+        """Without a cache any compaction pays, unless the summary costs more than all that is saved."""
+        target = to(self.window_tokens, prices=NO_CACHE, cost_aware=True, expected_turns=1, summary={"model": "small"})
+        decision, _ = decided(self.request, replace(target, writing_prices=writing))
+        assert isinstance(decision, Compressed if compacts else Untouched)
 
     def test_a_retry_asks_for_no_price(self):
         _, first = decided(self.request, to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, expected_turns=1))

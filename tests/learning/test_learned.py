@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -115,10 +114,9 @@ async def test_what_a_broken_redis_did_not_take_is_written_later(redis_cache):
 
 
 async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, caplog, monkeypatch):
-    server, _ = redis_server
     await Learned(lambda: redis_cache).learn("hanging", seen("limit", "ann", 8_000))
     monkeypatch.setattr(learned_module, "REDIS_TIMEOUT_SECONDS", REDIS_TIMEOUT_SECONDS)
-    server.send_signal(signal.SIGSTOP)
+    redis_server.hang()
     try:
         one = Learned(lambda: redis_cache)
         assert await one.of("hanging") == DeploymentStats()
@@ -128,7 +126,7 @@ async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache,
         assert "from Redis: TimeoutError()" in caplog.text, "it is not LiteLLM, which waits for seconds, that gave up"
         assert "to Redis: TimeoutError()" in caplog.text
     finally:
-        server.send_signal(signal.SIGCONT)
+        redis_server.resume()
 
 
 FOREIGN = {
@@ -156,8 +154,7 @@ async def test_whatever_stands_under_our_keys_is_survived_and_replaced(plant, re
 
 
 def test_the_operator_lists_and_clears_what_was_learned(redis_server):
-    server, port = redis_server
-    del server
+    port = redis_server.port
 
     def limits(*arguments):
         environment = {**os.environ, "REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(port)}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from litellm._logging import JsonFormatter
-from told_events import ANSWER, CALL, DECISION, SECRET, secret_session
+from told_events import ANSWER, CALL, DECISION, SECRET, SUMMARY, secret_session
 
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import LONGEST_CHARS
@@ -43,6 +43,15 @@ def test_a_decision_and_its_answer_are_a_line_each(lines):
         "event=answer decision=compressed mode=enforce attempts=1 rescued=False input_tokens=4400 cached_tokens=1000 "
         "tokens_saved=5500 dollars_saved=0.0123 call_id=call model_group=group team=Research key=ann client=codex/1.2 "
         "deployment=id:model"
+    )
+
+
+def test_a_summary_is_a_line(lines):
+    emit(SUMMARY)
+    assert lines.records[0].getMessage() == (
+        "event=summary outcome=accepted summary_model=small summary_mode=background messages=40 calls=2 input_tokens=8000 "
+        "output_tokens=600 dollars=0.004 milliseconds=2500.0 call_id=call model_group=group team=Research key=ann "
+        "client=codex/1.2 deployment=id:model"
     )
 
 

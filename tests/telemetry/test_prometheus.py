@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from told_events import SUMMARY
 
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, LimitEvent, OverflowEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import emit
@@ -131,6 +132,14 @@ def test_an_answer_whose_figures_are_not_known_adds_none(registry, value):
     assert value("rescues_total", mode="enforce", **CALLER) == 1
     for name in ("saved_provider_tokens", "saved_dollars", "spent_dollars", "request_sent_provider_tokens"):
         assert not label_sets(registry, name)
+
+
+def test_a_summary_is_counted_by_what_came_of_it_with_its_cost(value):
+    emit(replace(SUMMARY, call=CALL, dollars=0.25))
+    emit(replace(SUMMARY, call=CALL, outcome="failed", dollars=None))
+    emit(replace(SUMMARY, call=CALL, outcome="rejected", dollars=0.5))
+    assert [value("summaries_total", outcome=o, **CALLER) for o in ("accepted", "failed", "rejected")] == [1, 1, 1]
+    assert value("summary_dollars_total", **CALLER) == 0.75
 
 
 def test_a_deployment_shows_what_was_learned_of_it_last(value):

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from ctx_hooks.cli.report.counts import Tally
 from ctx_hooks.cli.report.quantiles import Quantiles
 from ctx_hooks.cli.report.series import Series
+from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded
-from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, OverflowEvent
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent
 
 MOST_NAMES = 5_000
 """Models, teams, clients and so on of one table; further ones are counted together: callers choose names."""

@@ -19,6 +19,7 @@ WORDS = {
     "silent_truncation": "Answers to requests that a provider cut silently",
     "limit_learned": "Limits learned from providers",
     "compression_timeout": "Requests too large or too slow to compress",
+    "after_summary": "Summaries that a model was asked for",
 }
 """The rarer events."""
 

@@ -6,8 +6,9 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctx_hooks.compaction.selection.segments import Segments, identifiers, remembered, with_cover
+from ctx_hooks.compaction.selection.segments import Segments, remembered, with_cover
 from ctx_hooks.runtime.content_cache import digest
+from ctx_hooks.texts.identifiers import identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

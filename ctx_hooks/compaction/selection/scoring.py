@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.relevance import Floats, by_segment, relevance_of
-from ctx_hooks.compaction.selection.segments import Segments, identifiers, segments
+from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.compaction.tool_results import may_be_cut
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
+from ctx_hooks.texts.identifiers import identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from sys import getsizeof
@@ -12,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctx_hooks.runtime.content_cache import ContentCache, digest
-from ctx_hooks.texts import pieces
+from ctx_hooks.texts.identifiers import WORD, names_bytes, telling
 from ctx_hooks.texts.pieces import lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Sequence
     from collections.abc import Set as AbstractSet
 
 LONGEST_SEGMENT_CHARS = 1_000
@@ -25,10 +24,6 @@ MOST_SEGMENTS = 20_000
 """Of a text with more lines, short neighbours are one segment: a segment takes 5 µs, so that a text of 1 MB takes 0.1 s."""
 BREAKS = " \t,;}]"
 """Behind these a long line is best cut."""
-
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
-_TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
-
 
 Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 
@@ -61,12 +56,6 @@ class Segments:
 _Analysis: TypeAlias = tuple[Integers, Integers, Integers, tuple[str, ...]]
 
 _analyses: ContentCache[_Analysis] = ContentCache(share=0.23)
-_names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
-
-
-def identifiers(text: str) -> tuple[str, ...]:
-    """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
-    return _names.get(digest(text), lambda: _names_in(text), _names_bytes)
 
 
 def segments(text: str) -> Segments:
@@ -84,29 +73,16 @@ def remembered(key: Hashable, analyse: Callable[[], Segments]) -> Segments:
     return Segments(*_analyses.get(key, found, _analysis_bytes))
 
 
-def _names_bytes(names: tuple[str, ...]) -> int:
-    return getsizeof(names) + sum(map(getsizeof, names))
-
-
 def _analysis_bytes(analysis: _Analysis) -> int:
     *arrays, names = analysis
-    return sum(map(getsizeof, arrays)) + _names_bytes(names)
-
-
-def _names_in(text: str) -> tuple[str, ...]:
-    return tuple(_telling(chain.from_iterable(_IDENTIFIER.findall(text, start, end) for start, end in pieces.spans(text))))
-
-
-def _telling(words: Iterable[str]) -> Iterator[str]:
-    """Yield each word once that names something: a figure, a path, a dotted, underscored or camel-cased name."""
-    return filter(_TELLING.search, dict.fromkeys(words))
+    return sum(map(getsizeof, arrays)) + names_bytes(names)
 
 
 def _analyse(text: str) -> Segments:
     spans = segment_spans(text)
-    find = _IDENTIFIER.findall
+    find = WORD.findall
     words = [find(text, start, end) for start, end in spans]
-    names = set(_telling(chain.from_iterable(words)))
+    names = set(telling(chain.from_iterable(words)))
     return with_cover(spans, [names.intersection(of_segment) for of_segment in words])
 
 

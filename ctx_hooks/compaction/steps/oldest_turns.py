@@ -1,7 +1,8 @@
-"""The least useful older exchanges go, and an extractive summary says what they were."""
+"""The least useful older exchanges go, and a summary says what they were."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.apply import shortened_messages
@@ -9,15 +10,27 @@ from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.extractive import extractive_summary, with_summary
+from ctx_hooks.compaction.summary.written_form import written_form
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.message_rules import alternation
 
 if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Conversation
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from ctx_hooks.conversation.model import Conversation, Message
     from ctx_hooks.tokens.budget import Budget
 
+    Summarise: TypeAlias = Callable[[Sequence[Message], Budget], str]
 
-def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+
+def with_written(text: str) -> Step:
+    """Return the step that puts a model's summary, `text`, for the removed exchanges."""
+    why = "the least useful older exchanges gave way; a model's summary says what they were"
+    return Step(STEP.name, why, partial(_apply, partial(written_form, text)))
+
+
+def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
     selector = Selector(conversation, budget)
     older = {i: c.messages for c in selector.items for i in c.messages}
 
@@ -28,10 +41,14 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
         gone = [m for m in gone if m.text != placeholders.REMOVED_MESSAGE]
         if gone:
-            kept = with_summary(kept, extractive_summary(gone, budget), conversation.format, budget.policy.language)
+            kept = with_summary(kept, summarise(gone, budget), conversation.format, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(conversation, budget, selector, build, may_remove=True)
 
 
-STEP = Step("oldest_turns", "the least useful older exchanges gave way; an extractive summary says what they were", _apply)
+STEP = Step(
+    "oldest_turns",
+    "the least useful older exchanges gave way; an extractive summary says what they were",
+    partial(_apply, extractive_summary),
+)

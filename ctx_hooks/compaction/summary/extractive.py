@@ -17,6 +17,7 @@ from ctx_hooks.conversation.model import Message, Text, ToolResult
 from ctx_hooks.formats import CODECS
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.error_lines import error_lines
+from ctx_hooks.texts.identifiers import identifiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,18 +46,27 @@ _error_lines: ContentCache[str | None] = ContentCache(share=0.02)
 
 def summary_tokens(budget: Budget) -> float:
     """Return about how many tokens the summary may have."""
-    share = max(LEAST_SUMMARY_TOKENS, budget.goal_tokens * SUMMARY_FRACTION)
-    return min(MOST_SUMMARY_TOKENS, share, budget.goal_tokens * MOST_SUMMARY_FRACTION)
+    return allowed_tokens(budget.goal_tokens)
+
+
+def allowed_tokens(goal_tokens: float) -> float:
+    """Return about how many tokens of a goal a summary may have."""
+    share = max(LEAST_SUMMARY_TOKENS, goal_tokens * SUMMARY_FRACTION)
+    return min(MOST_SUMMARY_TOKENS, share, goal_tokens * MOST_SUMMARY_FRACTION)
 
 
 def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
-    """Return the extractive summary of the removed messages: a heading, then what was asked, touched, run, said and broken.
+    """Return the extractive summary of the removed messages: a heading, and the sections."""
+    return "\n".join((placeholders.summary_heading(len(removed), budget.policy.language), *sections(removed, budget)))
+
+
+def sections(removed: Sequence[Message], budget: Budget, stated: str = "") -> list[str]:
+    """Return the lines of the sections: what was asked, touched, run, said and broken; none for a section without entries.
 
     Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
-    their order.
+    their order. An entry whose identifiers all stand in `stated` is left out.
     """
-    language = budget.policy.language
-    titles = placeholders.SUMMARY_SECTIONS[language]
+    titles = placeholders.SUMMARY_SECTIONS[budget.policy.language]
     chars = summary_tokens(budget) * CHARS_PER_TOKEN
     newest_first = removed[::-1]
     entries = {
@@ -66,15 +76,15 @@ def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
         "decisions": _decisions(newest_first),
         "errors": _errors(removed),
     }
-    lines = [placeholders.summary_heading(len(removed), language)]
+    lines = []
     unspent = 0.0
     for section, section_entries in entries.items():
         room = chars * SHARES[section] + unspent
-        kept = _newest(section_entries, int(room))
+        kept = _newest((entry for entry in section_entries if not _stands_in(stated, entry)), int(room))
         unspent = room - sum(len(entry) + ENTRY_CHARS for entry in kept)
         if kept:
             lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
-    return "\n".join(lines)
+    return lines
 
 
 def with_summary(messages: list[Message], summary: str, fmt: Format, language: Language) -> list[Message]:
@@ -96,6 +106,12 @@ def _opened(message: Message, text: str) -> Message:
     if isinstance(message.raw.get("content"), str):
         return message.with_parts((Text(f"{text}\n{message.text}"),))
     return message.with_parts((Text(text), *message.parts))
+
+
+def _stands_in(stated: str, entry: str) -> bool:
+    """Whether the text names what an entry does; never where the entry names nothing."""
+    names = identifiers(entry) if stated else ()
+    return bool(names) and all(name in stated for name in names)
 
 
 def _newest(entries: Iterable[str], chars: int) -> list[str]:

@@ -6,7 +6,8 @@ import json
 
 import ctx_hooks
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.segments import identifiers, segments
+from ctx_hooks.compaction.selection.segments import segments
+from ctx_hooks.texts.identifiers import identifiers
 
 
 def session(results, question):

@@ -13,6 +13,8 @@ from ctx_hooks.compaction.steps import json_layout, log_runs, oversized_results,
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing.hostile import behind_header, kinds
 from ctx_hooks.texts.error_lines import error_lines
+from ctx_hooks.texts.identifiers import identifiers
+from ctx_hooks.texts.unknown_names import unknown_names
 from ctx_hooks.tokens.counter import Counter
 
 SHORT_CHARS = 4_000
@@ -29,7 +31,8 @@ READERS = {
     "log runs": log_runs.fold,
     "JSON layout": json_layout.compact,
     "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"),
-    "identifiers": segments.identifiers,
+    "identifiers": identifiers,
+    "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]),
     "segments": segments.segments,
     "stems": bm25.stems,
     "words of a request": relevance.words_of,

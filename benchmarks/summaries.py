@@ -1,0 +1,151 @@
+"""What a poor summary costs: recall and prompt cache of recorded sessions, with and without model-written summaries.
+
+    uv run --group bench python benchmarks/summaries.py SESSIONS.jsonl... [--budget 32000] [--steps 8] [--sessions 4]
+
+The summariser puts the first lines of what was said behind each other, under a title. It is asked in the background as the
+proxy does: after a request above the soft mark, so that the next compaction finds what it has written. Recall and distant
+recall are those of `recall.py`; the cache share is what a prefix cache serves of all requests, in characters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections import Counter as Occurrences
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from contestants import text_of
+from recall import share, steps
+
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import History
+from ctx_hooks.compaction.message_index import message_stats, request_points
+from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.summary.model_written import (
+    NO_SUMMARIES,
+    Summaries,
+    SummaryTask,
+    WrittenSummary,
+    conversation_key,
+    fitted,
+    task_of,
+)
+from ctx_hooks.compaction.summary.summary_check import Rejected, checked
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.policy.settings import SummarySettings
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.vocabulary import DEFAULT
+
+TITLE = "## First lines"
+LINE_CHARS = 160
+
+
+@dataclass
+class Measured:
+    """What was found of the sessions in one way of compacting them."""
+
+    recall: list[float] = field(default_factory=list)
+    distant: list[float] = field(default_factory=list)
+    cached_chars: int = 0
+    sent_chars: int = 0
+    compactions: int = 0
+    held: int = 0
+    summaries: Occurrences[str] = field(default_factory=Occurrences)
+
+    def row(self, name: str) -> str:
+        """Return the figures as a line of a table."""
+        recalls = " | ".join(f"{statistics.mean(found):.4f} ({len(found)})" for found in (self.recall, self.distant))
+        cached = self.cached_chars / max(1, self.sent_chars)
+        return f"| {name} | {recalls} | {cached:.4f} | {self.compactions} | {self.held} | {dict(self.summaries)} |"
+
+
+def first_lines(task: SummaryTask, settings: SummarySettings, counter: Counter) -> str:
+    """Return the newest first lines of all that was said, as many as a summary may have."""
+    said = [m.text or r.text for m in task.messages for r in (*m.results, m)]
+    lines = [*task.before.splitlines()[1:], *(text.strip().split("\n", 1)[0] for text in said)]
+    short = [line if len(line) <= LINE_CHARS else line[:LINE_CHARS].rpartition(" ")[0] for line in lines]
+    while counter.text("\n".join((TITLE, *short))) > settings.max_tokens:
+        short = short[len(short) // 20 + 1 :]
+    return "\n".join((TITLE, *short))
+
+
+def replayed(
+    fmt: Any, messages: list[Any], budget: Budget, settings: SummarySettings | None, measured: Measured
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yield what is sent for each request of a session, and how many messages the request came with."""
+    counter, codec = budget.counter, CODECS[fmt]
+    index = message_stats(MessageReader(fmt, messages), counter)
+    summaries = NO_SUMMARIES
+    for length in request_points(index):
+        reader = MessageReader(fmt, messages[:length])
+        if settings and not summaries.conversation:
+            summaries = Summaries(conversation_key(reader, "", settings))
+        history = History(reader, index[:length], LocalTokens(0), b"")
+        outcome, cut = compacted(history, Thresholds(budget), summaries=summaries)
+        measured.compactions += cut.length == length
+        if (choice := outcome.choice) is not None and choice.compaction not in summaries.chosen:
+            measured.held += bool(choice.prefix)
+            summaries = replace(summaries, chosen={**summaries.chosen, choice.compaction: choice.prefix})
+        yield length, codec.write(outcome.conversation)
+        if settings and outcome.tokens_after > settings.soft_fraction * budget.goal_tokens:
+            task = task_of(history, summaries, length, cut.length)
+            text = checked(first_lines(task, settings, counter), task, settings, counter) if task else None
+            if isinstance(text, Rejected):
+                measured.summaries[text.reason] += 1
+            elif task and text:
+                measured.summaries["accepted"] += 1
+                written = WrittenSummary(task.prefix, task.length, text)
+                summaries = replace(summaries, written={**summaries.written, written.prefix: written})
+
+
+def measure(
+    session: dict[str, Any], budget: Budget, settings: SummarySettings | None, most_steps: int, measured: Measured
+) -> None:
+    """Add the figures of one session."""
+    fmt, messages = session["format"], session["messages"]
+    measured_steps = {len(step.context): step for step in steps(messages, budget.goal_tokens, most_steps)}
+    before: list[str] = []
+    for length, sent in replayed(fmt, messages, budget, settings, measured):
+        written = [json.dumps(m, sort_keys=True) for m in sent]
+        shared = next((i for i, (a, b) in enumerate(zip(before, written, strict=False)) if a != b), len(before))
+        measured.cached_chars += sum(map(len, written[:shared]))
+        measured.sent_chars += sum(map(len, written))
+        before = written
+        if length in measured_steps:
+            step, text = measured_steps[length], text_of(sent)
+            measured.recall += [found for found in [share(step.needed, text)] if found is not None]
+            measured.distant += [found for found in [share(step.distant, text)] if found is not None]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--budget", type=int, default=32_000)
+    parser.add_argument("--max-tokens", type=int, default=2_000, help="of a summary")
+    parser.add_argument("--steps", type=int, default=8, help="steps of each session")
+    parser.add_argument("--sessions", type=int, help="sessions of each file")
+    arguments = parser.parse_args()
+    budget = Budget(LocalTokens(arguments.budget), ProviderTokens(arguments.budget * 5 // 4), Counter(DEFAULT))
+    settings = fitted(SummarySettings(model="first lines", max_tokens=arguments.max_tokens), arguments.budget)
+    ways = {"deterministic": None, "first lines": settings}
+    found = {name: Measured() for name in ways}
+    for path in arguments.paths:
+        for line in path.read_text(encoding="utf-8").splitlines()[: arguments.sessions]:
+            for name, written_by in ways.items():
+                measure(json.loads(line), budget, written_by, arguments.steps, found[name])
+    print("| summary | recall | distant recall | cache share | compactions | with a summary | written |")
+    print("|" + "---|" * 7)
+    for name, measured in found.items():
+        print(measured.row(name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Whether a summary that a model has written may be used.
+
+Each error on the side of rejecting is cheap: the deterministic form serves. One on the other side is not: whoever goes on
+from the summary believes what stands in it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ctx_hooks.compaction.summary.summary_prompt import INSTRUCTIONS, USER_WORDS, role_of
+from ctx_hooks.texts.unknown_names import unknown_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ctx_hooks.compaction.summary.model_written import SummaryTask
+    from ctx_hooks.conversation.model import Message
+    from ctx_hooks.policy.settings import SummarySettings
+    from ctx_hooks.tokens.counter import Counter
+
+Reason: TypeAlias = Literal["empty", "too_long", "longer_than_original", "refusal", "unknown_names", "misquoted"]
+
+LONGEST_REFUSAL_CHARS = 1_000
+"""Models refuse in a sentence or a few, in any language, and without the titles that they were told to write. A summary as
+short as that and without a title is taken for a refusal, too."""
+_TITLE = re.compile(r"(?:#{1,6} |\*\*)\S")
+"""How a title begins: `## Goal`, as was asked, or `**Goal**`."""
+_AROUND_TITLE = "#*: \t"
+_BULLET = re.compile(r"(?:[-*\u2022]|[0-9]{1,3}[.)])?\s*")
+_AROUND_QUOTATION = "\"'`\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u300e\u300f.\u3002 "
+"""Quotation marks of English, French, German, Chinese and Japanese, and the stop that a model adds."""
+_NOTHING = frozenset({"", "none", "n/a", "nothing", "\u65e0", "\u6ca1\u6709"})
+"""What models write into a section that they were told to leave out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A summary that may not be used, and why.
+
+    Attributes:
+        reason: `empty`; `too_long`: than the policy's `max_tokens`; `longer_than_original`: than what it stands for;
+            `refusal`; `unknown_names`: a path, figure or identifier that stands nowhere in the conversation;
+            `misquoted`: words of the user that the user has not said.
+    """
+
+    reason: Reason
+
+
+def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
+    """Return the summary as it is used, or why it is not.
+
+    Args:
+        text: what the model has written.
+        task: what it was to summarise.
+        settings: what was asked.
+        counter: counts all of it; its deadline holds.
+
+    Raises:
+        CompressionTimeoutError: the deadline is over.
+    """
+    text = text.strip()
+    if not text:
+        return Rejected("empty")
+    tokens = counter.text(text)
+    if tokens > settings.max_tokens:
+        return Rejected("too_long")
+    if tokens >= counter.text(task.before) + counter.messages(task.messages, task.format):
+        return Rejected("longer_than_original")
+    if len(text) <= LONGEST_REFUSAL_CHARS and not any(map(_TITLE.match, text.splitlines())):
+        return Rejected("refusal")
+    if unknown_names(text, chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))):
+        return Rejected("unknown_names")
+    own_words = (*_quotations(task.before), *(m.text for m in task.messages if role_of(m) == "user"))
+    if _misquotes(text, own_words):
+        return Rejected("misquoted")
+    return text
+
+
+def _said_in(messages: Sequence[Message], counter: Counter) -> Iterator[str]:
+    """Yield every text that names may be taken from."""
+    for message in messages:
+        counter.deadline.check()
+        yield message.name or ""
+        yield message.text
+        for call in message.calls:
+            yield from (call.name, call.arguments)
+        for result in message.results:
+            yield result.text
+
+
+def _misquotes(text: str, own_words: Sequence[str]) -> bool:
+    """Whether a line that the summary gives for the user's words is none of them, to the letter but for blanks."""
+    said = [" ".join(words.split()) for words in own_words]
+    return any(not any(quotation in words for words in said) for quotation in _quotations(text))
+
+
+def _quotations(text: str) -> Iterator[str]:
+    """Yield the lines of the section of the user's words, without what stands around the words."""
+    inside = False
+    for line in text.splitlines():
+        if _TITLE.match(line):
+            inside = line.strip(_AROUND_TITLE).replace("\u2019", "'").casefold().startswith(USER_WORDS.casefold())
+        elif inside:
+            quotation = " ".join(line[_begin_of(line) :].strip(_AROUND_QUOTATION).split())
+            if quotation.casefold() not in _NOTHING:
+                yield quotation
+
+
+def _begin_of(line: str) -> int:
+    """Return where the text of a list's line begins."""
+    blanks = len(line) - len(line.lstrip())
+    bullet = _BULLET.match(line, blanks)
+    return bullet.end() if bullet else blanks

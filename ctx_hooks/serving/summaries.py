@@ -1,0 +1,278 @@
+"""Has summaries written: one flight a conversation over all workers, in the background or while requests wait for it.
+
+A flight is a task of its own. A request that waits for it gives up after `timeout_seconds`, and a client that leaves takes
+only its own request along; a worker that dies leaves a lease that ends. Nothing here fails a request: where there is no
+summary the deterministic form is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+from ctx_hooks import engine, litellm_compat
+from ctx_hooks.compaction.summary import state
+from ctx_hooks.compaction.summary.model_written import WrittenSummary, applies_to, conversation_key, fitted
+from ctx_hooks.learning.stored_summaries import CHOICE_TIMEOUT_SECONDS, FLIGHT_TIMEOUT_SECONDS, StoredSummaries
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.callers import call_of
+from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.summary_writer import Writing, write
+from ctx_hooks.telemetry.events import SummaryEvent
+from ctx_hooks.telemetry.listeners import emit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from ctx_hooks.compaction.summary.model_written import Choice, Summaries, SummaryTask
+    from ctx_hooks.compaction.summary.state import Flight
+    from ctx_hooks.engine import Decided
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.known import Known
+    from ctx_hooks.learning.redis_store import SharedCache
+    from ctx_hooks.policy.settings import SummarySettings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.tokens.usage import Billed
+
+T = TypeVar("T", int, float)
+logger = logging.getLogger("ctx_hooks")
+
+MOST_FLIGHTS = 64
+"""At once in this process. A history waits in memory for each; further ones are begun after a later answer."""
+MOST_UNANSWERED = 256
+"""Requests kept until their answer; the oldest are forgotten first, as those that fail, and are then not summarised."""
+LEASE_MARGIN_SECONDS = 2.0
+"""What a call may take beyond `timeout_seconds`: the check of its answer, and writes to Redis of a quarter second each."""
+POLL_SECONDS = 0.1
+"""How often a request that waits looks for the end of another worker's flight: half of what it may be late by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A request of a conversation that summaries are written of.
+
+    Attributes:
+        request: the request as it came.
+        to: where it goes.
+        settings: who writes them.
+        conversation: the key of the conversation.
+        payer: on whose account they are.
+    """
+
+    request: Request
+    to: Target
+    settings: SummarySettings
+    conversation: str
+    payer: Any
+
+
+class SummaryFlights:
+    """The summaries of conversations, and the tasks that write them. Used on the event loop alone.
+
+    Args:
+        shared: Returns LiteLLM's Redis cache, None without one; its failures are survived.
+    """
+
+    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
+        self._store = StoredSummaries(shared)
+        self._flights: dict[str, asyncio.Task[None]] = {}
+        self._unanswered: OrderedDict[str, Asking] = OrderedDict()
+        self._workers = Workers()
+
+    async def decided(
+        self, request: Request, to: Target, known: Known, decide: Callable[[Known], Awaitable[Decided]]
+    ) -> Decided:
+        """Return the decision about a request, made with the summary that its newest compaction holds for all workers.
+
+        Args:
+            request: the request as it came.
+            to: where the attempt goes.
+            known: what is known of that deployment.
+            decide: makes the decision by what is known.
+        """
+        asking = asking_of(request, to)
+        if asking is None:
+            return await decide(known)
+        self._remember(asking)
+
+        async def with_summaries(summaries: Summaries) -> Decided:
+            return await decide(replace(known, summaries=summaries))
+
+        summaries = (await self._store.of(asking.conversation)).summaries
+        decided = await with_summaries(summaries)
+        choice = decided.attempt.choice
+        if choice is None or choice.compaction in summaries.chosen:
+            return decided
+        waits = asking.settings.mode == "blocking" and choice.removes and not to.attempt
+        if waits and not choice.prefix:
+            asking = _fitted(asking, decided.attempt)
+            decided = await with_summaries(await self._waited_for(asking, choice))
+            choice = decided.attempt.choice or choice
+        if await self._store.choose(asking.conversation, choice) == choice.prefix:
+            return decided
+        return await with_summaries((await self._store.of(asking.conversation, CHOICE_TIMEOUT_SECONDS)).summaries)
+
+    def answered(self, request_id: str, attempt: Attempt, billed: Billed | None) -> None:
+        """Have a summary written in the background where an answer's input has passed the soft mark.
+
+        Args:
+            request_id: the request's id in this process.
+            attempt: the attempt that was answered.
+            billed: what the provider has billed; None where the answer states nothing.
+        """
+        asking = self._unanswered.pop(request_id, None)
+        if asking is None or billed is None or attempt.budget_tokens is None:
+            return
+        if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
+            self._start(_fitted(asking, attempt), None, attempt.choice.length if attempt.choice is not None else 0)
+
+    def _remember(self, asking: Asking) -> None:
+        if asking.settings.mode == "background" and asking.to.request_id:
+            self._unanswered[asking.to.request_id] = asking
+            if len(self._unanswered) > MOST_UNANSWERED:
+                self._unanswered.popitem(last=False)
+
+    async def _waited_for(self, asking: Asking, choice: Choice) -> Summaries:
+        """Return what is known once the flight of a conversation is over, whoever has it, or `timeout_seconds` are."""
+        end = time.monotonic() + asking.settings.timeout_seconds
+        flight = self._start(asking, choice.length, choice.length - 1)
+        if flight is not None:
+            await asyncio.wait({flight}, timeout=asking.settings.timeout_seconds)
+        while (left_seconds := end - time.monotonic()) > 0:
+            stored = await self._store.of(asking.conversation, left_seconds)
+            if not stored.flight.is_under_way(time.time()):
+                return stored.summaries
+            await asyncio.sleep(POLL_SECONDS)
+        return (await self._store.of(asking.conversation)).summaries
+
+    def _start(self, asking: Asking, length: int | None, after: int) -> asyncio.Task[None] | None:
+        """Return the task of a conversation's flight, begun now where there is none; None where there are too many."""
+        conversation = asking.conversation
+        flight = self._flights.get(conversation)
+        if flight is None and len(self._flights) < MOST_FLIGHTS:
+            flight = self._flights[conversation] = litellm_compat.start_apart(self._fly(asking, length, after))
+            flight.add_done_callback(lambda _: self._flights.pop(conversation, None))
+        return flight
+
+    async def _fly(self, asking: Asking, length: int | None, after: int) -> None:
+        with failing_open("writes no summary"):
+            stored = await self._store.of(asking.conversation, FLIGHT_TIMEOUT_SECONDS)
+            now = time.time()
+            if stored.flight.is_under_way(now) or stored.flight.is_paused(now):
+                return
+            deadline = Deadline(asking.settings.timeout_seconds)
+            work = partial(engine.summary_task, asking.request, asking.to, stored.summaries, length, after, deadline)
+            task = await self._workers.run(work, deadline)
+            if task is None:
+                return
+            lease = _Lease(self._store, asking)
+            if await lease.begin(stored.flight, task.prefix):
+                await self._write(asking, task, lease)
+
+    async def _write(self, asking: Asking, task: SummaryTask, lease: _Lease) -> None:
+        """Write a summary and store it where it is accepted; what becomes of the flight is stored in any case."""
+        began = SummaryEvent(
+            "before_summary",
+            time.time(),
+            call_of(asking.request.fields, asking.to),
+            asking.settings.model,
+            asking.settings.mode,
+            task.length,
+        )
+        emit(began)
+        writing, start = Writing(), time.monotonic()
+        try:
+            await write(writing, task, asking.settings, asking.payer, self._workers, lease.renew)
+            if writing.text:
+                await self._store.write(asking.conversation, WrittenSummary(task.prefix, task.length, writing.text))
+        finally:
+            await lease.end(_end_of(lease.flight, writing))
+            emit(_ended(began, writing, time.monotonic() - start))
+        if not writing.text:
+            logger.warning("no summary by %s: %s (%s)", asking.settings.model, writing.outcome, writing.reason)
+
+
+class _Lease:
+    """The hold that this process has of a conversation's flight.
+
+    Attributes:
+        flight: the flight as this process has stored it last.
+    """
+
+    def __init__(self, store: StoredSummaries, asking: Asking) -> None:
+        self.flight = state.PENDING
+        self._store = store
+        self._conversation = asking.conversation
+        self._seconds = asking.settings.timeout_seconds + LEASE_MARGIN_SECONDS
+
+    async def begin(self, found: Flight, prefix: str) -> bool:
+        """Take the flight, and return whether no other worker was first."""
+        begun = state.begun(found, prefix, uuid4().hex, time.time(), self._seconds)
+        if begun is None or not await self._store.fly(self._conversation, found, begun):
+            return False
+        self.flight = begun
+        return True
+
+    async def renew(self) -> bool:
+        """Hold the flight for another call, and return whether it still was this process's."""
+        return await self.end(state.renewed(self.flight, time.time(), self._seconds))
+
+    async def end(self, flight: Flight) -> bool:
+        """Store the next state, and return whether the flight still was this process's."""
+        held = await self._store.fly(self._conversation, self.flight, flight)
+        self.flight = flight
+        return held
+
+
+def asking_of(request: Request, to: Target) -> Asking | None:
+    """Return a request as one of a conversation that summaries are written of; None where none are."""
+    settings = to.policy.summary
+    if settings is None or not applies_to(to.policy) or not to.policy.enforces:
+        return None
+    payer = litellm_compat.payer_of(request.fields)
+    if payer is None:
+        return None
+    return Asking(request, to, settings, conversation_key(request.messages, to.tenant, settings), payer)
+
+
+def _fitted(asking: Asking, attempt: Attempt) -> Asking:
+    """Return it with a longest summary for which the budget of its attempt has room."""
+    if attempt.budget_tokens is None:
+        return asking
+    return replace(asking, settings=fitted(asking.settings, attempt.budget_tokens))
+
+
+def _end_of(flight: Flight, writing: Writing) -> Flight:
+    if writing.outcome == "cancelled":
+        return state.given_up(flight)
+    return state.done(flight) if writing.text else state.failed(flight, time.time())
+
+
+def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEvent:
+    answers = writing.answers
+    return replace(
+        began,
+        name="after_summary",
+        time_seconds=time.time(),
+        calls=len(answers),
+        outcome=writing.outcome,
+        reason=writing.reason,
+        input_tokens=_sum(a.input_tokens for a in answers),
+        output_tokens=_sum(a.output_tokens for a in answers),
+        dollars=_sum(a.dollars for a in answers),
+        milliseconds=seconds * 1e3,
+    )
+
+
+def _sum(figures: Iterable[T | None]) -> T | None:
+    """Return the sum of the figures that are known, None where none is."""
+    known = [figure for figure in figures if figure is not None]
+    return sum(known[1:], known[0]) if known else None

@@ -1,0 +1,118 @@
+"""Writes one summary: asks the model for each part of the history, and checks what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.compaction.summary.summary_check import Rejected, checked
+from ctx_hooks.compaction.summary.summary_prompt import parts_of, prompt_of
+from ctx_hooks.learning.calibration import family_factor
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import to_local
+from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.window import window_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any
+
+    from ctx_hooks.compaction.summary.model_written import SummaryTask
+    from ctx_hooks.litellm_compat import Answer
+    from ctx_hooks.policy.settings import SummarySettings
+    from ctx_hooks.runtime.worker import Workers
+    from ctx_hooks.tokens.units import ProviderTokens
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Writing:
+    """What has come of a summary so far: it is filled in while it is written, and says what was paid whatever happens.
+
+    Attributes:
+        text: the summary, "" until it is accepted.
+        outcome: how it ended: "cancelled" until it has.
+        reason: why it was not accepted, "" where it was.
+        answers: what the model has answered, one for each part.
+    """
+
+    text: str = ""
+    outcome: Literal["accepted", "rejected", "failed", "cancelled"] = "cancelled"
+    reason: str = ""
+    answers: list[Answer] = field(default_factory=list)
+
+
+async def write(
+    writing: Writing,
+    task: SummaryTask,
+    settings: SummarySettings,
+    payer: Any,
+    workers: Workers,
+    renewed: Callable[[], Awaitable[bool]],
+) -> None:
+    """Have a summary written and checked; it raises nothing but a cancellation.
+
+    Args:
+        writing: is told what comes of it.
+        task: what is summarised.
+        settings: by which model, and how.
+        payer: on whose account.
+        workers: the threads for what takes long.
+        renewed: renews the lease before each call; False where another worker has taken the flight over.
+    """
+    try:
+        await _write(writing, task, settings, payer, workers, renewed)
+    except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: without a summary all goes on
+        writing.outcome, writing.reason = "failed", type(error).__name__
+
+
+async def _write(
+    writing: Writing,
+    task: SummaryTask,
+    settings: SummarySettings,
+    payer: Any,
+    workers: Workers,
+    renewed: Callable[[], Awaitable[bool]],
+) -> None:
+    model, window_tokens = smallest_of(settings.model)
+    local_tokens = to_local(window_tokens, family_factor(model))
+
+    async def away(work: Callable[[Counter], T]) -> T:
+        deadline = Deadline()
+        counter = Counter(vocabulary_of(model), deadline)
+        return await workers.run(lambda: work(counter), deadline)
+
+    text = task.before
+    for part in await away(lambda counter: parts_of(task, settings, local_tokens, counter)):
+        if not await renewed():
+            writing.outcome, writing.reason = "failed", "its lease was over"
+            return
+        messages = prompt_of(part, text, settings)
+        answer = await litellm_compat.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, payer)
+        writing.answers.append(answer)
+        found = await away(partial(_accepted, answer, task, settings))
+        if isinstance(found, Rejected):
+            writing.outcome, writing.reason = "rejected", found.reason
+            return
+        text = found
+    writing.text, writing.outcome = text, "accepted"
+
+
+def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
+    """Return what the model has written as it is used, or why it is not: an answer that was cut off is no summary."""
+    return checked(answer.text, task, settings, counter) if answer.is_whole else Rejected("too_long")
+
+
+def smallest_of(group: str) -> tuple[str, ProviderTokens]:
+    """Return the model and window of a group's deployment with the smallest window: the Router may choose any."""
+    listed = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
+    windows = (
+        (d.model, window_of(None, d.model_info.get("max_input_tokens"), litellm_compat.known_window_tokens(d)))
+        for d in listed
+    )
+    model, window = min(windows, key=lambda found: found[1].tokens)
+    return model, window.tokens

@@ -1,0 +1,39 @@
+"""The identifiers in a text: paths, names, ids and numbers, which a later step may refer to."""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from sys import getsizeof
+from typing import TYPE_CHECKING
+
+from ctx_hooks.runtime.content_cache import ContentCache, digest
+from ctx_hooks.texts import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
+"""What may be an identifier: `telling` says which of these are."""
+_TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
+
+_names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
+
+
+def identifiers(text: str) -> tuple[str, ...]:
+    """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
+    return _names.get(digest(text), lambda: _names_in(text), names_bytes)
+
+
+def telling(words: Iterable[str]) -> Iterator[str]:
+    """Yield each word once that names something: a figure, a path, a dotted, underscored or camel-cased name."""
+    return filter(_TELLING.search, dict.fromkeys(words))
+
+
+def names_bytes(names: tuple[str, ...]) -> int:
+    """Return the memory of names."""
+    return getsizeof(names) + sum(map(getsizeof, names))
+
+
+def _names_in(text: str) -> tuple[str, ...]:
+    return tuple(telling(chain.from_iterable(WORD.findall(text, start, end) for start, end in pieces.spans(text))))

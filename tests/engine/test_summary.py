@@ -1,0 +1,46 @@
+"""A decision is made with the summaries that are known, and says which form its compaction has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine_requests import COUNTER, decided, session, to
+
+from ctx_hooks.compaction.summary.model_written import Summaries, conversation_key, prefixes
+from ctx_hooks.compaction.summary.model_written import WrittenSummary as Written
+from ctx_hooks.decision import changes_of
+from ctx_hooks.learning.known import Known
+from ctx_hooks.request.history import counted_history
+
+REQUEST = session(turns=40)
+TARGET = to(4_000, summary={"model": "small"})
+TEXT = "## Goal\nTune the zebra piano."
+
+
+def known_summaries():
+    key = conversation_key(REQUEST.messages, "ann", TARGET.policy.summary)
+    digests = prefixes(counted_history(REQUEST, COUNTER), bytes.fromhex(key))
+    return Summaries(key, {digests[9].hex(): Written(digests[9].hex(), 9, TEXT)}, {})
+
+
+def test_a_known_summary_is_sent_and_the_attempt_says_which():
+    summaries = known_summaries()
+    decision, attempt = decided(REQUEST, TARGET, Known(TARGET.window, summaries=summaries))
+    assert "> Tune the zebra piano." in str(changes_of(decision))
+    assert attempt.choice.prefix in summaries.written
+    assert attempt.sent_tokens <= 4_000
+
+
+def test_a_choice_that_was_made_before_holds():
+    summaries = known_summaries()
+    _, attempt = decided(REQUEST, TARGET, Known(TARGET.window, summaries=summaries))
+    chosen = replace(summaries, chosen={attempt.choice.compaction: ""})
+    decision, again = decided(REQUEST, TARGET, Known(TARGET.window, summaries=chosen))
+    assert changes_of(decision) == changes_of(decided(REQUEST, TARGET)[0])
+    assert again.choice == replace(attempt.choice, prefix="")
+
+
+def test_without_summaries_there_is_nothing_to_choose():
+    decision, attempt = decided(REQUEST, to(4_000))
+    assert attempt.choice is None
+    assert changes_of(decision) == changes_of(decided(REQUEST, TARGET)[0])

@@ -1,0 +1,383 @@
+"""A model writes what stands for removed exchanges, once for all workers; whatever it does, every request is answered."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import random
+import threading
+
+import httpx
+import pytest
+from conftest import GENERAL, PLUGIN, configuration, deployment, importable
+from redis_process import RedisProcess
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing.conversations import source_text
+from ctx_hooks.testing.summariser import MARK, summariser
+
+WINDOW = 8_000
+ABOVE_SOFT_MARK, COMPACTED, COMPACTED_AGAIN = 60, 100, 110
+"""Turns of the conversation: at the one its requests are above half of the budget, at the others above the whole."""
+TIMEOUTS_SECONDS = {"hangs": 2.0, "leased": 2.0}
+PATIENT_SECONDS = 60.0
+"""Of those that answer: a busy machine is no bad summariser."""
+MODES = ("background", "blocking")
+BAD = ("hangs", "fails", "nothing", "repeats", "refuses", "invents")
+MODELS = ("answers", "leased", *BAD)
+PRICES = {"input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6}
+PARTS = """
+import json
+import ctx_hooks
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy._types import UserAPIKeyAuth
+
+KEYS = {
+    "sk-limited": {"rpm_limit": 1},
+    "sk-spent": {"max_budget": 1.0, "spend": 2.0},
+    "sk-restricted": {"models": ["answers-background", "answers-blocking"]},
+}
+
+async def user_api_key_auth(request, api_key):
+    return UserAPIKeyAuth(
+        api_key=api_key, token=api_key, team_id="t1", user_id="u1", org_id="o1", key_alias="ann", **KEYS.get(api_key, {})
+    )
+
+class Log(CustomLogger):
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        logged = kwargs["standard_logging_object"]
+        named = ("model_group", "response_cost", "prompt_tokens", "completion_tokens", "request_tags")
+        account = {k: logged["metadata"][f"user_api_key_{k}"] for k in ("hash", "alias", "team_id", "user_id", "org_id")}
+        print("logged", json.dumps({**{name: logged[name] for name in named}, **account}), flush=True)
+
+def tell(event):
+    print("summary", json.dumps([event.outcome, event.reason, event.call.call_id]), flush=True)
+
+ctx_hooks.on("after_summary", tell)
+log = Log()
+"""
+
+
+@pytest.fixture(scope="module")
+def redis():
+    with RedisProcess() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def provider():
+    windows = dict.fromkeys(MODELS, 200_000)
+    settings = ProviderSettings(window_tokens=WINDOW, windows=windows, failing_models=["fails"])
+    with FakeProvider(settings, summariser) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _fresh_provider(provider):
+    provider.reset(held_models=["hangs"])
+
+
+def group(model, mode):
+    return f"{model}-{mode}"
+
+
+def policy(model, mode):
+    return {
+        "model": model,
+        "mode": mode,
+        "timeout_seconds": TIMEOUTS_SECONDS.get(model, PATIENT_SECONDS),
+        "soft_fraction": 0.5,
+    }
+
+
+def started(provider, folder, redis=None):
+    """Return a proxy whose groups have a model that writes summaries; it shares what it knows through Redis."""
+    groups = {group(model, mode): {"summary": policy(model, mode)} for model in MODELS for mode in MODES}
+    agents = [
+        deployment(provider.url, name, "openai/served", max_input_tokens=WINDOW, **PRICES) for name in ["plain", *groups]
+    ]
+    agents.append(deployment(provider.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW))
+    groups["claude"] = {"summary": policy("answers", "background")}
+    writers = (deployment(provider.url, model, f"openai/{model}", max_input_tokens=200_000, **PRICES) for model in MODELS)
+    config = configuration(provider.url, *agents, *writers, callback_settings={"ctx_hooks": {"models": groups}})
+    config["litellm_settings"] = {"callbacks": [PLUGIN, "parts.log"]}
+    config["general_settings"] = {**GENERAL, "custom_auth": "parts.user_api_key_auth"}
+    if redis is not None:
+        config["router_settings"] = {"redis_host": "127.0.0.1", "redis_port": redis.port}
+    return ProxyProcess(config, importable(folder, "parts", PARTS))
+
+
+@pytest.fixture(scope="module")
+def proxies(provider, redis, tmp_path_factory):
+    """Two workers on one Redis."""
+    folder = tmp_path_factory.mktemp("summaries")
+    with started(provider, folder, redis) as one, started(provider, folder, redis) as two:
+        yield one, two
+
+
+@pytest.fixture
+def proxy(proxies):
+    return proxies[0]
+
+
+_SEEDS = iter(range(1, 1_000))
+
+
+@pytest.fixture
+def seed():
+    """A conversation that no other test has had."""
+    return next(_SEEDS)
+
+
+def payload(seed, turns, model):
+    """Return a conversation of many short turns: a compaction of it removes exchanges."""
+    rng = random.Random(seed)
+    messages = [{"role": "user", "content": f"Review project {seed} with me, part by part."}]
+    for n in range(turns):
+        messages.append({"role": "assistant", "content": f"Here is part {n}.\n{source_text(rng, 120)}"})
+        messages.append({"role": "user", "content": f"And what is in the part behind part {n}?"})
+    return {"model": model, "messages": messages}
+
+
+def ask(proxy, seed, turns, model, key="sk-one", timeout=60, **headers):
+    headers["Authorization"] = f"Bearer {key}"
+    return httpx.post(f"{proxy.url}/v1/chat/completions", json=payload(seed, turns, model), headers=headers, timeout=timeout)
+
+
+def answered(proxy, *arguments, **more):
+    answer = ask(proxy, *arguments, **more)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def sent(provider, model="served"):
+    """Return the messages of each request that the provider got for a model."""
+    return [json.dumps(r["payload"]["messages"]) for r in provider.requests() if r["model"] == model]
+
+
+def told(proxy):
+    """Return what became of each summary of a worker."""
+    return [json.loads(line.removeprefix("summary ")) for line in proxy.log().splitlines() if line.startswith("summary ")]
+
+
+def wait_for_summary(proxy, seen=0):
+    proxy.wait_until(lambda: len(told(proxy)) > seen, "a summary to be over")
+    return told(proxy)[seen:]
+
+
+def in_background(proxy, seed, model):
+    """Have a summary begun in the background, and wait until it is over."""
+    seen = len(told(proxy))
+    answered(proxy, seed, ABOVE_SOFT_MARK, group(model, "background"))
+    return wait_for_summary(proxy, seen)
+
+
+def plain(proxy, provider, seed, turns):
+    """Return what is sent of the same request where no model writes summaries."""
+    provider.reset()
+    answered(proxy, seed, turns, "plain")
+    (messages,) = sent(provider)
+    return messages
+
+
+def test_a_summary_is_written_behind_the_answer_and_stands_in_the_next_compaction(proxy, provider, seed):
+    ((outcome, reason, _),) = in_background(proxy, seed, "answers")
+    assert (outcome, reason) == ("accepted", "")
+    answered(proxy, seed, COMPACTED, group("answers", "background"))
+    first, compacted = sent(provider)
+    assert MARK not in first
+    assert MARK in compacted
+    assert len(sent(provider, "answers")) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "model"),
+    [("/v1/messages", "messages", "claude"), ("/v1/responses", "input", "answers-background")],
+    ids=["messages", "responses"],
+)
+def test_so_it_is_on_other_routes(proxy, provider, seed, path, field, model):
+    seen = len(told(proxy))
+    for turns in (ABOVE_SOFT_MARK, COMPACTED):
+        body = {"model": model, field: payload(seed, turns, model)["messages"], "max_tokens": 100}
+        body |= {} if field == "messages" else {"max_output_tokens": body.pop("max_tokens")}
+        headers = {"Authorization": "Bearer sk-one"}
+        answer = httpx.post(proxy.url + path, json=body, headers=headers, timeout=60)
+        assert answer.status_code == 200, answer.text
+        if turns == ABOVE_SOFT_MARK:
+            assert wait_for_summary(proxy, seen)[0][:2] == ["accepted", ""]
+    compacted = [r["payload"][field] for r in provider.requests() if r["model"] != "answers"][-1]
+    assert MARK in json.dumps(compacted)
+
+
+def test_blocking_the_first_compaction_has_its_summary(proxy, provider, seed):
+    answered(proxy, seed, COMPACTED, group("answers", "blocking"))
+    (compacted,) = sent(provider)
+    assert MARK in compacted
+    assert len(sent(provider, "answers")) == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_workers_that_answer_in_turn_send_the_same_bytes_and_ask_for_one_summary(proxies, provider, seed, mode):
+    for turns in range(10, COMPACTED, 10):
+        for proxy in proxies if turns % 20 else reversed(proxies):
+            answered(proxy, seed, turns, group("answers", mode))
+        one, two = sent(provider)[-2:]
+        assert one == two, turns
+    assert len(sent(provider, "answers")) == (mode == "background")
+    for turns in range(COMPACTED, 2 * COMPACTED, 10):
+        for proxy in proxies:
+            answered(proxy, seed, turns, group("answers", mode))
+        one, two = sent(provider)[-2:]
+        assert one == two, turns
+        assert MARK in one
+
+
+@pytest.mark.parametrize(("mode", "turns"), [("background", ABOVE_SOFT_MARK), ("blocking", COMPACTED)], ids=MODES)
+def test_a_hundred_requests_of_a_conversation_at_once_ask_for_one_summary(proxies, provider, seed, mode, turns):
+    seen = [len(told(p)) for p in proxies]
+    with concurrent.futures.ThreadPoolExecutor(100) as pool:
+        asked = [pool.submit(ask, proxies[n % 2], seed, turns, group("answers", mode)) for n in range(100)]
+        assert {f.result().status_code for f in asked} == {200}
+    proxies[0].wait_until(lambda: any(len(told(p)) > n for p, n in zip(proxies, seen, strict=True)), "a summary to be over")
+    assert len(set(sent(provider))) == 1
+    assert len(sent(provider, "answers")) == 1, [told(p)[n:] for p, n in zip(proxies, seen, strict=True)]
+
+
+@pytest.mark.parametrize("model", BAD)
+def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider, seed, model):
+    expected = plain(proxy, provider, seed, COMPACTED)
+    provider.reset()
+    ((outcome, reason, _),) = in_background(proxy, seed, model)
+    assert outcome == ("failed" if model in {"hangs", "fails"} else "rejected"), reason
+    answered(proxy, seed, COMPACTED, group(model, "background"))
+    assert sent(provider)[-1] == expected
+    provider.reset()
+    answered(proxy, seed, COMPACTED, group(model, "blocking"))
+    assert sent(provider) == [expected]
+
+
+def test_after_two_failures_a_conversation_is_left_alone(proxies, provider, seed):
+    for n in range(4):
+        seen = [len(told(p)) for p in proxies]
+        answered(proxies[n % 2], seed, ABOVE_SOFT_MARK + n // 3, group("nothing", "background"))
+        if n < 2:
+            wait_for_summary(proxies[n % 2], seen[n % 2])
+    assert len(sent(provider, "nothing")) == 2
+
+
+def test_a_compaction_keeps_its_form_when_a_summary_is_ready_a_moment_later(proxies, provider, seed):
+    provider.configure(held_models=["leased"])
+    one, two = proxies
+    seen, name = len(told(one)), group("leased", "background")
+    answered(one, seed, ABOVE_SOFT_MARK, name)
+    provider.wait_until(lambda requests: requests[-1]["model"] == "leased")
+    answered(one, seed, COMPACTED, name)
+    wait_for_summary(one, seen)
+    provider.reset(held_models=[])
+    answered(one, seed, ABOVE_SOFT_MARK, name)
+    assert wait_for_summary(one, seen + 1)[0][0] == "accepted"
+    for proxy in (one, two):
+        answered(proxy, seed, COMPACTED, name)
+    _, first, second = sent(provider)
+    assert first == second
+    assert MARK not in first
+
+
+def test_a_worker_that_dies_leaves_its_summary_to_another(provider, proxy, redis, seed, tmp_path):
+    provider.configure(held_models=["leased"])
+    seen = len(told(proxy))
+    with started(provider, tmp_path, redis) as dying:
+        answered(dying, seed, ABOVE_SOFT_MARK, group("leased", "background"))
+        provider.wait_until(lambda requests: requests[-1]["model"] == "leased")
+        dying.kill()
+    provider.reset(held_models=[])
+    answered(proxy, seed, ABOVE_SOFT_MARK, group("leased", "background"))
+    assert sent(provider, "leased") == [], "the lease is not over"
+
+    def summarised():
+        answered(proxy, seed, ABOVE_SOFT_MARK, group("leased", "background"))
+        return len(told(proxy)) > seen
+
+    proxy.wait_until(summarised, "the lease to be over")
+    assert told(proxy)[seen][0] == "accepted"
+    assert len(sent(provider, "leased")) == 1
+
+
+def test_a_client_that_leaves_does_not_take_the_summary_along(proxy, provider, seed):
+    provider.configure(held_models=["leased"])
+    seen = len(told(proxy))
+    leaving = threading.Thread(target=_leaves, args=(proxy, seed))
+    leaving.start()
+    provider.wait_until(lambda requests: [r["model"] for r in requests][:1] == ["leased"])
+    leaving.join()
+    ((outcome, _, _),) = wait_for_summary(proxy, seen)
+    assert outcome == "failed", "it was waited for to the end, and not cancelled"
+    provider.configure(held_models=[])
+    answered(proxy, seed, COMPACTED, group("leased", "blocking"))
+
+
+def _leaves(proxy, seed):
+    with pytest.raises(httpx.ReadTimeout):
+        ask(proxy, seed, COMPACTED, group("leased", "blocking"), timeout=1)
+
+
+def test_redis_killed_and_restarted_costs_no_request(proxies, provider, redis, seed):
+    one, two = proxies
+    for turns in range(20, 201, 10):
+        if turns == ABOVE_SOFT_MARK - 10:
+            redis.kill()
+        if turns == COMPACTED_AGAIN:
+            redis.start()
+        for proxy in (one, two):
+            answered(proxy, seed, turns, group("answers", "background"))
+    assert any(MARK in messages for messages in sent(provider))
+
+
+def test_redis_that_hangs_costs_no_request(proxies, redis, seed):
+    one, two = proxies
+    answered(one, seed, 1, group("answers", "blocking"))
+    redis.hang()
+    try:
+        for proxy in (one, two):
+            answered(proxy, seed, COMPACTED, group("answers", "blocking"))
+    finally:
+        redis.resume()
+    answered(one, seed, COMPACTED + 1, group("answers", "blocking"))
+
+
+def logged_of(proxy, model, seen=0):
+    def found():
+        lines = (line.removeprefix("logged ") for line in proxy.log().splitlines() if line.startswith("logged "))
+        return [log for log in map(json.loads, lines) if log["model_group"] == model]
+
+    proxy.wait_until(lambda: len(found()) > seen, f"a log of {model}")
+    return found()[seen:]
+
+
+def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_what_it_did(proxy, seed):
+    answered(proxy, seed, ABOVE_SOFT_MARK, "plain")
+    before = logged_of(proxy, "plain")[-1]
+    name = group("answers", "background")
+    own = len([line for line in proxy.log().splitlines() if f'"model_group": "{name}"' in line])
+    written = len([line for line in proxy.log().splitlines() if '"model_group": "answers"' in line])
+    in_background(proxy, seed, "answers")
+    (request,) = logged_of(proxy, name, own)
+    (summary,) = logged_of(proxy, "answers", written)
+    account = ("hash", "alias", "team_id", "user_id", "org_id")
+    assert {k: summary[k] for k in account} == {k: request[k] for k in account}
+    assert (summary["team_id"], summary["user_id"], summary["org_id"], summary["alias"]) == ("t1", "u1", "o1", "ann")
+    assert summary["request_tags"] == ["ctx_hooks:summary"]
+    assert summary["response_cost"] == pytest.approx(
+        summary["prompt_tokens"] * PRICES["input_cost_per_token"]
+        + summary["completion_tokens"] * PRICES["output_cost_per_token"]
+    )
+    assert {**request, "model_group": "plain"} == before
+
+
+@pytest.mark.parametrize("key", ["sk-limited", "sk-spent", "sk-restricted"])
+def test_a_summary_that_its_caller_may_not_have_is_no_error_of_the_request(proxy, provider, seed, key):
+    """Over the key's rate, over its budget, or by a model that it may not call."""
+    seen = len(told(proxy))
+    answered(proxy, seed, ABOVE_SOFT_MARK, group("answers", "background"), key=key)
+    ((outcome, reason, _),) = wait_for_summary(proxy, seen)
+    assert (outcome, sent(provider, "answers")) == ("failed", []), reason
