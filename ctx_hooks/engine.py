@@ -10,7 +10,6 @@ from ctx_hooks.compaction import cost, last_resort
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.summary.model_written import task_of
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
 from ctx_hooks.request.history import counted_history, estimated_history
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.pipeline import Outcome
-    from ctx_hooks.compaction.summary.model_written import Summaries, SummaryTask
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.request.request import Request
@@ -80,27 +78,6 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     measure = timings.timed("counting", partial(counted_history, counter=counter))
     compress = timings.timed("compressing", partial(_compressed, known))
     return _decide(request, to, known, counter, measure, compress)
-
-
-def summary_task(
-    request: Request, to: Target, summaries: Summaries, length: int | None, after: int, deadline: Deadline
-) -> SummaryTask | None:
-    """Return what of a request is to be summarised, None where nothing is.
-
-    Args:
-        request: the request as it came.
-        to: where it goes.
-        summaries: what is known of its conversation.
-        length: how many of its messages the summary will stand for, None for all.
-        after: how many the newest compaction before has.
-        deadline: when the work stops.
-
-    Raises:
-        MalformedConversationError: the request holds no conversation.
-        CompressionTimeoutError: the deadline has passed.
-    """
-    history = counted_history(request, Counter(vocabulary_of(to.model), deadline))
-    return task_of(history, summaries, len(history.index) if length is None else length, after)
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-from ctx_hooks import engine, litellm_compat
+from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.summary import state
 from ctx_hooks.compaction.summary.model_written import WrittenSummary, applies_to, conversation_key, fitted
 from ctx_hooks.learning.stored_summaries import CHOICE_TIMEOUT_SECONDS, FLIGHT_TIMEOUT_SECONDS, StoredSummaries
@@ -24,7 +24,7 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
-from ctx_hooks.serving.summary_writer import Writing, write
+from ctx_hooks.serving.summary_writer import Writing, summary_task, write
 from ctx_hooks.telemetry.events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
 
@@ -169,7 +169,7 @@ class SummaryFlights:
             if stored.flight.is_under_way(now) or stored.flight.is_paused(now):
                 return
             deadline = Deadline(asking.settings.timeout_seconds)
-            work = partial(engine.summary_task, asking.request, asking.to, stored.summaries, length, after, deadline)
+            work = partial(summary_task, asking.request, asking.to, stored.summaries, length, after, deadline)
             task = await self._workers.run(work, deadline)
             if task is None:
                 return

@@ -7,9 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.compaction.summary.model_written import task_of
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.compaction.summary.summary_prompt import parts_of, prompt_of
 from ctx_hooks.learning.calibration import family_factor
+from ctx_hooks.request.history import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import to_local
@@ -20,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from ctx_hooks.compaction.summary.model_written import SummaryTask
+    from ctx_hooks.compaction.summary.model_written import Summaries, SummaryTask
     from ctx_hooks.litellm_compat import Answer
     from ctx_hooks.policy.settings import SummarySettings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.worker import Workers
     from ctx_hooks.tokens.units import ProviderTokens
 
@@ -44,6 +48,27 @@ class Writing:
     outcome: Literal["accepted", "rejected", "failed", "cancelled"] = "cancelled"
     reason: str = ""
     answers: list[Answer] = field(default_factory=list)
+
+
+def summary_task(
+    request: Request, to: Target, summaries: Summaries, length: int | None, after: int, deadline: Deadline
+) -> SummaryTask | None:
+    """Return what of a request is to be summarised, None where nothing is.
+
+    Args:
+        request: the request as it came.
+        to: where it goes.
+        summaries: what is known of its conversation.
+        length: how many of its messages the summary will stand for, None for all.
+        after: how many the newest compaction before has.
+        deadline: when the work stops.
+
+    Raises:
+        MalformedConversationError: the request holds no conversation.
+        CompressionTimeoutError: the deadline has passed.
+    """
+    history = counted_history(request, Counter(vocabulary_of(to.model), deadline))
+    return task_of(history, summaries, len(history.index) if length is None else length, after)
 
 
 async def write(
