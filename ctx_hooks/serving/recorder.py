@@ -176,7 +176,8 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, pric
     before, after = decided.local_tokens_before, decided.local_tokens_after
     if decided.decision == "untouched" or before is None or before == after:
         return NOTHING
-    if attempt.number or (decided.provider_tokens_before or 0) > decided.window_tokens:
+    exceeded = (decided.provider_tokens_before or 0) > decided.window_tokens
+    if attempt.number or (exceeded and not attempt.observed):
         return RESCUED
     if billed is None or after is None:
         return UNKNOWN

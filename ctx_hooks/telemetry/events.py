@@ -229,7 +229,8 @@ class AnswerEvent:
         attempts: how many were made.
         local_tokens_sent: what was sent; None where it was not counted.
         billed: the usage that the answer states, in provider tokens; None where it states none.
-        rescued: whether the request as it came exceeds the window: without the plugin it would have had no answer.
+        rescued: whether the request as it came exceeds the window: without the plugin it would have had no answer. False
+            with "observe", where it was answered as it came.
         provider_tokens_saved: what would have been billed as input without the plugin, less what was; with `observe`, what
             would have been saved. None where nothing was counted. 0 for a rescued request.
         dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would

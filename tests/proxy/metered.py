@@ -59,7 +59,7 @@ DECISIONS = {
 """What one round's large requests lead to: group, team, decision, trigger and mode. After the last attempt that is sent, the
 Router asks for the two that are left."""
 OVERFLOWS = {("rescued-{n}", "blue"): 1, ("hopeless-{n}", "red"): 2}
-RESCUES = {("rescued-{n}", "blue", "enforce"): 1, ("exceeded", "blue", "observe"): 1}
+RESCUES = {("rescued-{n}", "blue", "enforce"): 1}
 
 
 @contextmanager

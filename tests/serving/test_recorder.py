@@ -63,3 +63,9 @@ def test_an_observed_request_would_have_saved_the_part_of_its_bill_that_was_to_b
     )
     assert saved(event) == (False, 4_950, pytest.approx(0.00495))
     assert event.mode == "observe"
+
+
+def test_an_observed_request_that_was_answered_needed_no_rescue_whatever_its_estimate():
+    observed = replace(SENT, sent_tokens=9_000, decided_tokens=4_500, observed=True)
+    decided = replace(DECISION, mode="observe", local_tokens_after=4_500, provider_tokens_before=10_001)
+    assert saved(answer_event(decided, Answered(observed, Billed(9_900)), PRICES)) == (False, 4_950, pytest.approx(0.00495))
