@@ -1,10 +1,12 @@
 """What a poor summary costs: recall and prompt cache of recorded sessions, with and without model-written summaries.
 
     uv run --group bench python benchmarks/summaries.py SESSIONS.jsonl... [--budget 32000] [--steps 8] [--sessions 4]
+    uv run --group bench --group judge python benchmarks/summaries.py SESSIONS.jsonl... --small-model
 
-The summariser puts the first lines of what was said behind each other, under a title. It is asked in the background as the
-proxy does: after a request above the soft mark, so that the next compaction finds what it has written. Recall and distant
-recall are those of `recall.py`; the cache share is what a prefix cache serves of all requests, in characters.
+The summariser puts the first lines of what was said behind each other, under a title; with `--small-model` SmolLM2-135M
+writes. It is asked in the background as the proxy does: after a request above the soft mark, so that the next
+compaction finds what it has written. Recall and distant recall are those of `recall.py`; the cache share is what a
+prefix cache serves of all requests, in characters.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ import argparse
 import json
 import statistics
 from collections import Counter as Occurrences
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from contestants import text_of
 from recall import share, steps
@@ -43,6 +45,7 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.vocabulary import DEFAULT
 
+Summarise: TypeAlias = Callable[[SummaryTask, SummarySettings, Counter], str | Rejected]
 TITLE = "## First lines"
 LINE_CHARS = 160
 
@@ -66,18 +69,23 @@ class Measured:
         return f"| {name} | {recalls} | {cached:.4f} | {self.compactions} | {self.held} | {dict(self.summaries)} |"
 
 
-def first_lines(task: SummaryTask, settings: SummarySettings, counter: Counter) -> str:
-    """Return the newest first lines of all that was said, as many as a summary may have."""
+def first_lines(task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
+    """Return the newest first lines of all that was said, as many as a summary may have, if they are accepted."""
     said = [m.text or r.text for m in task.messages for r in (*m.results, m)]
     lines = [*task.before.splitlines()[1:], *(text.strip().split("\n", 1)[0] for text in said)]
     short = [line if len(line) <= LINE_CHARS else line[:LINE_CHARS].rpartition(" ")[0] for line in lines]
     while counter.text("\n".join((TITLE, *short))) > settings.max_tokens:
         short = short[len(short) // 20 + 1 :]
-    return "\n".join((TITLE, *short))
+    return checked("\n".join((TITLE, *short)), task, settings, counter)
 
 
 def replayed(
-    fmt: Any, messages: list[Any], budget: Budget, settings: SummarySettings | None, measured: Measured
+    fmt: Any,
+    messages: list[Any],
+    budget: Budget,
+    settings: SummarySettings,
+    summarise: Summarise | None,
+    measured: Measured,
 ) -> Iterator[tuple[int, list[Any]]]:
     """Yield what is sent for each request of a session, and how many messages the request came with."""
     counter, codec = budget.counter, CODECS[fmt]
@@ -85,7 +93,7 @@ def replayed(
     summaries = NO_SUMMARIES
     for length in request_points(index):
         reader = MessageReader(fmt, messages[:length])
-        if settings and not summaries.conversation:
+        if summarise and not summaries.conversation:
             summaries = Summaries(conversation_key(reader, "", settings))
         history = History(reader, index[:length], LocalTokens(0), b"")
         outcome, cut = compacted(history, Thresholds(budget), summaries=summaries)
@@ -94,9 +102,9 @@ def replayed(
             measured.held += bool(choice.prefix)
             summaries = replace(summaries, chosen={**summaries.chosen, choice.compaction: choice.prefix})
         yield length, codec.write(outcome.conversation)
-        if settings and outcome.tokens_after > settings.soft_fraction * budget.goal_tokens:
+        if summarise and outcome.tokens_after > settings.soft_fraction * budget.goal_tokens:
             task = task_of(history, summaries, length, cut.length)
-            text = checked(first_lines(task, settings, counter), task, settings, counter) if task else None
+            text = summarise(task, settings, counter) if task else None
             if isinstance(text, Rejected):
                 measured.summaries[text.reason] += 1
             elif task and text:
@@ -106,13 +114,18 @@ def replayed(
 
 
 def measure(
-    session: dict[str, Any], budget: Budget, settings: SummarySettings | None, most_steps: int, measured: Measured
+    session: dict[str, Any],
+    budget: Budget,
+    settings: SummarySettings,
+    summarise: Summarise | None,
+    most_steps: int,
+    measured: Measured,
 ) -> None:
     """Add the figures of one session."""
     fmt, messages = session["format"], session["messages"]
     measured_steps = {len(step.context): step for step in steps(messages, budget.goal_tokens, most_steps)}
     before: list[str] = []
-    for length, sent in replayed(fmt, messages, budget, settings, measured):
+    for length, sent in replayed(fmt, messages, budget, settings, summarise, measured):
         written = [json.dumps(m, sort_keys=True) for m in sent]
         shared = next((i for i, (a, b) in enumerate(zip(before, written, strict=False)) if a != b), len(before))
         measured.cached_chars += sum(map(len, written[:shared]))
@@ -132,15 +145,20 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=2_000, help="of a summary")
     parser.add_argument("--steps", type=int, default=8, help="steps of each session")
     parser.add_argument("--sessions", type=int, help="sessions of each file")
+    parser.add_argument("--small-model", action="store_true", help="SmolLM2-135M writes, beside the first lines")
     arguments = parser.parse_args()
     budget = Budget(LocalTokens(arguments.budget), ProviderTokens(arguments.budget * 5 // 4), Counter(DEFAULT))
-    settings = fitted(SummarySettings(model="first lines", max_tokens=arguments.max_tokens), arguments.budget)
-    ways = {"deterministic": None, "first lines": settings}
+    settings = fitted(SummarySettings(model="summariser", max_tokens=arguments.max_tokens), arguments.budget)
+    ways: dict[str, Summarise | None] = {"deterministic": None, "first lines": first_lines}
+    if arguments.small_model:
+        from small_summariser import SmallModel  # noqa: PLC0415 - only where it was built
+
+        ways["SmolLM2-135M"] = SmallModel(threads=1).summary
     found = {name: Measured() for name in ways}
     for path in arguments.paths:
         for line in path.read_text(encoding="utf-8").splitlines()[: arguments.sessions]:
-            for name, written_by in ways.items():
-                measure(json.loads(line), budget, written_by, arguments.steps, found[name])
+            for name, summarise in ways.items():
+                measure(json.loads(line), budget, settings, summarise, arguments.steps, found[name])
     print("| summary | recall | distant recall | cache share | compactions | with a summary | written |")
     print("|" + "---|" * 7)
     for name, measured in found.items():
