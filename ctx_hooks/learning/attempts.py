@@ -138,10 +138,10 @@ class Attempts:
             return self._last[request_id]
 
     def timed(self, request_id: str, milliseconds: Mapping[str, float]) -> None:
-        """Note what each phase of the decision about the last attempt took."""
+        """Note what each phase of the last decision about a request took."""
         with self._lock:
             attempt = self._last.get(request_id)
-            if attempt is not None and not attempt.milliseconds:
+            if attempt is not None:
                 self._last[request_id] = replace(attempt, milliseconds=milliseconds)
 
     def without_usage(self, request_id: str) -> Attempt | None:

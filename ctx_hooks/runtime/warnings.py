@@ -9,6 +9,8 @@ from functools import lru_cache
 REMEMBERED = 1_000
 LONGEST_CHARS = 300
 """A path, a value cut to 80 characters and the reason take about 200; a longer text quotes a caller at length."""
+LONGEST_FIGURES_CHARS = 3_000
+"""Of a line of figures with bounded names; a usual one has about 430."""
 CUT = "..."
 
 logger = logging.getLogger("ctx_hooks")
@@ -46,7 +48,8 @@ class _NoText(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = one_line(record.getMessage()), ()
+        most_chars = LONGEST_FIGURES_CHARS if hasattr(record, "ctx_hooks") else LONGEST_CHARS
+        record.msg, record.args = one_line(record.getMessage(), most_chars), ()
         if record.exc_info and record.exc_info[1] is not None:
             bare = _without_text(record.exc_info[1])
             record.exc_info = type(bare), bare, bare.__traceback__

@@ -79,7 +79,7 @@ class AttemptRunner:
             request: the request as it came.
             to: where the attempt goes.
         """
-        to = replace(to, attempt=_number_of(to, self.attempts.last(to.request_id)))
+        to = self.numbered(to)
         timings = Timings()
         with timings.phase("total"):
             decision = await self._decided(request, to, timings)
@@ -87,6 +87,10 @@ class AttemptRunner:
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
         return decision
+
+    def numbered(self, to: Target) -> Target:
+        """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""
+        return replace(to, attempt=_number_of(to, self.attempts.last(to.request_id)))
 
     async def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> Attempt | None:
         """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known.
@@ -117,7 +121,7 @@ class AttemptRunner:
         return attempt.sent_provider_tokens or None
 
     async def answered(self, request_id: str, usage: Any, response_id: str = "") -> Answered | None:
-        """Learn from an answer, and forget its request; return its last attempt and the bill, None for no known request.
+        """Learn from an answer, and forget its request; return its last attempt and the bill, None for no known attempt.
 
         Args:
             request_id: the request's id in this process.
@@ -125,8 +129,8 @@ class AttemptRunner:
             response_id: the provider's id of an answer that it keeps, "" for any other.
         """
         attempt = self.attempts.done(request_id)
-        if attempt is None:
-            return None
+        if attempt is None or attempt.failed:
+            return None  # after a failed attempt it comes from a model that the plugin is off for
         billed = billed_of(usage) if attempt.states_usage else None
         if billed is not None:
             await self._learn_answer(attempt, billed, response_id)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from ctx_hooks.telemetry.events import Event, Trigger
     from ctx_hooks.tokens.usage import Billed
 
+T = TypeVar("T")
+
 
 class Recorder:
     """Tells listeners, callers and LiteLLM's loggers what is done with requests; it changes none. Thread-safe."""
@@ -43,6 +46,7 @@ class Recorder:
     def __init__(self) -> None:
         self.headers = Headers()
         self._decisions: OrderedDict[str, tuple[DecisionEvent, Prices | None]] = OrderedDict()
+        self._before_choice: OrderedDict[str, tuple[DecisionEvent, Attempt]] = OrderedDict()
         self._lock = threading.Lock()
         self._spans = Guard("OpenTelemetry")
 
@@ -55,19 +59,28 @@ class Recorder:
             decision: what was decided.
             attempt: the attempt as it is remembered; None where the request was not looked at.
         """
+        if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
+            return  # the same attempt again: its decision is recorded, and is what its answer is about
         event = decision_event(call_of(request.fields, to), request, to, decision, attempt)
         if to.policy.enforces:
             scopes = to.scopes
             self.headers.note(to.request_id, decision, to.attempt, scopes)
             litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, scopes))
-        if event.reason == TRANSLATED:
-            return  # the same attempt again: its decision is recorded, and is what its answer is about
         with self._lock:
-            self._decisions[to.request_id] = (event, to.prices)
-            if len(self._decisions) > RUNNING_REQUESTS:
-                self._decisions.popitem(last=False)
-        self._trace(request.fields, otel.record_decision, event)
-        emit(event)
+            first = self._before_choice.get(to.request_id)
+            if first is not None:
+                event = _with_first(event, first[0])
+            _remember(self._decisions, to.request_id, (event, to.prices))
+        if first is None or not isinstance(decision, Untouched):
+            self._trace(request.fields, otel.record_decision, event)
+            emit(event)
+
+    def fitted_before_choice(self, request_id: str, attempt: Attempt | None) -> None:
+        """Note that what follows is about the request as it was fitted before the Router chose a deployment."""
+        with self._lock:
+            known = self._decisions.get(request_id)
+            if known is not None and attempt is not None:
+                _remember(self._before_choice, request_id, (known[0], attempt))
 
     def refused(self, fields: Mapping[str, Any], overflow: Overflow) -> None:
         """Record that the provider refused a request's last attempt as too long."""
@@ -89,8 +102,13 @@ class Recorder:
         """
         with self._lock:
             known = self._decisions.pop(request_id, None)
+            first = self._before_choice.pop(request_id, None)
         if known is not None:
             decided, prices = known
+            if first is not None:
+                attempt, before = answered.attempt, first[1]
+                rewrites = attempt.rewrites or before.rewrites
+                answered = answered._replace(attempt=replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites))
             event = answer_event(decided, answered, prices)
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, prices))
@@ -99,6 +117,27 @@ class Recorder:
         span = litellm_compat.span_of(fields)
         if span is not None:
             self._spans.run(record, span, event)
+
+
+def _remember(known: OrderedDict[str, T], request_id: str, value: T) -> None:
+    known[request_id] = value
+    if len(known) > RUNNING_REQUESTS:
+        known.popitem(last=False)
+
+
+def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
+    """Return the record of a decision about a fitted request as one about the request as it came."""
+    event = replace(
+        event,
+        local_tokens_before=first.local_tokens_before,
+        provider_tokens_before=first.provider_tokens_before,
+        local_tokens_after=first.local_tokens_after if event.local_tokens_after is None else event.local_tokens_after,
+        provider_tokens_after=(
+            first.provider_tokens_after if event.provider_tokens_after is None else event.provider_tokens_after
+        ),
+        steps=(*first.steps, *event.steps),
+    )
+    return replace(event, decision=first.decision, trigger=first.trigger) if event.decision == "untouched" else event
 
 
 def decision_event(call: Call, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> DecisionEvent:
@@ -174,13 +213,14 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
 
 def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, prices: Prices | None) -> Saved:
     before, after = decided.local_tokens_before, decided.local_tokens_after
+    if attempt.number:
+        return RESCUED
     if decided.decision == "untouched" or before is None or before == after:
         return NOTHING
-    exceeded = (decided.provider_tokens_before or 0) > decided.window_tokens
-    if attempt.number or (exceeded and not attempt.observed):
+    if (decided.provider_tokens_before or 0) > decided.window_tokens and not attempt.observed:
         return RESCUED
     if billed is None or after is None:
         return UNKNOWN
     if attempt.observed:
         return would_be_saved(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)
-    return saved_by(before, attempt.seen_tokens, after, billed, prices)
+    return saved_by(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)

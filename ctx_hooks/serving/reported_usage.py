@@ -49,12 +49,17 @@ class ReportedUsage:
             decision: what was decided; an attempt that goes on untouched is not cut.
             attempt: the attempt as it is sent.
         """
-        if not to.request_id or to.policy.report_usage != "original" or isinstance(decision, NotRetried):
+        if not to.request_id or isinstance(decision, NotRetried):
             return
         if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
             return  # the same attempt, cut before
-        growth = 1.0 if isinstance(decision, Untouched) else _growth_of(attempt)
+        reports = to.policy.report_usage == "original" and not isinstance(decision, Untouched)
+        growth = _growth_of(attempt) if reports else 1.0
         self._set(to.request_id, self._of(to.request_id)._replace(for_deployment=growth))
+
+    def failed(self, request_id: str) -> None:
+        """Forget what was cut for a deployment that failed: the next one may get the whole request."""
+        self._set(request_id, self._of(request_id)._replace(for_deployment=1.0))
 
     def note_fitted_before_choice(self, request_id: str) -> None:
         """Remember that what was cut so far is gone from what each attempt receives."""

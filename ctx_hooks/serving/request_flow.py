@@ -53,12 +53,14 @@ class RequestFlow:
             return arranged
         fitted = await self.fitted(request, arranged, replace(group, request_id=request_id))
         self.usage.note_fitted_before_choice(request_id)
+        self.recorder.fitted_before_choice(request_id, self.runner.attempts.last(request_id))
         return fitted
 
     async def fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
         if not to.policy.enabled:
             return fields
+        to = self.runner.numbered(to)
         decision = await self.runner.decide(request, to)
         attempt = self.runner.attempts.last(to.request_id)
         self.recorder.decided(request, to, decision, attempt)
@@ -100,6 +102,7 @@ class RequestFlow:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         mode = self.mode(fields)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
+        self.usage.failed(litellm_compat.request_id_of(fields))
         noted = await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
         if noted is not None and overflow is not None:
             self.recorder.refused(fields, overflow)

@@ -36,7 +36,9 @@ RESCUED = Saved(0, 0.0, rescued=True)
 UNKNOWN = Saved(None, None)
 
 
-def saved_by(whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None) -> Saved:
+def saved_by(
+    whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
+) -> Saved:
     """Return what was saved of a request that was sent compressed.
 
     Args:
@@ -45,9 +47,12 @@ def saved_by(whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed
         decided: what was sent of it.
         billed: the bill of that.
         prices: of the deployment's input tokens; None where they are not known.
+        rewrites: whether what was sent begins otherwise than the request before. Then a bill without a prompt cache does not
+            say whether the provider has one, and where cached input has a price of its own nobody knows the dollars.
     """
     without = without_compression(whole, seen, decided, billed)
-    dollars = None if prices is None else input_price(without, prices) - input_price(billed, prices)
+    hidden = rewrites and seen and not billed.uses_cache and prices is not None and prices.cache_read < prices.plain
+    dollars = None if prices is None or hidden else input_price(without, prices) - input_price(billed, prices)
     return Saved(without.input_tokens - billed.input_tokens, dollars)
 
 

@@ -81,7 +81,9 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
     if billed is None or not saved_tokens:
         return None
     plain_tokens: float = saved_tokens
-    if prices is not None and event.dollars_saved is not None:
+    if prices is not None:
+        if event.dollars_saved is None:
+            return None
         plain_tokens = event.dollars_saved / prices.plain
     return {
         "tokens_before": billed.input_tokens + saved_tokens,

@@ -40,6 +40,15 @@ def to(window_tokens=200_000, attempt=0, request_id="request", **fields):
     return Target("openai/gpt-4o", "deployment", window, policy, request_id, "ann", attempt=attempt)
 
 
+async def test_an_answer_behind_a_failed_attempt_is_not_its_own():
+    """The Router may go on to a model that the plugin is off for: what it bills says nothing of the one that failed."""
+    runner = AttemptRunner()
+    await runner.decide(session(), to(20_000))
+    await runner.failed("request", None)
+    assert await runner.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
+    assert runner.attempts.last("request") is None
+
+
 @pytest.fixture
 def learned_limits():
     events = []

@@ -8,9 +8,19 @@ import pytest
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
+from ctx_hooks.decision import Compressed, Untouched
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.serving.attempt_runner import Answered
-from ctx_hooks.serving.recorder import answer_event
+from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.serving.attempt_runner import Answered, AttemptRunner
+from ctx_hooks.serving.recorder import Recorder, answer_event
+from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.telemetry.listeners import on
+from ctx_hooks.telemetry.spend_log import notes_of
+from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Window
 
@@ -69,3 +79,82 @@ def test_an_observed_request_that_was_answered_needed_no_rescue_whatever_its_est
     observed = replace(SENT, sent_tokens=9_000, decided_tokens=4_500, observed=True)
     decided = replace(DECISION, mode="observe", local_tokens_after=4_500, provider_tokens_before=10_001)
     assert saved(answer_event(decided, Answered(observed, Billed(9_900)), PRICES)) == (False, 4_950, pytest.approx(0.00495))
+
+
+def test_a_retry_that_asks_for_less_output_is_a_rescue_too():
+    decided = replace(DECISION, decision="rescued", trigger="overflow", local_tokens_after=9_000)
+    attempt = replace(SENT, sent_tokens=9_000, number=1)
+    assert saved(answer_event(decided, Answered(attempt, BILL), PRICES)) == (True, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("prices", "bill", "known"),
+    [
+        (PRICES, BILL, False),
+        (PRICES, Billed(4_400, 400), True),
+        (replace(PRICES, cache_read=PRICES.plain), BILL, True),
+    ],
+    ids=["no cache shown", "a cache shown", "a cache that is no cheaper"],
+)
+def test_a_rewritten_prefix_whose_bill_shows_no_cache_says_no_dollars_where_cached_input_is_cheaper(prices, bill, known):
+    rewritten = replace(SENT, seen_tokens=8_500, rewrites=True)
+    event = answer_event(DECISION, Answered(rewritten, bill), prices)
+    assert (event.dollars_saved is not None) is known
+    assert (notes_of(event, prices).savings is not None) is known
+
+
+@pytest.fixture
+def heard():
+    events = []
+    ends = [on(name, events.append) for name in ("decision", "answer")]
+    yield events
+    for end in ends:
+        end()
+
+
+def to(window_tokens=12_000, **fields):
+    return Target("openai/gpt-4o", "d", Window(window_tokens, "policy"), Policy(), "request", prices=PRICES, **fields)
+
+
+async def decided(recorder, runner, request, target):
+    decision = await runner.decide(request, target)
+    recorder.decided(request, target, decision, runner.attempts.last("request"))
+    return decision
+
+
+async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_it_came(heard):
+    recorder, runner = Recorder(), AttemptRunner()
+    request = Request("openai-chat", agent_session("openai-chat", turns=40))
+    first = await decided(recorder, runner, request, to())
+    recorder.fitted_before_choice("request", runner.attempts.last("request"))
+    fitted = Request("openai-chat", {**request.fields, **first.changes})
+    second = await decided(recorder, runner, fitted, to())
+    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    recorder.answered("request", answered, {"litellm_params": {"metadata": {}}})
+    assert (type(first), type(second)) == (Compressed, Untouched)
+    decision, answer = heard
+    assert (decision.decision, answer.decision, answer.trigger) == ("compressed", "compressed", "budget")
+    assert answer.rescued
+
+
+async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry():
+    recorder, runner, metadata = Recorder(), AttemptRunner(), {"user_api_key": "hash"}
+    fields = {**agent_session("openai-chat", turns=40), "metadata": metadata}
+    await decided(recorder, runner, Request("openai-chat", fields), to(200_000))
+    await runner.failed("request", Overflow("input", "x", 10_000, 26_000))
+    await decided(recorder, runner, Request("openai-chat", fields), to(200_000, attempt=1))
+    translated = {**agent_session("openai-responses", turns=2), "metadata": metadata}
+    await decided(recorder, runner, Request("openai-responses", translated), to(200_000))
+    logged = metadata["spend_logs_metadata"]["ctx_hooks"]
+    assert (logged["decision"], logged["attempt"]) == ("rescued", 1)
+
+
+async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
+    flow = RequestFlow(Settings())
+    fields = with_request_id(agent_session("openai-chat", turns=40))
+    target = replace(to(200_000), request_id=request_id_of(fields))
+    await flow.fitted(Request("openai-chat", fields), fields, target)
+    await flow.runner.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
+    await flow.fitted(Request("openai-chat", fields), fields, target)
+    assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "untouched", "none"), (1, "rescued", "overflow")]
+    assert flow.recorder.headers.of(target.request_id)["x-ctx-hooks-attempts"] == "2"

@@ -65,6 +65,18 @@ def test_an_answer_states_what_was_received_in_the_tokens_that_were_billed(usage
     assert told(usage, billed=120) == 360
 
 
+def test_what_was_cut_for_a_deployment_that_failed_is_not_told_of_the_next(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    usage.failed(REQUEST_ID)
+    assert told(usage) == 100
+
+
+def test_a_fallback_whose_policy_reports_the_bill_has_it_reported(usage):
+    usage.note(target(), CUT, attempt(900, 300))
+    usage.note(target(Policy()), CUT, attempt(900, 300))
+    assert told(usage) == 100
+
+
 def test_what_was_told_is_forgotten(usage):
     usage.note(target(), CUT, attempt(900, 300))
     assert (told(usage), told(usage)) == (300, 100)

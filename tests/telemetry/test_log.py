@@ -16,7 +16,7 @@ from litellm._logging import JsonFormatter
 from told_events import ANSWER, CALL, DECISION, SECRET, SUMMARY, secret_session
 
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.runtime.warnings import LONGEST_CHARS
+from ctx_hooks.runtime.warnings import LONGEST_FIGURES_CHARS
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.listeners import emit
@@ -44,6 +44,12 @@ def test_a_decision_and_its_answer_are_a_line_each(lines):
         "tokens_saved=5500 dollars_saved=0.0123 call_id=call model_group=group team=Research key=ann client=codex/1.2 "
         "deployment=id:model"
     )
+
+
+def test_a_line_with_long_names_is_whole(lines):
+    call = replace(CALL, call_id="c" * 90, model_group="m" * 90, deployment="d" * 90, key_alias="k" * 90)
+    emit(replace(DECISION, call=call))
+    assert lines.records[0].getMessage().endswith("deployment=" + "d" * 90)
 
 
 def test_a_summary_is_a_line(lines):
@@ -89,7 +95,7 @@ def test_whatever_a_name_holds_a_line_is_one_bounded_line_and_its_json_has_the_f
     emit(replace(DECISION, call=replace(CALL, call_id=name)))
     (record,) = lines.records
     assert len(record.getMessage().splitlines()) == 1
-    assert len(record.getMessage()) <= LONGEST_CHARS
+    assert len(record.getMessage()) <= LONGEST_FIGURES_CHARS
     told = json.loads(JsonFormatter().format(record))
     assert told["level"] == "INFO"
     assert told["message"].startswith("event=decision decision=compressed")
