@@ -62,7 +62,8 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
     Raises:
         CompressionTimeoutError: the deadline is over.
     """
-    text = text.strip()
+    # JSON can carry a lone surrogate, no request can: it would stand in every one that holds the summary.
+    text = text.encode("utf-8", "replace").decode().strip()
     if not text:
         return Rejected("empty")
     tokens = counter.text(text)

@@ -94,6 +94,10 @@ def test_what_stands_nowhere_or_is_too_long_is_rejected(text, reason):
     assert check(text) == Rejected(reason)
 
 
+def test_a_lone_surrogate_that_no_request_can_carry_is_replaced():
+    assert check(f"{GOAL} \ud83d") == f"{GOAL} ?"
+
+
 def test_a_summary_longer_than_what_it_stands_for_is_rejected():
     talk = [{"role": "user", "content": "Please retry."}]
     assert check("## Goal\nThe user asks politely that it is tried again.", talk=talk) == Rejected("longer_than_original")
