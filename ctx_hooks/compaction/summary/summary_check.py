@@ -76,7 +76,7 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
     if unknown_names(text, chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))):
         return Rejected("unknown_names")
     own_words = (*_quotations(task.before), *(m.text for m in task.messages if role_of(m) == "user"))
-    if _misquotes(text, own_words):
+    if _misquotes(text, own_words, counter):
         return Rejected("misquoted")
     return text
 
@@ -93,10 +93,14 @@ def _said_in(messages: Sequence[Message], counter: Counter) -> Iterator[str]:
             yield result.text
 
 
-def _misquotes(text: str, own_words: Sequence[str]) -> bool:
+def _misquotes(text: str, own_words: Sequence[str], counter: Counter) -> bool:
     """Whether a line that the summary gives for the user's words is none of them, to the letter but for blanks."""
     said = [" ".join(words.split()) for words in own_words]
-    return any(not any(quotation in words for words in said) for quotation in _quotations(text))
+    for quotation in dict.fromkeys(_quotations(text)):
+        counter.deadline.check()
+        if not any(quotation in words for words in said):
+            return True
+    return False
 
 
 def _quotations(text: str) -> Iterator[str]:

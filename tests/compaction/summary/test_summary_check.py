@@ -8,6 +8,7 @@ from ctx_hooks.compaction.summary.model_written import SummaryTask
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import SummarySettings
+from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
 
 COUNTER = Counter("o200k_base")
@@ -38,9 +39,9 @@ TALK = [
 ]
 
 
-def check(text, *, before="", talk=TALK, settings=SETTINGS):
+def check(text, *, before="", talk=TALK, settings=SETTINGS, counter=COUNTER):
     messages = CODECS["openai-chat"].read(talk).messages
-    return checked(text, SummaryTask("5f2c", len(messages), "openai-chat", messages, before), settings, COUNTER)
+    return checked(text, SummaryTask("5f2c", len(messages), "openai-chat", messages, before), settings, counter)
 
 
 def with_words(*lines):
@@ -114,3 +115,30 @@ def test_titles_that_the_operators_prompt_asks_for_are_no_invention():
     text = "## state/of_the_art\nThe upload retries."
     assert check(text) == Rejected("unknown_names")
     assert check(text, settings=own) == text
+
+
+class CountingDeadline(Deadline):
+    """A deadline that counts how often it is asked."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self):
+        super().__init__()
+        self.asked = 0
+
+    def check(self):
+        self.asked += 1
+        super().check()
+
+
+def test_each_quotation_asks_the_deadline_and_the_same_one_is_looked_for_once():
+    words = ["Please", "make", "the", "upload", "retry", "Never", "touch", "migrations"]
+
+    def asked(quotations):
+        deadline = CountingDeadline()
+        text = with_words(*quotations)
+        assert check(text) == text  # it has been counted: only what is looked for asks the deadline
+        assert check(text, counter=Counter("o200k_base", deadline)) == text
+        return deadline.asked
+
+    assert asked(words) - asked(words[:1]) == asked(words) - asked(words[:1] * len(words)) == len(words) - 1
