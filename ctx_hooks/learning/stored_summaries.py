@@ -197,7 +197,9 @@ def stored_of(conversation: str, fields: Mapping[str, str], now: float) -> Store
 def _written(prefix: str, value: str) -> WrittenSummary | None:
     match _list(value):
         case [int() | float(), int(length), str(text)] if 0 < length <= MOST_MESSAGES and text:
-            return WrittenSummary(prefix, length, text)
+            return WrittenSummary(
+                prefix, length, text.encode("utf-8", "replace").decode()
+            )  # a lone surrogate cannot be sent
     return None
 
 

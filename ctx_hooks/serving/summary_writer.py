@@ -107,7 +107,7 @@ async def _write(
     local_tokens = to_local(window_tokens, family_factor(model))
 
     async def away(work: Callable[[Counter], T]) -> T:
-        deadline = Deadline()
+        deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
         counter = Counter(vocabulary_of(model), deadline)
         return await workers.run(lambda: work(counter), deadline)
 

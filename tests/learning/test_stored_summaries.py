@@ -183,6 +183,11 @@ def test_what_is_no_summary_is_none(value):
     assert stored_of("0a", {WRITTEN + "ab": value}, 0.0).summaries.written == {}
 
 
+def test_a_stored_summary_can_be_sent_whatever_has_been_written_there():
+    (summary,) = stored_of("0a", {WRITTEN + "ab": '[1, 2, "go \\ud83d on"]'}, 0.0).summaries.written.values()
+    assert summary.text == "go ? on"
+
+
 @pytest.mark.parametrize("value", [*NO_VALUES, '[1, "xyz"]', f'[1, "{"a" * 100}"]', "[1, 2]"])
 def test_what_is_no_choice_is_none(value):
     assert stored_of("0a", {CHOSEN + "ab": value}, 0.0).summaries.chosen == {}

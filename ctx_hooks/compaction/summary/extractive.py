@@ -64,7 +64,8 @@ def sections(removed: Sequence[Message], budget: Budget, stated: str = "") -> li
     """Return the lines of the sections: what was asked, touched, run, said and broken; none for a section without entries.
 
     Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
-    their order. An entry whose identifiers all stand in `stated` is left out.
+    their order. An entry whose identifiers are all named in `stated` is left out, a request only where `stated` quotes it
+    whole: that a file is named does not say what the user asked of it.
     """
     titles = placeholders.SUMMARY_SECTIONS[budget.policy.language]
     chars = summary_tokens(budget) * CHARS_PER_TOKEN
@@ -76,11 +77,13 @@ def sections(removed: Sequence[Message], budget: Budget, stated: str = "") -> li
         "decisions": _decisions(newest_first),
         "errors": _errors(removed),
     }
+    stated_names = frozenset(identifiers(stated))
     lines = []
     unspent = 0.0
     for section, section_entries in entries.items():
         room = chars * SHARES[section] + unspent
-        kept = _newest((entry for entry in section_entries if not _stands_in(stated, entry)), int(room))
+        names = frozenset() if section == "requests" else stated_names
+        kept = _newest((entry for entry in section_entries if not _is_stated(entry, stated, names)), int(room))
         unspent = room - sum(len(entry) + ENTRY_CHARS for entry in kept)
         if kept:
             lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
@@ -108,10 +111,10 @@ def _opened(message: Message, text: str) -> Message:
     return message.with_parts((Text(text), *message.parts))
 
 
-def _stands_in(stated: str, entry: str) -> bool:
-    """Whether the text names what an entry does; never where the entry names nothing."""
-    names = identifiers(entry) if stated else ()
-    return bool(names) and all(name in stated for name in names)
+def _is_stated(entry: str, stated: str, stated_names: frozenset[str]) -> bool:
+    """Whether an entry is quoted whole, or each of its identifiers is named; by its names never where it names nothing."""
+    names = identifiers(entry) if stated_names else ()
+    return entry in stated or (bool(names) and stated_names.issuperset(names))
 
 
 def _newest(entries: Iterable[str], chars: int) -> list[str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ctx_hooks.compaction.summary.summary_prompt import INSTRUCTIONS, USER_WORDS, role_of
+from ctx_hooks.compaction.summary.summary_prompt import INSTRUCTIONS, role_of
 from ctx_hooks.texts.unknown_names import unknown_names
 
 if TYPE_CHECKING:
@@ -29,10 +29,18 @@ LONGEST_REFUSAL_CHARS = 1_000
 short as that and without a title is taken for a refusal, too."""
 _TITLE = re.compile(r"(?:#{1,6} |\*\*)\S")
 """How a title begins: `## Goal`, as was asked, or `**Goal**`."""
-_AROUND_TITLE = "#*: \t"
+_OPENING = re.compile(r"(#{1,6})(?!#).*|[*_]{1,3}(?=\S)[^*]+")
+"""A title however a model writes it; of a line that begins in bold only what is bold."""
+_CLOSING_LEVEL = re.compile(r"(#{1,6}) ")
+_UNDERLINE = re.compile(r"=+|-+")
+"""What makes a title of the line above (Setext)."""
+_WORDS_OF_USER = ("user", "words")
+"""What the title of the user's own words has in it: models number it, or write "The user's own words"."""
+_NO_LEVEL = 7
+"""A title without `#` is below all others: the next one with them closes its section."""
 _BULLET = re.compile(r"(?:[-*\u2022]|[0-9]{1,3}[.)])?\s*")
-_AROUND_QUOTATION = "\"'`\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u300e\u300f.\u3002 "
-"""Quotation marks of English, French, German, Chinese and Japanese, and the stop that a model adds."""
+_AROUND_QUOTATION = "*-=_\"'`\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u300e\u300f.\u3002 "
+"""Marks of Markdown; quotation marks of English, French, German, Chinese and Japanese; and the stop that a model adds."""
 _NOTHING = frozenset({"", "none", "n/a", "nothing", "\u65e0", "\u6ca1\u6709"})
 """What models write into a section that they were told to leave out."""
 
@@ -62,7 +70,8 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
     Raises:
         CompressionTimeoutError: the deadline is over.
     """
-    text = text.strip()
+    # JSON can carry a lone surrogate, no request can: it would stand in every one that holds the summary.
+    text = text.encode("utf-8", "replace").decode().strip()
     if not text:
         return Rejected("empty")
     tokens = counter.text(text)
@@ -75,7 +84,7 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
     if unknown_names(text, chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))):
         return Rejected("unknown_names")
     own_words = (*_quotations(task.before), *(m.text for m in task.messages if role_of(m) == "user"))
-    if _misquotes(text, own_words):
+    if _misquotes(text, own_words, counter):
         return Rejected("misquoted")
     return text
 
@@ -92,26 +101,45 @@ def _said_in(messages: Sequence[Message], counter: Counter) -> Iterator[str]:
             yield result.text
 
 
-def _misquotes(text: str, own_words: Sequence[str]) -> bool:
+def _misquotes(text: str, own_words: Sequence[str], counter: Counter) -> bool:
     """Whether a line that the summary gives for the user's words is none of them, to the letter but for blanks."""
     said = [" ".join(words.split()) for words in own_words]
-    return any(not any(quotation in words for words in said) for quotation in _quotations(text))
+    for quotation in dict.fromkeys(_quotations(text)):
+        counter.deadline.check()
+        if not any(quotation in words for words in said):
+            return True
+    return False
 
 
 def _quotations(text: str) -> Iterator[str]:
-    """Yield the lines of the section of the user's words, without what stands around the words."""
-    inside = False
-    for line in text.splitlines():
-        if _TITLE.match(line):
-            inside = line.strip(_AROUND_TITLE).replace("\u2019", "'").casefold().startswith(USER_WORDS.casefold())
-        elif inside:
+    """Yield the lines of the section of the user's words, without what stands around the words.
+
+    It ends at a title of its level or above, written with `#`. All else in it has to be the user's, a bold line too: whoever
+    reads the summary takes it for that.
+    """
+    section_level = 0
+    lines = [line.strip() for line in text.splitlines()]
+    for line, following in zip_longest(lines, lines[1:], fillvalue=""):
+        if (closing := _CLOSING_LEVEL.match(line)) and len(closing[1]) <= section_level:
+            section_level = 0
+        if not section_level:
+            section_level = _level_of_words(line, following)
+        else:
             quotation = " ".join(line[_begin_of(line) :].strip(_AROUND_QUOTATION).split())
             if quotation.casefold() not in _NOTHING:
                 yield quotation
 
 
+def _level_of_words(line: str, following: str) -> int:
+    """Return the level of the title of the user's words; 0 where a line is none."""
+    opening = _OPENING.match(line)
+    title = line if _UNDERLINE.fullmatch(following) else opening[0] if opening else ""
+    if not all(word in title.casefold() for word in _WORDS_OF_USER):
+        return 0
+    return len(opening[1]) if opening and opening[1] else _NO_LEVEL
+
+
 def _begin_of(line: str) -> int:
     """Return where the text of a list's line begins."""
-    blanks = len(line) - len(line.lstrip())
-    bullet = _BULLET.match(line, blanks)
-    return bullet.end() if bullet else blanks
+    bullet = _BULLET.match(line)
+    return bullet.end() if bullet else 0

@@ -271,6 +271,30 @@ def test_what_the_summary_does_not_name_is_added_from_the_removed_messages_and_w
     ]
 
 
+RULE = "Never touch app.py again."
+
+
+def extracts_beside(text):
+    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": '{"path": "app.py"}'}}
+    removed = [
+        {"role": "user", "content": RULE},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "done"},
+    ]
+    return written_form(text, removed_of(removed, "openai-chat"), Budget(TRIGGER * 4, TRIGGER * 8, COUNTER))
+
+
+def test_a_request_is_left_out_only_where_the_summary_quotes_it_whole():
+    assert f'- "{RULE}"' in extracts_beside("## Files\nWe work on app.py.")
+    assert f'- "{RULE}"' in extracts_beside("## User's words\n- Never touch app.py")
+    assert f'\n- "{RULE}"' not in extracts_beside(f'## User\'s words\n- "{RULE}"')
+
+
+def test_a_name_is_stated_by_itself_alone_not_by_one_that_holds_it():
+    assert '- "app.py"' in extracts_beside("## Files\nWe work on webapp.py and app.pyi.")
+    assert '- "app.py"' not in extracts_beside("## Files\nWe work on app.py.")
+
+
 @given(text=hostile_texts)
 def test_no_line_of_a_summary_stands_outside_its_quotation(text):
     """The model has read texts of tools: what it writes can be neither our heading nor the user's message."""
