@@ -69,7 +69,8 @@ if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {2 * (MOS
 end
 local field, old, new, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local known = redis.call('HGET', KEYS[1], field) or ''
-if known ~= old then return #known <= {LARGEST_VALUE_BYTES} and known or '' end
+if #known > {LARGEST_VALUE_BYTES} then known = '' end
+if known ~= old then return known end
 redis.call('HSET', KEYS[1], field, new)
 redis.call('EXPIRE', KEYS[1], {KEPT_SECONDS})
 local count, oldest, oldest_at = 0, nil, nil
@@ -129,7 +130,7 @@ class StoredSummaries:
 
     async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
         """Replace a flight by its next state; return whether it still was as it was read."""
-        known, value = "" if old == PENDING else _text(*astuple(old)), _text(*astuple(new))
+        known, value = _flight_text(old), _flight_text(new)
         return await self._swap(conversation, FLIGHT, known, value, 1, FLIGHT_TIMEOUT_SECONDS) == value
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
@@ -148,6 +149,8 @@ class StoredSummaries:
         """Write a field of Redis, and of this process, where it has the value `old`; return the value that it has then."""
         fields = self._known(conversation)
         found = await self._run(SWAP, conversation, timeout_seconds, field, old, new, most)
+        if found and not _says_something(field, _decoded(found), time.time()):  # else no swap would ever replace it
+            found = await self._run(SWAP, conversation, timeout_seconds, field, found, new, most)
         known = fields.get(field, "") if found is None else _decoded(found)
         fields[field] = new if found is None and known == old else known
         _trim(fields)
@@ -160,7 +163,7 @@ class StoredSummaries:
             self._fields.popitem(last=False)
         return fields
 
-    async def _run(self, script: str, conversation: str, timeout_seconds: float, *args: str | int) -> Any:
+    async def _run(self, script: str, conversation: str, timeout_seconds: float, *args: Any) -> Any:
         """Return what a script answers, None where there is no Redis, or none that answers."""
         shared = self._shared()
         if shared is None:
@@ -218,6 +221,13 @@ def _flight(value: str, now: float) -> Flight:
     return PENDING
 
 
+def _says_something(name: str, value: str, now: float) -> bool:
+    """Whether a field has a value that one of these functions reads: anybody may have written another there."""
+    if name == FLIGHT:
+        return _flight(value, now) != PENDING
+    return _chosen(value) is not None if name.startswith(CHOSEN) else _written("", value) is not None
+
+
 def _trim(fields: dict[str, str]) -> None:
     """Forget the oldest fields of a kind that has too many."""
     for kind, most in ((WRITTEN, MOST_WRITTEN), (CHOSEN, MOST_CHOSEN)):
@@ -234,6 +244,11 @@ def _at(value: str) -> float:
 def _pairs(answer: Any) -> list[tuple[str, str]]:
     listed = [_decoded(item) for item in answer] if isinstance(answer, (list, tuple)) else []
     return list(zip(listed[::2], listed[1::2], strict=False))
+
+
+def _flight_text(flight: Flight) -> str:
+    """Return a flight's value in its field: "" for the one that is read where there is none."""
+    return "" if flight == PENDING else _text(*astuple(flight))
 
 
 def _text(*values: Any) -> str:
