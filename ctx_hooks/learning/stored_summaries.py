@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -46,6 +47,8 @@ LARGEST_VALUE_BYTES = 64_000
 """A summary of 4,000 tokens is about 16 KB, 8,000 tokens of Chinese 24 KB."""
 LONGEST_DIGEST_CHARS = 64
 MOST_MESSAGES = 1_000_000
+CLOCK_SKEW_SECONDS = 60.0
+"""Workers' clocks may differ by so much. What was written later than that would be the newest for ever."""
 LONGEST_LEASE_SECONDS = 24 * 3600.0
 """Whoever has the Redis can write anything there: what ends later than that is no lease."""
 
@@ -120,13 +123,12 @@ class StoredSummaries:
             found = None
         else:
             found = await self._run(READ, conversation, timeout_seconds or REDIS_TIMEOUT_SECONDS)
-        fields = self._known(conversation)
+        fields, now = self._known(conversation), time.time()
         if found is not None:
             fields.pop(FLIGHT, None)  # Redis knows of every worker's, this process of its own
-            for name, value in _pairs(found):
-                fields[name] = value
+            fields.update((name, value) for name, value in _pairs(found) if _says_something(name, value, now))
             _trim(fields)
-        return stored_of(conversation, fields, time.time())
+        return stored_of(conversation, fields, now)
 
     async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
         """Replace a flight by its next state; return whether it still was as it was read."""
@@ -225,7 +227,8 @@ def _says_something(name: str, value: str, now: float) -> bool:
     """Whether a field has a value that one of these functions reads: anybody may have written another there."""
     if name == FLIGHT:
         return _flight(value, now) != PENDING
-    return _chosen(value) is not None if name.startswith(CHOSEN) else _written("", value) is not None
+    read = _written(name, value) if name.startswith(WRITTEN) else _chosen(value)
+    return read is not None and 0 <= _at(value) <= now + CLOCK_SKEW_SECONDS
 
 
 def _trim(fields: dict[str, str]) -> None:
@@ -237,8 +240,11 @@ def _trim(fields: dict[str, str]) -> None:
 
 
 def _at(value: str) -> float:
-    found = _list(value)
-    return float(found[0]) if found and isinstance(found[0], (int, float)) else 0.0
+    """Return when a summary or choice was written, in epoch seconds; infinity for a time that no float holds."""
+    try:
+        return float(_list(value)[0])
+    except OverflowError:
+        return math.inf
 
 
 def _pairs(answer: Any) -> list[tuple[str, str]]:
