@@ -111,7 +111,8 @@ async def test_after_a_flight_that_was_cancelled_another_begins(workers, convers
     for _ in range(failures):
         mine = flight_of("ab", "one")
         assert await one.fly(conversation, found, mine)
-        assert await one.fly(conversation, mine, found := failed(mine, 0.0))
+        found = failed(mine, 0.0)
+        assert await one.fly(conversation, mine, found)
     mine = begun(found, "ab", "one", time.time(), 60.0)
     assert await one.fly(conversation, found, mine)
     assert await one.fly(conversation, mine, given_up(mine))
