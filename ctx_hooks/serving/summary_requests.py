@@ -78,6 +78,8 @@ async def asking_of(
         return conversation_key(request.messages, to.tenant, settings), size_bytes
 
     conversation, size_bytes = await away(key_and_size)
+    if not conversation:
+        return None
     return Asking(request, to, settings, conversation, payer, size_bytes)
 
 
