@@ -76,18 +76,30 @@ if #known > {LARGEST_VALUE_BYTES} then known = '' end
 if known ~= old then return known end
 redis.call('HSET', KEYS[1], field, new)
 redis.call('EXPIRE', KEYS[1], {KEPT_SECONDS})
-local count, oldest, oldest_at = 0, nil, nil
-for _, other in ipairs(redis.call('HKEYS', KEYS[1])) do
+local count, oldest, oldest_at, names, used = 0, nil, nil, redis.call('HKEYS', KEYS[1]), {{}}
+local function at_of(name)
+  local value = redis.call('HGET', KEYS[1], name)
+  return tonumber(string.match(value, '^%[(%d+%.?%d*)')) or 0, value
+end
+for _, other in ipairs(names) do
+  if string.sub(other, 1, 2) == '{CHOSEN}' then
+    local at, value = at_of(other)
+    local held = '{WRITTEN}' .. (string.match(value, '"(%x+)"%]$') or '')
+    used[held] = math.max(used[held] or 0, at)
+  end
+end
+for _, other in ipairs(names) do
   if string.sub(other, 1, 2) == string.sub(field, 1, 2) then
     count = count + 1
-    local at = tonumber(string.match(redis.call('HGET', KEYS[1], other), '^%[(%d+%.?%d*)')) or 0
+    local at = math.max(used[other] or 0, (at_of(other)))
     if other ~= field and (not oldest or at < oldest_at) then oldest, oldest_at = other, at end
   end
 end
 if count > most and oldest then redis.call('HDEL', KEYS[1], oldest) end
 return new
 """
-"""Answers what the field has now. Values are JSON lists that begin with the time of writing: the oldest of a kind goes."""
+"""Answers what the field has now. Values are JSON lists that begin with the time of writing: the oldest of a kind goes. A
+summary is as young as the newest compaction that holds it, which would lose its form with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +244,13 @@ def _says_something(name: str, value: str, now: float) -> bool:
 
 
 def _trim(fields: dict[str, str]) -> None:
-    """Forget the oldest fields of a kind that has too many."""
+    """Forget the oldest fields of a kind that has too many; a summary is as young as the newest choice of it."""
+    used: dict[str, float] = {}
+    for name, value in fields.items():
+        if name.startswith(CHOSEN) and (held := _chosen(value)):
+            used[WRITTEN + held] = max(used.get(WRITTEN + held, 0.0), _at(value))
     for kind, most in ((WRITTEN, MOST_WRITTEN), (CHOSEN, MOST_CHOSEN)):
-        names = sorted((n for n in fields if n.startswith(kind)), key=lambda n: _at(fields[n]))
+        names = sorted((n for n in fields if n.startswith(kind)), key=lambda n: max(used.get(n, 0.0), _at(fields[n])))
         for name in names[: max(0, len(names) - most)]:
             del fields[name]
 
