@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -46,6 +47,8 @@ LARGEST_VALUE_BYTES = 64_000
 """A summary of 4,000 tokens is about 16 KB, 8,000 tokens of Chinese 24 KB."""
 LONGEST_DIGEST_CHARS = 64
 MOST_MESSAGES = 1_000_000
+CLOCK_SKEW_SECONDS = 60.0
+"""Workers' clocks may differ by so much. What was written later than that would be the newest for ever."""
 LONGEST_LEASE_SECONDS = 24 * 3600.0
 """Whoever has the Redis can write anything there: what ends later than that is no lease."""
 
@@ -69,21 +72,34 @@ if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {2 * (MOS
 end
 local field, old, new, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local known = redis.call('HGET', KEYS[1], field) or ''
-if known ~= old then return #known <= {LARGEST_VALUE_BYTES} and known or '' end
+if #known > {LARGEST_VALUE_BYTES} then known = '' end
+if known ~= old then return known end
 redis.call('HSET', KEYS[1], field, new)
 redis.call('EXPIRE', KEYS[1], {KEPT_SECONDS})
-local count, oldest, oldest_at = 0, nil, nil
-for _, other in ipairs(redis.call('HKEYS', KEYS[1])) do
+local count, oldest, oldest_at, names, used = 0, nil, nil, redis.call('HKEYS', KEYS[1]), {{}}
+local function at_of(name)
+  local value = redis.call('HGET', KEYS[1], name)
+  return tonumber(string.match(value, '^%[(%d+%.?%d*)')) or 0, value
+end
+for _, other in ipairs(names) do
+  if string.sub(other, 1, 2) == '{CHOSEN}' then
+    local at, value = at_of(other)
+    local held = '{WRITTEN}' .. (string.match(value, '"(%x+)"%]$') or '')
+    used[held] = math.max(used[held] or 0, at)
+  end
+end
+for _, other in ipairs(names) do
   if string.sub(other, 1, 2) == string.sub(field, 1, 2) then
     count = count + 1
-    local at = tonumber(string.match(redis.call('HGET', KEYS[1], other), '^%[(%d+%.?%d*)')) or 0
+    local at = math.max(used[other] or 0, (at_of(other)))
     if other ~= field and (not oldest or at < oldest_at) then oldest, oldest_at = other, at end
   end
 end
 if count > most and oldest then redis.call('HDEL', KEYS[1], oldest) end
 return new
 """
-"""Answers what the field has now. Values are JSON lists that begin with the time of writing: the oldest of a kind goes."""
+"""Answers what the field has now. Values are JSON lists that begin with the time of writing: the oldest of a kind goes. A
+summary is as young as the newest compaction that holds it, which would lose its form with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +135,16 @@ class StoredSummaries:
             found = None
         else:
             found = await self._run(READ, conversation, timeout_seconds or REDIS_TIMEOUT_SECONDS)
-        fields = self._known(conversation)
+        fields, now = self._known(conversation), time.time()
         if found is not None:
             fields.pop(FLIGHT, None)  # Redis knows of every worker's, this process of its own
-            for name, value in _pairs(found):
-                fields[name] = value
+            fields.update((name, value) for name, value in _pairs(found) if _says_something(name, value, now))
             _trim(fields)
-        return stored_of(conversation, fields, time.time())
+        return stored_of(conversation, fields, now)
 
     async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
         """Replace a flight by its next state; return whether it still was as it was read."""
-        known, value = "" if old == PENDING else _text(*astuple(old)), _text(*astuple(new))
+        known, value = _flight_text(old), _flight_text(new)
         return await self._swap(conversation, FLIGHT, known, value, 1, FLIGHT_TIMEOUT_SECONDS) == value
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
@@ -148,6 +163,8 @@ class StoredSummaries:
         """Write a field of Redis, and of this process, where it has the value `old`; return the value that it has then."""
         fields = self._known(conversation)
         found = await self._run(SWAP, conversation, timeout_seconds, field, old, new, most)
+        if found and not _says_something(field, _decoded(found), time.time()):  # else no swap would ever replace it
+            found = await self._run(SWAP, conversation, timeout_seconds, field, found, new, most)
         known = fields.get(field, "") if found is None else _decoded(found)
         fields[field] = new if found is None and known == old else known
         _trim(fields)
@@ -160,7 +177,7 @@ class StoredSummaries:
             self._fields.popitem(last=False)
         return fields
 
-    async def _run(self, script: str, conversation: str, timeout_seconds: float, *args: str | int) -> Any:
+    async def _run(self, script: str, conversation: str, timeout_seconds: float, *args: Any) -> Any:
         """Return what a script answers, None where there is no Redis, or none that answers."""
         shared = self._shared()
         if shared is None:
@@ -220,22 +237,42 @@ def _flight(value: str, now: float) -> Flight:
     return PENDING
 
 
+def _says_something(name: str, value: str, now: float) -> bool:
+    """Whether a field has a value that one of these functions reads: anybody may have written another there."""
+    if name == FLIGHT:
+        return _flight(value, now) != PENDING
+    read = _written(name, value) if name.startswith(WRITTEN) else _chosen(value)
+    return read is not None and 0 <= _at(value) <= now + CLOCK_SKEW_SECONDS
+
+
 def _trim(fields: dict[str, str]) -> None:
-    """Forget the oldest fields of a kind that has too many."""
+    """Forget the oldest fields of a kind that has too many; a summary is as young as the newest choice of it."""
+    used: dict[str, float] = {}
+    for name, value in fields.items():
+        if name.startswith(CHOSEN) and (held := _chosen(value)):
+            used[WRITTEN + held] = max(used.get(WRITTEN + held, 0.0), _at(value))
     for kind, most in ((WRITTEN, MOST_WRITTEN), (CHOSEN, MOST_CHOSEN)):
-        names = sorted((n for n in fields if n.startswith(kind)), key=lambda n: _at(fields[n]))
+        names = sorted((n for n in fields if n.startswith(kind)), key=lambda n: max(used.get(n, 0.0), _at(fields[n])))
         for name in names[: max(0, len(names) - most)]:
             del fields[name]
 
 
 def _at(value: str) -> float:
-    found = _list(value)
-    return float(found[0]) if found and isinstance(found[0], (int, float)) else 0.0
+    """Return when a summary or choice was written, in epoch seconds; infinity for a time that no float holds."""
+    try:
+        return float(_list(value)[0])
+    except OverflowError:
+        return math.inf
 
 
 def _pairs(answer: Any) -> list[tuple[str, str]]:
     listed = [_decoded(item) for item in answer] if isinstance(answer, (list, tuple)) else []
     return list(zip(listed[::2], listed[1::2], strict=False))
+
+
+def _flight_text(flight: Flight) -> str:
+    """Return a flight's value in its field: "" for the one that is read where there is none."""
+    return "" if flight == PENDING else _text(*astuple(flight))
 
 
 def _text(*values: Any) -> str:

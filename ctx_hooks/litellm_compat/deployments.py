@@ -116,8 +116,7 @@ def prices_of(deployment: Deployment) -> Prices | None:
     As LiteLLM bills: those that the operator configured, which the Router collects in `model_info`, before those of
     LiteLLM's model map, and the plain price where the cache has none of its own.
     """
-    own = {name: value for name, value in deployment.model_info.items() if isinstance(value, (int, float)) and value >= 0}
-    known = {**_known(deployment), **own}
+    known = _priced(deployment)
     plain = known.get("input_cost_per_token")
     if not isinstance(plain, (int, float)) or plain <= 0:
         return None
@@ -126,15 +125,21 @@ def prices_of(deployment: Deployment) -> Prices | None:
 
 
 def writing_prices_of(group: str) -> WritingPrices | None:
-    """Return the prices of the group's dearest deployment in LiteLLM's model map, None where it has none of them."""
+    """Return the prices of the group's dearest deployment, the operator's before the model map's; None without any."""
     listed = deployments(group) or (Deployment(group, {}),)
-    known = map(_known, listed)
+    known = map(_priced, listed)
     prices = [
         WritingPrices(read, written)
         for read, written in ((k.get("input_cost_per_token"), k.get("output_cost_per_token")) for k in known)
         if isinstance(read, (int, float)) and isinstance(written, (int, float))
     ]
     return max(prices, key=lambda p: (p.read, p.written), default=None)
+
+
+def _priced(deployment: Deployment) -> Mapping[str, Any]:
+    """Return the entry of LiteLLM's model map with the figures of the operator's `model_info` before its own."""
+    own = {name: value for name, value in deployment.model_info.items() if isinstance(value, (int, float)) and value >= 0}
+    return {**_known(deployment), **own}
 
 
 def known_window_tokens(deployment: Deployment) -> int | None:

@@ -23,6 +23,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import secrets
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
@@ -31,7 +33,7 @@ from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_rou
 from ctx_hooks.runtime.warnings import warn_once
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine, Sequence
 
 T = TypeVar("T")
 
@@ -41,6 +43,10 @@ MARK = "ctx_hooks_summary"
 MARKED = {MARK: secrets.token_hex(16)}
 """What the metadata of a summary's call have: a caller cannot know the value of this process."""
 ROUTE = "/chat/completions"
+ONCE: Mapping[str, Any] = {"num_retries": 0, "disable_fallbacks": True}
+"""How the Router asks: the conversation goes to the model that the policy names, and to none that stands in for it."""
+FAILURE_HOOK_SECONDS = 2.0
+"""The hooks of all callbacks run there, within the lease of a flight that has failed already."""
 
 
 class Answer(NamedTuple):
@@ -119,11 +125,13 @@ async def _asked(
         data = await add_litellm_data_to_request(data, request, payer, proxy_server.proxy_config)
         data["metadata"].update(MARKED)
         data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type="acompletion")
-        data |= {"timeout": timeout_seconds, "num_retries": 0}
+        data |= {"timeout": timeout_seconds, **ONCE}
         return _answer(await proxy_server.llm_router.acompletion(**data))
     except (Exception, asyncio.CancelledError) as error:
         failure = error if isinstance(error, Exception) else TimeoutError("the summary was not waited for")
-        await logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)
+        told = logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)
+        with suppress(TimeoutError):  # the failure itself is what the caller is told
+            await asyncio.wait_for(told, FAILURE_HOOK_SECONDS)
         raise
 
 

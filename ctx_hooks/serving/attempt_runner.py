@@ -100,6 +100,7 @@ class AttemptRunner:
             overflow: what the error said; None where it is no overflow.
             refusal: the provider's own text.
         """
+        self.summaries.failed(request_id)
         attempt = self.attempts.failed(request_id, overflow, refusal)
         if attempt is not None:
             await self._learn_refusal(attempt)
@@ -177,7 +178,8 @@ class AttemptRunner:
             decided = engine.decide_by_size(request, to, known, most_tokens)
             if decided is None:
                 decide = partial(self._decided_in_time, request, to, most_tokens, timings)
-                decided = await self.summaries.decided(request, to, known, decide)
+                away = partial(self.away, most_tokens, deadline=Deadline())
+                decided = await self.summaries.decided(request, to, known, decide, away)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:

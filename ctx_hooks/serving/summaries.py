@@ -10,20 +10,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.summary import state
-from ctx_hooks.compaction.summary.model_written import WrittenSummary, applies_to, conversation_key, fitted
+from ctx_hooks.compaction.summary.model_written import WrittenSummary
+from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.stored_summaries import CHOICE_TIMEOUT_SECONDS, FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.summary_requests import Unanswered, asking_of
 from ctx_hooks.serving.summary_writer import Writing, summary_task, write
 from ctx_hooks.telemetry.events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.learning.redis_store import SharedCache
-    from ctx_hooks.policy.settings import SummarySettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.summary_requests import Asking
     from ctx_hooks.tokens.usage import Billed
 
 T = TypeVar("T", int, float)
@@ -47,31 +48,10 @@ logger = logging.getLogger("ctx_hooks")
 
 MOST_FLIGHTS = 64
 """At once in this process. A history waits in memory for each; further ones are begun after a later answer."""
-MOST_UNANSWERED = 256
-"""Requests kept until their answer; the oldest are forgotten first, as those that fail, and are then not summarised."""
 LEASE_MARGIN_SECONDS = 2.0
 """What a call may take beyond `timeout_seconds`: the check of its answer, and writes to Redis of a quarter second each."""
 POLL_SECONDS = 0.1
 """How often a request that waits looks for the end of another worker's flight: half of what it may be late by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """A request of a conversation that summaries are written of.
-
-    Attributes:
-        request: the request as it came.
-        to: where it goes.
-        settings: who writes them.
-        conversation: the key of the conversation.
-        payer: on whose account they are.
-    """
-
-    request: Request
-    to: Target
-    settings: SummarySettings
-    conversation: str
-    payer: Any
 
 
 class SummaryFlights:
@@ -79,29 +59,52 @@ class SummaryFlights:
 
     Args:
         shared: Returns LiteLLM's Redis cache, None without one; its failures are survived.
+
+    Attributes:
+        unanswered: the requests whose answers may have a summary written in the background.
     """
 
     def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
         self._store = StoredSummaries(shared)
         self._flights: dict[str, asyncio.Task[None]] = {}
-        self._unanswered: OrderedDict[str, Asking] = OrderedDict()
+        self.unanswered = Unanswered()
         self._workers = Workers()
 
     async def decided(
-        self, request: Request, to: Target, known: Known, decide: Callable[[Known], Awaitable[Decided]]
+        self,
+        request: Request,
+        to: Target,
+        known: Known,
+        decide: Callable[[Known], Awaitable[Decided]],
+        away: Callable[[Callable[[], Any]], Awaitable[Any]],
     ) -> Decided:
         """Return the decision about a request, made with the summary that its newest compaction holds for all workers.
+
+        Whatever is wrong with the summaries, it is made without them.
 
         Args:
             request: the request as it came.
             to: where the attempt goes.
             known: what is known of that deployment.
             decide: makes the decision by what is known.
+            away: does work where it holds nothing up.
+
+        Raises:
+            MalformedConversationError: the request holds no conversation.
         """
-        asking = asking_of(request, to)
-        if asking is None:
-            return await decide(known)
-        self._remember(asking)
+        try:
+            asking = await asking_of(request, to, away)
+            if asking is not None:
+                return await self._decided(asking, known, decide)
+        except MalformedConversationError:
+            raise
+        except Exception as error:
+            logger.warning("ctx_hooks failed and decides without a summary", exc_info=error)
+        return await decide(known)
+
+    async def _decided(self, asking: Asking, known: Known, decide: Callable[[Known], Awaitable[Decided]]) -> Decided:
+        if asking.settings.mode == "background" and asking.to.request_id:
+            self.unanswered.add(asking)
 
         async def with_summaries(summaries: Summaries) -> Decided:
             return await decide(replace(known, summaries=summaries))
@@ -111,9 +114,9 @@ class SummaryFlights:
         choice = decided.attempt.choice
         if choice is None or choice.compaction in summaries.chosen:
             return decided
-        waits = asking.settings.mode == "blocking" and choice.removes and not to.attempt
+        waits = asking.settings.mode == "blocking" and choice.removes and not asking.to.attempt
         if waits and not choice.prefix:
-            asking = _fitted(asking, decided.attempt)
+            asking = asking.fitted(decided.attempt)
             decided = await with_summaries(await self._waited_for(asking, choice))
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:
@@ -128,17 +131,15 @@ class SummaryFlights:
             attempt: the attempt that was answered.
             billed: what the provider has billed; None where the answer states nothing.
         """
-        asking = self._unanswered.pop(request_id, None)
+        asking = self.unanswered.pop(request_id)
         if asking is None or billed is None or attempt.budget_tokens is None:
             return
         if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
-            self._start(_fitted(asking, attempt), None, attempt.choice.length if attempt.choice is not None else 0)
+            self._start(asking.fitted(attempt), None, attempt.choice.length if attempt.choice is not None else 0)
 
-    def _remember(self, asking: Asking) -> None:
-        if asking.settings.mode == "background" and asking.to.request_id:
-            self._unanswered[asking.to.request_id] = asking
-            if len(self._unanswered) > MOST_UNANSWERED:
-                self._unanswered.popitem(last=False)
+    def failed(self, request_id: str) -> None:
+        """Keep a request no longer whose attempt has failed; a retry brings it again."""
+        self.unanswered.pop(request_id)
 
     async def _waited_for(self, asking: Asking, choice: Choice) -> Summaries:
         """Return what is known once the flight of a conversation is over, whoever has it, or `timeout_seconds` are."""
@@ -230,24 +231,6 @@ class _Lease:
         held = await self._store.fly(self._conversation, self.flight, flight)
         self.flight = flight
         return held
-
-
-def asking_of(request: Request, to: Target) -> Asking | None:
-    """Return a request as one of a conversation that summaries are written of; None where none are."""
-    settings = to.policy.summary
-    if settings is None or not applies_to(to.policy) or not to.policy.enforces:
-        return None
-    payer = litellm_compat.payer_of(request.fields)
-    if payer is None:
-        return None
-    return Asking(request, to, settings, conversation_key(request.messages, to.tenant, settings), payer)
-
-
-def _fitted(asking: Asking, attempt: Attempt) -> Asking:
-    """Return it with a longest summary for which the budget of its attempt has room."""
-    if attempt.budget_tokens is None:
-        return asking
-    return replace(asking, settings=fitted(asking.settings, attempt.budget_tokens))
 
 
 def _end_of(flight: Flight, writing: Writing) -> Flight:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
-from ctx_hooks.compaction.summary.state import PENDING, begun, done
+from ctx_hooks.compaction.summary.state import PENDING, begun, done, failed, given_up
 from ctx_hooks.learning import stored_summaries
 from ctx_hooks.learning.stored_summaries import (
     CHOSEN,
@@ -104,6 +104,53 @@ async def test_who_has_lost_the_flight_does_not_end_that_of_another(workers, con
     assert (await one.of(conversation)).flight == yours
 
 
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_after_a_flight_that_was_cancelled_another_begins(workers, conversation, failures):
+    one, two = workers
+    found = PENDING
+    for _ in range(failures):
+        mine = flight_of("ab", "one")
+        assert await one.fly(conversation, found, mine)
+        found = failed(mine, 0.0)
+        assert await one.fly(conversation, mine, found)
+    mine = begun(found, "ab", "one", time.time(), 60.0)
+    assert await one.fly(conversation, found, mine)
+    assert await one.fly(conversation, mine, given_up(mine))
+    left = (await two.of(conversation)).flight
+    assert await two.fly(conversation, left, begun(left, "cd", "two", time.time(), 60.0))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f'[1{"0" * 400}, 2, "text"]',
+        f'[1{"0" * 400}, "ab"]',
+        '[1e12, 2, "text"]',
+        '[-1, ""]',
+        "no list",
+        "[1]",
+        '["pending", "", "", 0.0, 0]',
+        '["done", "ab", "o", 1e12, 0]',
+        b"\xff",
+        "x" * 100_000,
+    ],
+)
+async def test_a_field_that_says_nothing_is_replaced(redis_cache, conversation, value):
+    """Whoever has the Redis can write anything there: it must keep no summary from being written ever after."""
+    store, client = StoredSummaries(lambda: redis_cache), redis_cache.init_async_client()
+    await store.choose(conversation, Choice("01", "", 40))
+    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
+    await client.hset(key, mapping={FLIGHT: value, WRITTEN + "ab": value, CHOSEN + "02": value})
+    other = StoredSummaries(lambda: redis_cache)
+    found = await other.of(conversation)
+    assert (found.flight, found.summaries.written, found.summaries.chosen) == (PENDING, {}, {"01": ""})
+    assert await other.fly(conversation, PENDING, flight := flight_of("ab", "one"))
+    await other.write(conversation, FIRST)
+    assert await other.choose(conversation, Choice("02", "ab", 60)) == "ab"
+    found = await StoredSummaries(lambda: redis_cache).of(conversation)
+    assert (found.flight, found.summaries.written, found.summaries.chosen) == (flight, {"ab": FIRST}, {"01": "", "02": "ab"})
+
+
 async def test_the_newest_of_a_kind_are_kept(workers, conversation, monkeypatch):
     one, two = workers
     times = iter(range(1_000, 2_000_000_000, 1_000))
@@ -115,6 +162,22 @@ async def test_the_newest_of_a_kind_are_kept(workers, conversation, monkeypatch)
     found = (await two.of(conversation)).summaries
     assert set(found.written) == {f"{n:02x}" for n in range(3, MOST_WRITTEN + 3)}
     assert set(found.chosen) == {f"{n:02x}" for n in range(3, MOST_CHOSEN + 3)}
+
+
+async def test_a_summary_that_a_compaction_was_sent_with_outlives_those_that_none_was(workers, conversation, monkeypatch):
+    one, two = workers
+    times = iter(range(1_000, 2_000_000_000))
+    monkeypatch.setattr(stored_summaries.time, "time", lambda: float(next(times)))
+    await one.write(conversation, FIRST)
+    for n in range(MOST_WRITTEN - 1):
+        await one.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
+    await one.choose(conversation, Choice("01", "ab", 60))
+    for n in range(MOST_WRITTEN - 1, 2 * MOST_WRITTEN - 2):
+        await one.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
+    found = (await two.of(conversation)).summaries
+    assert found.chosen == {"01": "ab"}
+    assert found.written["ab"] == FIRST
+    assert len(found.written) == MOST_WRITTEN
 
 
 async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextvars
 
 import pytest
+from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.litellm_compat.summary_call import MARK, MARKED, is_summary_call, payer_of, start_apart
+from ctx_hooks.litellm_compat.summary_call import MARK, MARKED, ONCE, is_summary_call, payer_of, start_apart
 from ctx_hooks.policy.resolve import Policies, load_settings
 from ctx_hooks.request import target
 from ctx_hooks.runtime.warnings import forget_warnings
@@ -54,3 +55,18 @@ async def test_a_call_has_none_of_the_callers_context():
 
     assert await start_apart(found()) == "none"
     assert place.get() == "the caller's"
+
+
+async def test_a_model_that_nobody_named_never_gets_the_conversation():
+    """The operator's fallbacks are for the callers' requests."""
+    answers = {"small": "litellm.InternalServerError", "other": "the other's answer"}
+    deployments = [
+        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "x", "mock_response": answer}}
+        for name, answer in answers.items()
+    ]
+    router = Router(model_list=deployments, fallbacks=[{"small": ["other"]}])
+    messages = [{"role": "user", "content": "Summarise."}]
+    answer = await router.acompletion(model="small", messages=messages, num_retries=0)
+    assert answer.choices[0].message.content == answers["other"]
+    with pytest.raises(InternalServerError):
+        await router.acompletion(model="small", messages=messages, **ONCE)

@@ -7,8 +7,7 @@ and a compaction that was once sent in one form is always sent in it: that is wh
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.compaction.message_index import chain, digest_of
 from ctx_hooks.compaction.summary.extractive import allowed_tokens
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.message_index import MessageStats
     from ctx_hooks.conversation.model import Format, Message
     from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.policy.settings import Policy, SummarySettings
@@ -116,9 +116,10 @@ def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
 
 
 def conversation_key(messages: MessageReader, tenant: str, settings: SummarySettings) -> str:
-    """Return the key that all summaries of a conversation share: cheap, little more than its first request is read.
+    """Return the key that all summaries of a conversation share; "" where nobody has asked and was answered yet.
 
-    Conversations that begin alike share it too: each summary is found by the digest of all that it stands for.
+    It stands for the messages up to the first answer: sessions that begin with the same request part there. System text is
+    in no key and no prefix: it is sent beside each summary, and clients write the time there.
 
     Args:
         messages: of the request as it came.
@@ -128,18 +129,34 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
     Raises:
         MalformedConversationError: a message that has to be read is none.
     """
-    count = len(messages.items)
-    first = next((i for i in range(count) if is_request(messages.message(i))), count)
-    beginning = [unmarked(item) for item in islice(messages.items, first + 1)]
-    return digest_of((tenant, settings.model, settings.prompt, messages.format, messages.preamble, beginning)).hex()
+    beginning: list[Any] = []
+    is_asked = False
+    for i, item in enumerate(messages.items):
+        message = messages.message(i)
+        if message.role == "system":
+            continue
+        beginning.append(unmarked(item))
+        if is_asked and message.role == "assistant":
+            return digest_of((tenant, settings.model, settings.prompt, messages.format, beginning)).hex()
+        is_asked = is_asked or is_request(message)
+    return ""
 
 
-def prefixes(history: History, start: bytes) -> tuple[bytes, ...]:
-    """Return for each length the digest of the first messages, whichever of them carry cache markers: clients move these."""
-    said = zip(history.index, history.messages.items, strict=False)
-    return chain(
-        start, [stats if (bare := unmarked(i)) is i else replace(stats, digest=digest_of(bare)) for stats, i in said]
-    )
+def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tuple[bytes, ...]:
+    """Return for each length the digest of the first messages, whichever of them carry cache markers: clients move these.
+
+    Args:
+        history: the conversation as the client sent it.
+        start: stands for all that belongs to the digests beside the messages.
+        with_system: whether they depend on what the system messages say, as the bytes of a compaction do.
+    """
+
+    def said(stats: MessageStats, item: Any) -> MessageStats:
+        if stats.role == "system" and not with_system:
+            return replace(stats, digest=b"system")
+        return stats if (bare := unmarked(item)) is item else replace(stats, digest=digest_of(bare))
+
+    return chain(start, [said(s, i) for s, i in zip(history.index, history.messages.items, strict=False)])
 
 
 def task_of(history: History, summaries: Summaries, length: int, after: int) -> SummaryTask | None:
@@ -187,7 +204,7 @@ class Forms:
     def __init__(self, history: History, summaries: Summaries, start: bytes) -> None:
         self._summaries = summaries
         self._prefixes = _prefixes_in(history, summaries)
-        self._compactions = prefixes(history, start)
+        self._compactions = prefixes(history, start, with_system=True)
 
     def summary_of(self, length: int) -> WrittenSummary | None:
         """Return the summary that a compaction of the first `length` messages holds, None for the deterministic form."""

@@ -232,6 +232,28 @@ def test_a_summary_of_another_history_tenant_model_or_prompt_is_not_found():
         assert sent(messages[:n], "openai-chat", other)[0] == sent(messages[:n], "openai-chat")[0]
 
 
+@every_format
+def test_sessions_that_begin_with_the_same_request_part_at_its_answer(fmt):
+    first = spoken(fmt, "user", "Go on.")
+    one, other = ([first, spoken(fmt, "assistant", said)] for said in ("I tune the piano.", "I tune the violin."))
+    assert key_of([first], fmt) == key_of(one[1:], fmt) == ""
+    assert key_of(one, fmt) != key_of(other, fmt)
+    assert key_of([*one, first], fmt) == key_of(one, fmt) == key_of([*one, spoken(fmt, "assistant", "Done.")], fmt)
+
+
+def test_system_text_that_changes_with_each_request_changes_no_key_and_no_prefix():
+    said = session("openai-chat")
+    assert said[0]["role"] == "system"
+    n = first_compaction(said, "openai-chat")
+    summary = written_of(said, "openai-chat", n // 2)
+    later = [{**said[0], "content": "It is 12:31."}, *said[1:]]
+    choices = [sent(m[:n], "openai-chat", known(m, "openai-chat", summary))[1].choice for m in (said, later)]
+    assert [choice.prefix for choice in choices] == [summary.prefix] * 2
+    assert choices[0].compaction != choices[1].compaction, "its bytes hold the system text"
+    beside = MessageReader("openai-chat", said, preamble=("It is 12:31.",))
+    assert conversation_key(beside, "ann", SETTINGS) == key_of(said, "openai-chat")
+
+
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
 def test_a_cache_marker_that_moves_changes_neither_the_key_nor_a_prefix_nor_a_choice(fmt):
     """Claude Code marks its newest messages, and writes a text as a block where it marks it, as a string where not."""

@@ -1,0 +1,105 @@
+"""The requests of conversations that summaries are written of, and which of them wait for their answer."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.compaction.summary.model_written import applies_to, conversation_key, fitted
+from ctx_hooks.request.size_bound import most_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.policy.settings import SummarySettings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+
+MOST_UNANSWERED = 256
+"""Requests kept until their answer; the oldest are forgotten first, and are then not summarised."""
+MOST_UNANSWERED_BYTES = 64_000_000
+"""Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens: a client that leaves
+is not told of, and its request stays until later ones take its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A request of a conversation that summaries are written of.
+
+    Attributes:
+        request: the request as it came.
+        to: where it goes.
+        settings: who writes them.
+        conversation: the key of the conversation.
+        payer: on whose account they are.
+        size_bytes: about how much memory its messages take.
+    """
+
+    request: Request
+    to: Target
+    settings: SummarySettings
+    conversation: str
+    payer: Any
+    size_bytes: int
+
+    def fitted(self, attempt: Attempt) -> Asking:
+        """Return it with a longest summary for which the budget of its attempt has room."""
+        if attempt.budget_tokens is None:
+            return self
+        return replace(self, settings=fitted(self.settings, attempt.budget_tokens))
+
+
+async def asking_of(
+    request: Request, to: Target, away: Callable[[Callable[[], tuple[str, int]]], Awaitable[tuple[str, int]]]
+) -> Asking | None:
+    """Return a request as one of a conversation that summaries are written of; None where none are.
+
+    Args:
+        request: the request as it came.
+        to: where it goes.
+        away: does work where it holds nothing up: messages are as long as the caller likes.
+
+    Raises:
+        MalformedConversationError: a message that has to be read is none.
+    """
+    settings = to.policy.summary
+    if settings is None or not applies_to(to.policy) or not to.policy.enforces:
+        return None
+    payer = litellm_compat.payer_of(request.fields)
+    if payer is None:
+        return None
+
+    def key_and_size() -> tuple[str, int]:
+        size_bytes = most_tokens([request.items], MOST_UNANSWERED_BYTES, most_values=math.inf)
+        return conversation_key(request.messages, to.tenant, settings), size_bytes
+
+    conversation, size_bytes = await away(key_and_size)
+    if not conversation:
+        return None
+    return Asking(request, to, settings, conversation, payer, size_bytes)
+
+
+class Unanswered:
+    """The requests whose answers may have a summary written, by their id in this process; bounded."""
+
+    def __init__(self) -> None:
+        self._asking: OrderedDict[str, Asking] = OrderedDict()
+        self._bytes = 0
+
+    def add(self, asking: Asking) -> None:
+        """Keep a request until its answer, as long as there is room."""
+        self.pop(asking.to.request_id)
+        self._asking[asking.to.request_id] = asking
+        self._bytes += asking.size_bytes
+        while len(self._asking) > MOST_UNANSWERED or self._bytes > MOST_UNANSWERED_BYTES:
+            self.pop(next(iter(self._asking)))
+
+    def pop(self, request_id: str) -> Asking | None:
+        """Return a request and keep it no longer; None where it is not kept."""
+        asking = self._asking.pop(request_id, None)
+        self._bytes -= asking.size_bytes if asking is not None else 0
+        return asking

@@ -1,0 +1,116 @@
+"""Summaries cost no request its decision, hold up no other request, and keep no request for ever."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import replace
+
+import pytest
+from litellm import Router
+from litellm.proxy import proxy_server
+from litellm.proxy._types import UserAPIKeyAuth
+
+from ctx_hooks.decision import Compressed
+from ctx_hooks.learning.stored_summaries import StoredSummaries
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.serving import summary_requests
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.summaries import SummaryFlights
+from ctx_hooks.serving.summary_requests import Unanswered, asking_of
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.window import Window
+
+TO = Target(
+    "openai/gpt-4o",
+    "deployment",
+    Window(8_000, "model_info"),
+    Policy(summary={"model": "small"}, warn_below_tokens=0),
+    "request",
+    "ann",
+)
+
+
+@pytest.fixture(autouse=True)
+def proxy_router(monkeypatch):
+    deployment = {"model_name": "small", "litellm_params": {"model": "openai/small", "api_key": "k"}}
+    monkeypatch.setattr(proxy_server, "llm_router", Router(model_list=[deployment]))
+
+
+def request_of(turns=40):
+    auth = UserAPIKeyAuth(api_key="sk-one")
+    return Request("openai-chat", {**agent_session("openai-chat", turns=turns), "metadata": {"user_api_key_auth": auth}})
+
+
+async def here(work):
+    return work()
+
+
+async def asking(request_id, size_bytes=1):
+    found = await asking_of(request_of(4), replace(TO, request_id=request_id), here)
+    return replace(found, size_bytes=size_bytes)
+
+
+async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(caplog, monkeypatch):
+    async def fail(*_):
+        raise OverflowError("int too large to convert to float")
+
+    runner = AttemptRunner()
+    monkeypatch.setattr(StoredSummaries, "of", fail)
+    assert isinstance(await runner.decide(request_of(), TO), Compressed)
+    (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert record.getMessage() == "ctx_hooks failed and decides without a summary"
+
+
+async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
+    runner = AttemptRunner()
+    await runner.decide(request_of(), TO)
+    kept = runner.summaries.unanswered.pop("request")
+    assert kept is not None
+    runner.summaries.unanswered.add(kept)
+    await runner.failed("request", None)
+    assert runner.summaries.unanswered.pop("request") is None
+
+
+async def test_requests_that_are_never_answered_take_bounded_memory(monkeypatch):
+    monkeypatch.setattr(summary_requests, "MOST_UNANSWERED_BYTES", 100)
+    unanswered = Unanswered()
+    for name in ("a", "b", "c", "b"):
+        unanswered.add(await asking(name, 40))
+    assert [unanswered.pop(name) is not None for name in ("a", "b", "c")] == [False, True, True]
+    unanswered.add(await asking("d", 101))
+    unanswered.add(await asking("e", 100))
+    assert [unanswered.pop(name) is not None for name in ("d", "e")] == [False, True]
+
+
+async def test_the_size_of_a_request_is_no_less_than_its_text():
+    request = request_of()
+    found = await asking_of(request, TO, here)
+    assert len(str(request.items)) / 2 < found.size_bytes < 10 * len(str(request.items))
+
+
+async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypatch):
+    threads = []
+
+    def noted(*_):
+        threads.append(threading.current_thread())
+        return "0a"
+
+    monkeypatch.setattr(summary_requests, "conversation_key", noted)
+    await AttemptRunner().decide(request_of(), TO)
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+async def test_without_a_policy_for_summaries_nothing_is_awaited_or_kept():
+    async def never(_):
+        raise AssertionError("no work is due")
+
+    async def decide(known):
+        return known
+
+    flights = SummaryFlights(lambda: None)
+    to = replace(TO, policy=Policy())
+    assert await flights.decided(request_of(), to, "known", decide, never) == "known"
