@@ -2,7 +2,7 @@
 
 Known in this process, and to the other workers through LiteLLM's Redis when it has one: one hash a conversation. A field is
 only ever swapped: it changes where it still has the value that the writer has read, so of two workers one is first, and the
-other takes what the first has written. Summaries are text of conversations: they are forgotten after KEPT_SECONDS.
+other takes what the first has written. Summaries are text of conversations: Redis forgets them after KEPT_SECONDS.
 """
 
 from __future__ import annotations

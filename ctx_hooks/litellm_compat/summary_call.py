@@ -130,7 +130,7 @@ async def _asked(
     except (Exception, asyncio.CancelledError) as error:
         failure = error if isinstance(error, Exception) else TimeoutError("the summary was not waited for")
         told = logging.post_call_failure_hook(request_data=data, original_exception=failure, user_api_key_dict=payer)
-        with suppress(TimeoutError):  # the failure itself is what the caller is told
+        with suppress(asyncio.TimeoutError):  # the failure itself is what the caller is told
             await asyncio.wait_for(told, FAILURE_HOOK_SECONDS)
         raise
 
