@@ -117,9 +117,7 @@ class AttemptRunner:
         None where it was not counted, or where nothing is to be changed.
         """
         attempt = self.attempts.without_usage(request_id)
-        if attempt is None or attempt.observed:
-            return None
-        return attempt.sent_provider_tokens or None
+        return None if attempt is None or attempt.observed else attempt.sent_provider_tokens or None
 
     async def answered(self, request_id: str, usage: Any, response_id: str = "") -> Answered | None:
         """Learn from an answer, and forget its request; return its last attempt and the bill, None for no known attempt.
