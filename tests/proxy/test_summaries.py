@@ -94,7 +94,8 @@ def started(provider, folder, redis=None):
     """Return a proxy whose groups have a model that writes summaries; it shares what it knows through Redis."""
     groups = {group(model, mode): {"summary": policy(model, mode)} for model in MODELS for mode in MODES}
     agents = [
-        deployment(provider.url, name, "openai/served", max_input_tokens=WINDOW, **PRICES) for name in ["plain", *groups]
+        deployment(provider.url, name, "openai/served", max_input_tokens=WINDOW, **PRICES)
+        for name in ["plain", "alone", *groups]
     ]
     agents.append(deployment(provider.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW))
     groups["claude"] = {"summary": policy("answers", "background")}
@@ -345,6 +346,11 @@ def test_redis_that_hangs_costs_no_request(proxies, redis, seed):
     answered(one, seed, COMPACTED + 1, group("answers", "blocking"))
 
 
+def logs_of(proxy, model):
+    """Return how many requests to a group were logged so far; each is logged behind its answer."""
+    return sum(f'"model_group": "{model}"' in line for line in proxy.log().splitlines())
+
+
 def logged_of(proxy, model, seen=0):
     def found():
         lines = (line.removeprefix("logged ") for line in proxy.log().splitlines() if line.startswith("logged "))
@@ -355,11 +361,10 @@ def logged_of(proxy, model, seen=0):
 
 
 def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_what_it_did(proxy, seed):
-    answered(proxy, seed, ABOVE_SOFT_MARK, "plain")
-    before = logged_of(proxy, "plain")[-1]
     name = group("answers", "background")
-    own = len([line for line in proxy.log().splitlines() if f'"model_group": "{name}"' in line])
-    written = len([line for line in proxy.log().splitlines() if '"model_group": "answers"' in line])
+    own, written = (logs_of(proxy, model) for model in (name, "answers"))
+    answered(proxy, seed, ABOVE_SOFT_MARK, "alone")
+    (before,) = logged_of(proxy, "alone")
     in_background(proxy, seed, "answers")
     (request,) = logged_of(proxy, name, own)
     (summary,) = logged_of(proxy, "answers", written)
@@ -371,7 +376,7 @@ def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_w
         summary["prompt_tokens"] * PRICES["input_cost_per_token"]
         + summary["completion_tokens"] * PRICES["output_cost_per_token"]
     )
-    assert {**request, "model_group": "plain"} == before
+    assert {**request, "model_group": "alone"} == before
 
 
 @pytest.mark.parametrize("key", ["sk-limited", "sk-spent", "sk-restricted"])
