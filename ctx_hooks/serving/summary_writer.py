@@ -90,41 +90,30 @@ async def write(
         renewed: renews the lease before each call; False where another worker has taken the flight over.
     """
     try:
-        await _write(writing, task, settings, payer, workers, renewed)
+        model, window_tokens = smallest_of(settings.model)
+        local_tokens = to_local(window_tokens, family_factor(model))
+
+        async def away(work: Callable[[Counter], T]) -> T:
+            deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
+            counter = Counter(vocabulary_of(model), deadline)
+            return await workers.run(lambda: work(counter), deadline)
+
+        text = task.before
+        for part in await away(lambda counter: parts_of(task, settings, local_tokens, counter)):
+            if not await renewed():
+                writing.outcome, writing.reason = "failed", "its lease was over"
+                return
+            messages = prompt_of(part, text, settings)
+            answer = await litellm_compat.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, payer)
+            writing.answers.append(answer)
+            found = await away(partial(_accepted, answer, task, settings))
+            if isinstance(found, Rejected):
+                writing.outcome, writing.reason = "rejected", found.reason
+                return
+            text = found
+        writing.text, writing.outcome = text, "accepted"
     except Exception as error:  # noqa: BLE001 - a provider, a budget, a rate limit: without a summary all goes on
         writing.outcome, writing.reason = "failed", type(error).__name__
-
-
-async def _write(
-    writing: Writing,
-    task: SummaryTask,
-    settings: SummarySettings,
-    payer: Any,
-    workers: Workers,
-    renewed: Callable[[], Awaitable[bool]],
-) -> None:
-    model, window_tokens = smallest_of(settings.model)
-    local_tokens = to_local(window_tokens, family_factor(model))
-
-    async def away(work: Callable[[Counter], T]) -> T:
-        deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
-        counter = Counter(vocabulary_of(model), deadline)
-        return await workers.run(lambda: work(counter), deadline)
-
-    text = task.before
-    for part in await away(lambda counter: parts_of(task, settings, local_tokens, counter)):
-        if not await renewed():
-            writing.outcome, writing.reason = "failed", "its lease was over"
-            return
-        messages = prompt_of(part, text, settings)
-        answer = await litellm_compat.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, payer)
-        writing.answers.append(answer)
-        found = await away(partial(_accepted, answer, task, settings))
-        if isinstance(found, Rejected):
-            writing.outcome, writing.reason = "rejected", found.reason
-            return
-        text = found
-    writing.text, writing.outcome = text, "accepted"
 
 
 def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:

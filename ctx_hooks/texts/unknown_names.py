@@ -36,7 +36,7 @@ def unknown_names(text: str, sources: Iterable[str]) -> list[str]:
     the end of a path is enough, and `max_tokens` is `--max-tokens`. A figure stands there however its thousands are written
     and however many zeros end its decimals. Every source is read once.
 
-    >>> unknown_names("fixed src/app.py in 1,500 ms", ["/home/ann/src/app.py took 1500.0 ms"])
+    >>> unknown_names("fixed src/app.py in 1,500 ms", ["project/src/app.py took 1500.0 ms"])
     []
     >>> unknown_names("fixed src/app.py in 1,500 ms", ["app.py in src took 15 ms"])
     ['src/app.py', '1,500']

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+import told_events
 
 from ctx_hooks.telemetry import otel
-from ctx_hooks.telemetry.events import Call, DecisionEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import OverflowEvent, StepFigures
 
 trace = pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
-CALL = Call(request_id="r", model_group="group", deployment="id:openai/gpt-4o", model="openai/gpt-4o", team_alias="team")
-DECIDED = DecisionEvent(
-    name="decision",
-    time_seconds=0.0,
+CALL = replace(told_events.CALL, deployment="id:openai/gpt-4o", model="openai/gpt-4o")
+DECIDED = replace(
+    told_events.DECISION,
     call=CALL,
-    mode="enforce",
-    decision="compressed",
-    reason="",
-    trigger="budget",
-    attempt=0,
-    format="openai-chat",
-    local_tokens_before=40_000,
-    local_tokens_after=15_000,
     provider_tokens_before=41_000,
     provider_tokens_after=15_400,
     budget_tokens=16_000,
     window_tokens=20_000,
     window_source="learned",
-    stated_window_tokens=128_000,
-    factor=1.025,
-    requested_output_tokens=None,
     sent_output_tokens=None,
     steps=(StepFigures("repeats", 900, 3), StepFigures("oldest_turns", 24_100, 40)),
     milliseconds={"total": 31.25, "counting": 9.5},
-    policy={"reserve_tokens": "team"},
 )
 REFUSED = OverflowEvent("overflow", 0.0, CALL, "enforce", 0, "input", 20_000, None)
 

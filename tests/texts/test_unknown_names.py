@@ -10,7 +10,7 @@ from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.unknown_names import unknown_names
 
 SOURCE = (
-    "Opened /home/ann/src/app.py and ran `pytest --max-tokens 128,000` in 1,572,864 ms (0.850 s) on 2024-05-01.\n"
+    "Opened /project/ann/src/app.py and ran `pytest --max-tokens 128,000` in 1,572,864 ms (0.850 s) on 2024-05-01.\n"
     'parseConfig({"user_id": 7731}) failed; input and output of v1.2.3 are in UTF-8. Costs: 100, 200, 300.'
 )
 
@@ -43,7 +43,7 @@ def test_what_stands_in_the_source_is_known_however_it_is_written(text):
     [
         ("lib/app.py", ["lib/app.py"]),
         ("src/main.py", ["src/main.py"]),
-        ("home/app.py", ["home/app.py"]),
+        ("project/app.py", ["project/app.py"]),
         ("in 1,572,865 ms", ["1,572,865"]),
         ("max_tokens is 129k", ["129k"]),
         ("0.851 s", ["0.851"]),
