@@ -102,10 +102,12 @@ class RequestFlow:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
         mode = self.mode(fields)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        self.usage.failed(litellm_compat.request_id_of(fields))
-        noted = await self.runner.failed(litellm_compat.request_id_of(fields), overflow, litellm_compat.text_of(error))
-        if noted is not None and overflow is not None:
-            self.recorder.refused(fields, overflow)
+        request_id = litellm_compat.request_id_of(fields)
+        noted = await self.runner.failed(request_id, overflow, litellm_compat.text_of(error))
+        if noted is not None:
+            self.usage.failed(request_id)
+            if overflow is not None:
+                self.recorder.refused(fields, overflow)
         handled = overflow is not None and mode == "enforce"
         if handled:
             litellm_compat.spare_deployment(fields)
