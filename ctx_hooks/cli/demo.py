@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import yaml
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.counting import count_payload
 from ctx_hooks.testing.rules import Format
 
@@ -59,7 +59,9 @@ def _ask(provider: FakeProvider, proxy: ProxyProcess, settings: ProviderSettings
     payload = agent_session(route.fmt, turns=TURNS, result_chars=RESULT_CHARS, model=route.model)
     sent = count_payload(route.fmt, payload, settings)
     provider.reset()
-    answer = httpx.post(f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=120)
+    answer = LOOPBACK.post(
+        f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=120
+    )
     attempts = provider.requests()
     accepted = [a["input_tokens"] for a in attempts if a["status"] == httpx.codes.OK]
     row = f"{route.path:22}{route.note:27}{'yes' if stream else 'no':8}{sent:8,}{WINDOW_TOKENS:9,}{len(attempts):10}"

@@ -9,12 +9,13 @@ the plugin is not repeated here.
 
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 from ctx_hooks.testing.conversations import agent_session
-from ctx_hooks.testing.processes import MASTER_KEY, FakeProvider, ProxyProcess, free_port
+from ctx_hooks.testing.processes import LOOPBACK, MASTER_KEY, FakeProvider, ProxyProcess, free_port
 from ctx_hooks.testing.provider import create_app
 from ctx_hooks.testing.rules import sign, violations
 from ctx_hooks.testing.wordings import WORDINGS, Wording
 
 __all__ = [
+    "LOOPBACK",
     "MASTER_KEY",
     "WORDINGS",
     "FakeProvider",

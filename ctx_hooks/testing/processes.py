@@ -32,6 +32,9 @@ POLL_SECONDS = 0.1
 STOP_SECONDS = 10
 MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
 """The proxy refuses to start with a weak one."""
+LOOPBACK = httpx.Client(limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
+"""For all requests to what runs here: a client of its own for each would load the system's certificates first, which takes
+20 ms. It keeps no connection, since the other side may close it at any time."""
 
 
 def free_port() -> int:
@@ -75,7 +78,7 @@ class FakeProvider:
 
     def requests(self) -> list[dict[str, Any]]:
         """Return the requests since the last reset, each with its payload, tokens, status and error."""
-        found: list[dict[str, Any]] = httpx.get(f"{self.url}/_requests", timeout=30).json()
+        found: list[dict[str, Any]] = LOOPBACK.get(f"{self.url}/_requests", timeout=30).json()
         return found
 
     def wait_until(self, seen: Callable[[list[dict[str, Any]]], bool]) -> None:
@@ -84,13 +87,13 @@ class FakeProvider:
 
     def reset(self, **settings: Any) -> None:
         """Forget all requests, and change settings."""
-        httpx.post(f"{self.url}/_reset", timeout=30)
+        LOOPBACK.post(f"{self.url}/_reset", timeout=30)
         if settings:
             self.configure(**settings)
 
     def configure(self, **settings: Any) -> None:
         """Change settings."""
-        httpx.post(f"{self.url}/_settings", json=settings, timeout=30)
+        LOOPBACK.post(f"{self.url}/_settings", json=settings, timeout=30)
 
 
 class ProxyProcess:
@@ -196,7 +199,7 @@ class ProxyProcess:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/health/liveliness", timeout=5).status_code == httpx.codes.OK
+            return LOOPBACK.get(f"{self.url}/health/liveliness", timeout=5).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False  # not listening yet
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from ctx_hooks.testing import ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, ProxyProcess, agent_session
 from ctx_hooks.testing.rules import Format
 
 
@@ -36,7 +36,7 @@ class Route:
         if self.fmt == "gemini":
             path += f"{payload['model']}:{'streamGenerateContent?alt=sse' if payload.get('stream') else 'generateContent'}"
             body = {name: value for name, value in payload.items() if name not in ("model", "stream")}
-        return httpx.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=120)
+        return LOOPBACK.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=120)
 
 
 CHAT = Route("/v1/chat/completions", "openai-chat", "chat", "fitted", "hopeless")

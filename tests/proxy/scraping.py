@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import yaml
 
-from ctx_hooks.testing import free_port
+from ctx_hooks.testing import LOOPBACK, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ class Prometheus:
     def query(self, expression: str, at_seconds: float | None = None) -> dict[frozenset[tuple[str, str]], float]:
         """Return the value of each series, by its labels without the name."""
         given = {"query": expression} | ({} if at_seconds is None else {"time": f"{at_seconds:.3f}"})
-        answer = httpx.get(f"{self.url}/api/v1/query", params=given, timeout=30)
+        answer = LOOPBACK.get(f"{self.url}/api/v1/query", params=given, timeout=30)
         assert answer.status_code == httpx.codes.OK, (expression, answer.text)
         series = answer.json()["data"]["result"]
         return {frozenset((k, v) for k, v in s["metric"].items() if k != "__name__"): float(s["value"][1]) for s in series}

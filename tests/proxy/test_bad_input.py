@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import httpx
 import pytest
 from routes import CHAT
 
-from ctx_hooks.testing import agent_session
+from ctx_hooks.testing import LOOPBACK, agent_session
 
 
 def post(proxy, body):
-    return httpx.post(proxy.url + CHAT.path, json=body, headers=proxy.headers, timeout=60)
+    return LOOPBACK.post(proxy.url + CHAT.path, json=body, headers=proxy.headers, timeout=60)
 
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 from conftest import BELIEVED, served
 from routes import GEMINI
 
-from ctx_hooks.testing import ProviderSettings, agent_session, violations
+from ctx_hooks.testing import LOOPBACK, ProviderSettings, agent_session, violations
 
 WINDOW = 60_000
 TURNS = 25
@@ -69,7 +68,7 @@ def test_a_request_to_count_tokens_is_answered_as_without_the_plugin(path, group
     answers = []
     for asked in (plain_proxy, proxy):
         url = f"{asked.url}{path}{group}:countTokens"
-        answers.append(httpx.post(url, json={"contents": contents}, headers=asked.headers, timeout=60))
+        answers.append(LOOPBACK.post(url, json={"contents": contents}, headers=asked.headers, timeout=60))
         answers[-1].upstream = [r["payload"] for r in provider.requests()]
         provider.reset()
     without, with_plugin = answers

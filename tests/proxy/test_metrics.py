@@ -27,7 +27,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from scraping import PROGRAM, Prometheus, scraping
 
 from ctx_hooks.telemetry.prometheus import GIVE_UPS, SECOND_BUCKETS
-from ctx_hooks.testing import FakeProvider, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProxyProcess
 
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text(encoding="utf-8"))
 HEADERS = {"Authorization": "Bearer sk-team-monitoring"}
@@ -135,7 +135,7 @@ def newest_decisions(known) -> dict[str, dict[str, Any]]:
 
 
 def test_every_figure_at_metrics_is_that_of_the_known_run(known):
-    answer = httpx.get(f"{known.proxy.url}/metrics/", headers=HEADERS, timeout=30)
+    answer = LOOPBACK.get(f"{known.proxy.url}/metrics/", headers=HEADERS, timeout=30)
     shown = {
         (sample.name.removeprefix("ctx_hooks_"), frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(answer.text)

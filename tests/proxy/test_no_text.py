@@ -16,6 +16,7 @@ from marked import FAULT, MARK, marked_session, nested, recorded
 from routes import CHAT, ROUTES
 
 from ctx_hooks.cli import report
+from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.wordings import WORDINGS, Wording
 
 pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
@@ -68,7 +69,7 @@ def written(tmp_path_factory):
             )
             given = _answered([*sessions, *unread])
             proxy.wait_until(lambda: spend.read_text().count('"status": "success"') == given, "the answers' spend")
-            metrics = httpx.get(f"{proxy.url}/metrics/", headers=proxy.headers).text
+            metrics = LOOPBACK.get(f"{proxy.url}/metrics/", headers=proxy.headers).text
             yield Written(folder, proxy.log(), metrics, json.dumps(provider.requests()), [*sessions, *unread])
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 from conftest import GENERAL, PLUGIN, deployment, importable
 from routes import CHAT, MESSAGES, MODELS, NAMES, ROUTES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 LOGGER = """
@@ -171,7 +170,7 @@ def test_count_tokens_counts_what_the_client_sends(policy, logging_proxy):
 
 
 def count(proxy, session):
-    answer = httpx.post(f"{proxy.url}{MESSAGES.path}/count_tokens", json=session, headers=proxy.headers, timeout=60)
+    answer = LOOPBACK.post(f"{proxy.url}{MESSAGES.path}/count_tokens", json=session, headers=proxy.headers, timeout=60)
     assert answer.status_code == 200, answer.text
     return answer.json()["input_tokens"]
 

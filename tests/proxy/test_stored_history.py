@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import random
 
-import httpx
 import pytest
 from conftest import PLUGIN, configuration, deployment
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.conversations import read_tool, source_text
 
@@ -39,7 +38,7 @@ def keeping():
 
 
 def ask(proxy, fields):
-    answer = httpx.post(f"{proxy.url}/v1/responses", json=fields, headers=proxy.headers, timeout=120)
+    answer = LOOPBACK.post(f"{proxy.url}/v1/responses", json=fields, headers=proxy.headers, timeout=120)
     if answer.status_code != 200:
         return answer, {}
     if not fields.get("stream"):

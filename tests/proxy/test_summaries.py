@@ -12,7 +12,7 @@ import pytest
 from conftest import GENERAL, PLUGIN, configuration, deployment, importable
 from redis_process import RedisProcess
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.testing.summariser import MARK, summariser
 
@@ -142,7 +142,9 @@ def payload(seed, turns, model):
 
 def ask(proxy, seed, turns, model, key="sk-one", timeout=60, **headers):
     headers["Authorization"] = f"Bearer {key}"
-    return httpx.post(f"{proxy.url}/v1/chat/completions", json=payload(seed, turns, model), headers=headers, timeout=timeout)
+    return LOOPBACK.post(
+        f"{proxy.url}/v1/chat/completions", json=payload(seed, turns, model), headers=headers, timeout=timeout
+    )
 
 
 def answered(proxy, *arguments, **more):
@@ -202,7 +204,7 @@ def test_so_it_is_on_other_routes(proxy, provider, seed, path, field, model):
         body = {"model": model, field: payload(seed, turns, model)["messages"], "max_tokens": 100}
         body |= {} if field == "messages" else {"max_output_tokens": body.pop("max_tokens")}
         headers = {"Authorization": "Bearer sk-one"}
-        answer = httpx.post(proxy.url + path, json=body, headers=headers, timeout=60)
+        answer = LOOPBACK.post(proxy.url + path, json=body, headers=headers, timeout=60)
         assert answer.status_code == 200, answer.text
         if turns == ABOVE_SOFT_MARK:
             assert wait_for_summary(proxy, seen)[0][:2] == ["accepted", ""]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import json
 
-import httpx
 import pytest
 from conftest import GENERAL, configuration, deployment, importable
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 
 WINDOW = 128_000
 FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input"}
@@ -51,7 +50,7 @@ def _as_it_was(provider):
 
 def post(proxy, route, team, payload, **headers):
     headers["Authorization"] = f"Bearer sk-team-{team}"
-    return httpx.post(proxy.url + route.path, json=payload, headers=headers, timeout=120)
+    return LOOPBACK.post(proxy.url + route.path, json=payload, headers=headers, timeout=120)
 
 
 def session(route, turns=10, model=None, **fields):

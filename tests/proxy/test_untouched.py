@@ -8,14 +8,13 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
 import pytest
 import uvicorn
 from conftest import GENERAL, PLUGIN, deployment
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from ctx_hooks.testing import ProxyProcess
+from ctx_hooks.testing import LOOPBACK, ProxyProcess
 from ctx_hooks.testing.processes import free_port
 
 WINDOW = 1_000
@@ -162,7 +161,7 @@ def test_a_route_without_a_conversation_of_ours_is_that_of_a_proxy_without_the_p
     for proxy in (without, with_plugin):
         recorder.refusal = refusal
         recorder.bodies.clear()
-        answer = httpx.post(proxy.url + path, headers=proxy.headers, timeout=60, **content)
+        answer = LOOPBACK.post(proxy.url + path, headers=proxy.headers, timeout=60, **content)
         assert refusal or answer.status_code == 200, answer.text
         seen.append((list(recorder.bodies), answer.status_code, CHANGING.sub(b"*", answer.content)))
         assert "x-ctx-hooks" not in answer.headers
@@ -177,7 +176,7 @@ def test_a_conversation_on_the_same_proxy_is_fitted(recorder, with_plugin):
     recorder.refusal = None
     recorder.bodies.clear()
     talk = [*TALK, *TALK]
-    httpx.post(
+    LOOPBACK.post(
         f"{with_plugin.url}/v1/chat/completions",
         json={"model": "text", "messages": talk},
         headers=with_plugin.headers,
