@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 START_SECONDS = 120
 """A proxy's first start on a busy machine, compiling its modules, takes up to a minute."""
 WAIT_SECONDS = 30
-POLL_SECONDS = 0.1
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.01, 0.1
+"""Between two looks at what is waited for. The pause doubles: most of it is there at once, and a proxy's start takes seconds."""
 STOP_SECONDS = 10
 MASTER_KEY = "sk-ctx-hooks-demo-0f1e2d3c4b5a"
 """The proxy refuses to start with a weak one."""
@@ -206,9 +207,11 @@ class ProxyProcess:
 
 def _wait(ready: Callable[[], bool], alive: Callable[[], bool], what: str, seconds: float) -> None:
     end = time.monotonic() + seconds
+    pause_seconds = FIRST_PAUSE_SECONDS
     while not ready():
         if not alive():
             raise RuntimeError(f"waited for {what}, which has stopped")
         if time.monotonic() > end:
             raise RuntimeError(f"waited {seconds:.0f} seconds for {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(pause_seconds)
+        pause_seconds = min(2 * pause_seconds, LONGEST_PAUSE_SECONDS)
