@@ -228,10 +228,12 @@ def test_a_request_that_overflows_is_answered_in_few_calls_and_billed_once(row, 
 
 
 def test_callbacks_before_and_after_ours_have_their_say(configured, proxy_here, strict):
+    """What exceeds a known window is fitted before it is sent, even where the Router compares it with the window itself."""
     for route, name in NAMES.items():
         strict.reset()
         assert route.ask(proxy_here, group=f"known-{name}").status_code == 200
         (only,) = strict.requests()
+        assert only["status"] == 200
         others = "callbacks_here.before" in CONFIGURATIONS[configured].callbacks
         assert (" added-before  added-after " in json.dumps(only["payload"])) == others
         assert only["input_tokens"] <= WINDOW

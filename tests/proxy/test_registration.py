@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from conftest import PLUGIN, configuration
 
 from ctx_hooks.testing import ProxyProcess
 
 
-@pytest.mark.parametrize("name", ["success_callback", "failure_callback"])
-def test_a_list_that_has_no_effect_is_warned_of(name, provider):
-    settings = {name: [PLUGIN]}
+def test_a_list_that_has_no_effect_is_warned_of(provider):
+    names = ("success_callback", "failure_callback")
+    settings = {name: [PLUGIN] for name in names}
     with ProxyProcess(configuration(provider.url, litellm_settings=settings)) as proxy:
-        proxy.wait_for_log(f"in litellm_settings.{name} ctx_hooks has no effect")
+        for name in names:
+            proxy.wait_for_log(f"in litellm_settings.{name} ctx_hooks has no effect")
 
 
 def test_the_right_list_beside_another_is_not_warned_of(provider):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import litellm
 import pytest
-from conftest import PLUGIN, WINDOW, configuration, deployment, importable
+from conftest import PLUGIN, configuration, deployment, importable
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
@@ -114,14 +114,6 @@ def test_only_the_newest_turns_are_sent_where_the_policy_says_so(counting_proxy,
     ]
     assert CHAT.post(counting_proxy, {"model": "short-lived", "messages": messages}).status_code == 200
     assert [m["content"] for m in counting_provider.requests()[-1]["payload"]["messages"]] == ["Be brief.", "second"]
-
-
-def test_the_plugin_can_be_switched_off_by_the_environment(provider):
-    models = (deployment(provider.url, "fitted", "openai/served", max_input_tokens=WINDOW),)
-    with ProxyProcess(configuration(provider.url, *models), {"CTX_HOOKS_ENABLED": "0"}) as proxy:
-        provider.reset()
-        assert CHAT.ask(proxy, group="fitted").status_code == 400
-        assert len(provider.requests()) == 1
 
 
 async def test_a_plain_router_fits_and_rescues_as_well(counting_provider, monkeypatch):

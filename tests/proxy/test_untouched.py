@@ -14,7 +14,7 @@ from conftest import GENERAL, PLUGIN, deployment
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from ctx_hooks.testing import LOOPBACK, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, ProxyProcess, agent_session
 from ctx_hooks.testing.processes import free_port
 
 WINDOW = 1_000
@@ -100,6 +100,7 @@ def proxied(recorder: Recorder, callbacks: list[str]) -> ProxyProcess:
             ("text", "openai/served"),
             ("translated", "anthropic/served"),
             ("vectors", "openai/vectors"),
+            ("google", "gemini/served"),
         )
     )
     config = {
@@ -169,6 +170,26 @@ def test_a_route_without_a_conversation_of_ours_is_that_of_a_proxy_without_the_p
     assert recorder.bodies, "the provider was asked"
     if name != "batch":
         assert LONG.encode() in recorder.bodies[-1][1]
+
+
+@pytest.mark.parametrize("group", ["text", "google"])
+@pytest.mark.parametrize("path", ["/v1beta/models/", "/models/"])
+def test_googles_request_to_count_tokens_is_answered_as_without_the_plugin(path, group, recorder, without, with_plugin):
+    """It is the size of the conversation that came, however small the model's window; LiteLLM needs Google's SDK for its.
+
+    The other provider does not count, so LiteLLM does.
+    """
+    recorder.refusal = "Not found"
+    contents = agent_session("gemini")["contents"]
+    seen = []
+    for proxy in (without, with_plugin):
+        recorder.bodies.clear()
+        url = f"{proxy.url}{path}{group}:countTokens"
+        answer = LOOPBACK.post(url, json={"contents": contents}, headers=proxy.headers, timeout=60)
+        seen.append((list(recorder.bodies), answer.status_code, answer.content))
+    assert seen[1] == seen[0]
+    assert not [name for name in answer.headers if "ctx-hooks" in name]
+    assert group != "text" or answer.json()["totalTokens"] > 20_000
 
 
 def test_a_conversation_on_the_same_proxy_is_fitted(recorder, with_plugin):
