@@ -13,7 +13,8 @@ from routes import MODELS, NAMES
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 
-ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parents[1]
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 GENERAL = {"master_key": "os.environ/LITELLM_MASTER_KEY"}
 WINDOW = 8_000
@@ -73,6 +74,11 @@ def importable(folder: Path, name: str, code: str) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of this folder before all others: they take longest, and the last files are to be short ones."""
+    items.sort(key=lambda item: not item.path.is_relative_to(FOLDER))
+
+
 @pytest.fixture(scope="session")
 def provider():
     settings = ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60, "large": 1_000_000})
@@ -95,14 +101,6 @@ def proxy(provider):
 def plain_proxy(provider):
     """The same configuration without the plugin."""
     with ProxyProcess(configuration(provider.url, litellm_settings={})) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def checking_proxy(provider):
-    """A proxy whose Router compares each request with the window itself."""
-    models = (deployment(provider.url, "checked", "openai/served", max_input_tokens=WINDOW),)
-    with ProxyProcess(configuration(provider.url, *models, router_settings={"enable_pre_call_checks": True})) as running:
         yield running
 
 
