@@ -11,9 +11,9 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from ctx_hooks.archive.store import Stored
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 
@@ -34,17 +34,6 @@ CREATE TABLE IF NOT EXISTS texts (
 );
 CREATE INDEX IF NOT EXISTS texts_by_expiry ON texts (expires_at);
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What is stored of a tenant, or of one text: names, sizes and when it ends, as seconds since the epoch."""
-
-    name: str
-    texts: int
-    size_bytes: int
-    first_expires_at: float
-    last_expires_at: float
 
 
 class Disk:

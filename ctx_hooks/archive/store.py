@@ -1,8 +1,9 @@
-"""What every backend can do: write sealed texts of a tenant, and read one again."""
+"""What every backend can do: write sealed texts of a tenant, and read one again. And what an operator is told of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -22,3 +23,14 @@ class Store(Protocol):
 
     async def read(self, tenant: str, handle: str) -> bytes | None:
         """Return a sealed text, None where there is none, or none any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is stored of a tenant, or of one text: names, sizes and when it ends, as seconds since the epoch."""
+
+    name: str
+    texts: int
+    size_bytes: int
+    first_expires_at: float
+    last_expires_at: float

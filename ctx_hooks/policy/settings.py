@@ -174,8 +174,7 @@ class Policy(BaseModel):
         "prompt, soft_fraction}`; unset: it is extracted from them.",
     )
     archive: ArchiveSettings | None = Field(
-        None,
-        description="Keep what is cut, so that it can be had again: where, for whom and how long; unset: it is not kept.",
+        None, description="Keep what is cut, so that it can be had again: where, for whom, how long; unset: it is not kept."
     )
     retrieval: bool | Literal["always"] = Field(
         default=False, description="Offer the model a tool that fetches cut text; `always`: to clients without tools, too."
