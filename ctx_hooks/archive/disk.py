@@ -68,13 +68,11 @@ def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: fl
         OSError: The folder or the file cannot be made.
 
     """
-    with _opened(folder) as file:
-        file.execute(f"PRAGMA max_page_count = {max_bytes // PAGE_BYTES}")  # whatever the estimate below says
-        with _transaction(file):
-            file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
-            _make_room(file, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
-            rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
-            file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
+    with _opened(folder) as file, _transaction(file):
+        file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
+        _make_room(file, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
+        rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
+        file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
 
 
 def read(folder: Path, tenant: str, handle: str) -> bytes | None:
@@ -123,16 +121,22 @@ def _deleted(folder: Path, statement: str, value: str | float) -> int:
 
 
 def _make_room(file: sqlite3.Connection, needed_bytes: int, max_bytes: int) -> None:
+    """Delete what would expire first until there is room; a page that others share is not free, so more may have to go."""
+    while (excess_bytes := _used_bytes(file) + needed_bytes - max_bytes) > 0:
+        doomed = []
+        for row, size_bytes in file.execute("SELECT rowid, LENGTH(sealed) FROM texts ORDER BY expires_at"):
+            doomed.append((row,))
+            excess_bytes -= size_bytes
+            if excess_bytes <= 0:
+                break
+        if not doomed:
+            return
+        file.executemany("DELETE FROM texts WHERE rowid = ?", doomed)
+
+
+def _used_bytes(file: sqlite3.Connection) -> int:
     pages, free = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
-    excess_bytes = (pages - free) * PAGE_BYTES + needed_bytes - max_bytes
-    doomed = []
-    by_expiry = file.execute("SELECT rowid, LENGTH(sealed) FROM texts ORDER BY expires_at") if excess_bytes > 0 else ()
-    for row, size_bytes in by_expiry:
-        doomed.append((row,))
-        excess_bytes -= size_bytes
-        if excess_bytes <= 0:
-            break
-    file.executemany("DELETE FROM texts WHERE rowid = ?", doomed)
+    return int(pages - free) * PAGE_BYTES
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from stat import S_IMODE
 import pytest
 from archived import by_handle, settled
 
-from ctx_hooks.archive import disk
+from ctx_hooks.archive import archive, disk
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.archive.sealing import opened, sealed
 from ctx_hooks.archive.tenant_key import tenant_key, tenant_name
@@ -31,7 +31,7 @@ LOG_BYTES = 3 * disk.CHECKPOINT_PAGES * disk.PAGE_BYTES
 WRITING = """
 import sys
 from pathlib import Path
-from ctx_hooks.archive import disk
+from ctx_hooks.archive import archive, disk
 from ctx_hooks.archive.sealing import sealed
 from ctx_hooks.archive.tenant_key import tenant_key, tenant_name
 from ctx_hooks.conversation.handles import Handles
@@ -159,6 +159,27 @@ async def test_a_value_that_somebody_has_changed_is_not_available(archives, sett
         with closing(sqlite3.connect(tmp_path / disk.FILE)) as file, file:
             file.execute("UPDATE texts SET sealed = ?", (value,))
         assert await archives.get(settings, tenant, "b" * 12) is None
+    assert await archives.store(settings, tenant, "b" * 12, "a text")
+    assert await archives.get(settings, tenant, "b" * 12) == "a text", "a wrong value is no failure of the store"
+
+
+def test_a_batch_is_stored_whole_or_not_at_all(tmp_path):
+    with pytest.raises(sqlite3.Error):
+        disk.write(tmp_path, NAME, {"b" * 12: b"a text", "c" * 12: object()}, LATER, MANY_BYTES)
+    assert disk.texts(tmp_path, NAME) == []
+
+
+async def test_after_a_failure_no_request_reads_for_some_seconds(archives, settings, tmp_path, monkeypatch):
+    tenant = archives.tenant("key", "ann")
+    assert await archives.store(settings, tenant, "b" * 12, "a text")
+    kept = (tmp_path / disk.FILE).read_bytes()
+    for seconds, found in ((600.0, None), (0.0, "a text")):
+        monkeypatch.setattr(archive, "READ_AGAIN_SECONDS", seconds)
+        one = Archives(lambda: None, b"")
+        (tmp_path / disk.FILE).write_bytes(b"no file of SQLite's" * 1_000)
+        assert await one.get(settings, tenant, "b" * 12) is None
+        (tmp_path / disk.FILE).write_bytes(kept)
+        assert await one.get(settings, tenant, "b" * 12) == found
 
 
 async def test_where_no_folder_can_be_made_no_request_fails(archives, tmp_path):
@@ -195,6 +216,15 @@ def test_the_file_never_exceeds_its_bound_whatever_is_written(tmp_path):
     kept = [text.name for text in disk.texts(tmp_path, NAME)]
     assert kept == [f"{n:012}" for n in range(150 - len(kept), 150)]
     assert len(kept) >= 0.9 * max_bytes / 200_000
+
+
+def test_small_texts_that_leave_holes_do_not_exceed_the_bound_either(tmp_path):
+    """Of the two texts of a page one lives longer: the page is not free when the other goes, and new texts go behind it."""
+    max_bytes = 600_000
+    for n in range(700):
+        disk.write(tmp_path, NAME, {f"{n:012}": b"x" * 1_900}, LATER + n + 10_000 * (n % 2), max_bytes)
+        assert (tmp_path / disk.FILE).stat().st_size <= max_bytes
+    assert disk.read(tmp_path, NAME, f"{699:012}") is not None
 
 
 def test_expired_texts_go_first_and_make_room(tmp_path):
