@@ -43,16 +43,6 @@ def told(seconds: list[float]) -> str:
     return f"{statistics.median(ordered) * 1e3:6.2f} ms, p99 {ordered[int(len(ordered) * 0.99)] * 1e3:6.2f} ms"
 
 
-async def pauses(work: Awaitable[object]) -> list[float]:
-    """Return how long each turn of the event loop took while `work` ran."""
-    task, taken = asyncio.ensure_future(work), []
-    while not task.done():
-        started = time.perf_counter()
-        await asyncio.sleep(0)
-        taken.append(time.perf_counter() - started)
-    return taken
-
-
 async def timed(ask: Callable[[], Awaitable[object]], rounds: int) -> list[float]:
     """Return the seconds of each round."""
     taken = []
@@ -67,7 +57,7 @@ async def measure(settings: ArchiveSettings, archives: Archives, rounds: int) ->
     """Print what writing and reading take."""
     tenant, other, text = archives.tenant("key", "ann"), archives.tenant("key", "bob"), material()
     handles = Handles(tenant)
-    put, named, turns = [], [], []
+    put, named = [], []
     requests = [cuts(text, n) for n in range(rounds)]
     for request in requests:
         started = time.perf_counter()
@@ -76,11 +66,10 @@ async def measure(settings: ArchiveSettings, archives: Archives, rounds: int) ->
         started = time.perf_counter()
         archives.put(settings, tenant, by_handle)
         put.append(time.perf_counter() - started)
-        turns += await pauses(archives.store(settings, tenant, RECORD, "the last one"))
+        await archives.store(settings, tenant, RECORD, "the last one")
     kept, figures = handles.of(requests[-1][7]), archives.figures
     failed, dropped = figures.failed, figures.dropped
     print(f"  put of 50 texts      {told(put)}; their handles {told(named)}; failed {failed}, dropped {dropped}")
-    print(f"  turns of the loop    {told(turns)}, longest {max(turns) * 1e3:.1f} ms, while they are written")
     large = text[:400_000] * (400_000 // len(text) + 1)
     await archives.store(settings, tenant, "c" * 12, large[:400_000])
     expired = settings.model_copy(update={"retention_days": 1e-12})
