@@ -9,9 +9,10 @@ from base64 import b32encode
 import pytest
 from archived import by_handle, settled
 
-from ctx_hooks.archive import archive, writer
+from ctx_hooks.archive import archive, disk, writer
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.archive.sealing import LARGEST_TEXT_BYTES
+from ctx_hooks.archive.tenant_key import tenant_name
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 
@@ -96,6 +97,17 @@ async def test_a_record_is_replaced_by_what_is_stored_in_its_place(worker, setti
         assert await one.get(settings, tenant, handle) == text
 
 
+async def test_of_two_records_that_wait_the_newer_is_got(worker, settings):
+    one = worker()
+    tenant, longer = one.tenant("key", "ann"), settings.model_copy(update={"retention_days": 30})
+    first = asyncio.ensure_future(one.store(settings, tenant, "b" * 12, "first"))
+    second = asyncio.ensure_future(one.store(longer, tenant, "b" * 12, "second"))
+    assert await first
+    assert await one.get(settings, tenant, "b" * 12) == "second"
+    assert await second
+    assert await one.get(settings, tenant, "b" * 12) == "second"
+
+
 async def test_what_was_stored_lately_is_not_stored_again_until_it_is_lost_or_half_its_time_is_over(
     worker, settings, monkeypatch
 ):
@@ -152,6 +164,18 @@ async def test_more_than_the_queue_holds_is_dropped_and_counted(worker, settings
     found = [await one.get(settings, tenant, handle) for handle in texts]
     assert found[:9] == list(texts.values())[:9]
     assert set(found[9:]) == {None}
+    for handle, text in texts.items():
+        assert await one.store(settings, tenant, handle, text), "what is written makes room"
+
+
+async def test_texts_of_several_tenants_that_come_in_at_once_are_each_ones_own(worker, settings):
+    one = worker()
+    ann, bob = one.tenant("key", "ann"), one.tenant("key", "bob")
+    for tenant, text in ((ann, "a text of ann's"), (bob, "a text of bob's"), (ann, "another of ann's")):
+        one.put(settings, tenant, by_handle(tenant, [text]))
+    assert await settled(one, settings, bob)
+    for tenant, text in ((ann, "a text of ann's"), (bob, "a text of bob's"), (ann, "another of ann's")):
+        assert await one.get(settings, tenant, Handles(tenant).of(text)) == text
 
 
 @pytest.mark.usefixtures("patient")
@@ -174,6 +198,8 @@ async def test_policies_of_other_figures_share_a_place(tmp_path):
     settings = ArchiveSettings(backend="disk", path=str(tmp_path))
     assert await settled(one, settings, tenant)
     assert [await one.get(settings, tenant, name * 12) for name in "bcd"] == ["b", "c", "d"]
+    ends = {text.name: text.last_expires_at for text in disk.texts(tmp_path, tenant_name(tenant))}
+    assert round((ends["c" * 12] - ends["d" * 12]) / 86_400) == 6
 
 
 @pytest.mark.parametrize("backend", ["memory", "disk"], indirect=True)
