@@ -204,7 +204,7 @@ async def test_policies_of_other_figures_share_a_place(tmp_path):
 
 @pytest.mark.parametrize("backend", ["memory", "disk"], indirect=True)
 async def test_an_expired_text_is_not_available(worker, tmp_path, backend):
-    one, settings = worker(), ArchiveSettings(backend=backend, path=str(tmp_path), retention_days=1e-12)
+    one, settings = worker(), ArchiveSettings(backend=backend, path=str(tmp_path), retention_days=1e-11)
     tenant = one.tenant("key", "ann")
     assert await one.store(settings, tenant, "b" * 12, "a text")
     assert await one.get(settings, tenant, "b" * 12) is None

@@ -9,6 +9,8 @@ from ctx_hooks.archive import memory
 from ctx_hooks.archive.memory import Memory
 
 DAY_SECONDS = 24 * 3600.0
+SOON_SECONDS = 1e-6
+"""Not over while it is written, and over before anything else is done."""
 
 
 async def test_memory_stays_within_its_bound_and_holds_the_newest():
@@ -31,7 +33,8 @@ async def test_memory_stays_within_its_bound_and_holds_the_newest():
 
 async def test_what_has_expired_is_not_available_and_goes_with_the_next_write():
     store = Memory()
-    await store.write("tenant", {"short": b"x" * 1_000}, 0.0, 10**9)
+    await store.write("tenant", {"short": b"x" * 1_000}, SOON_SECONDS, 10**9)
+    assert await store.read("tenant", "short") is None
     await store.write("tenant", {"long": b"x" * 1_000}, DAY_SECONDS, 10**9)
     assert await store.read("tenant", "short") is None
     assert await store.read("tenant", "long") is not None
@@ -45,6 +48,14 @@ async def test_a_text_that_is_written_again_counts_once_and_stays_for_its_new_ti
     assert await store.read("tenant", "record") == b"%d" % n
     assert store.size_bytes == memory.ENTRY_BYTES + len(b"%d" % n)
     assert len(store._queue) <= memory.MOST_STALE + 2  # noqa: SLF001 - what else could grow
+
+
+async def test_a_text_that_is_written_again_does_not_go_when_its_old_time_is_over():
+    store = Memory()
+    for kept_seconds in (SOON_SECONDS, DAY_SECONDS):
+        await store.write("tenant", {"record": b"x"}, kept_seconds, 10**9)
+    await store.write("tenant", {"another": b"x"}, DAY_SECONDS, 10**9)
+    assert await store.read("tenant", "record") == b"x"
 
 
 async def test_one_tenant_does_not_get_what_another_has_under_the_same_handle():

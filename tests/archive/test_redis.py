@@ -125,6 +125,13 @@ async def test_a_value_that_somebody_has_changed_is_not_available(archives, tena
     assert await archives.get(SETTINGS, tenant, "b" * 12) is None
 
 
+async def test_a_value_that_is_larger_than_any_text_is_not_even_sent(archives, tenant, client):
+    await client.set(f"{key_of(tenant_name(tenant))}:{'b' * 12}", b"x" * 10_000_000)
+    before = (await client.info("stats"))["total_net_output_bytes"]
+    assert await archives.get(SETTINGS, tenant, "b" * 12) is None
+    assert (await client.info("stats"))["total_net_output_bytes"] - before < 1_000_000
+
+
 async def test_a_text_of_another_tenant_that_somebody_copies_is_not_available(archives, tenant, client):
     other = archives.tenant("key", "another")
     assert await archives.store(SETTINGS, tenant, "b" * 12, "a text")
