@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROXY = "litellm[proxy]"
 
 REQUIRED = {
+    "cryptography": (PROXY, "encrypts what is archived"),
     "fastapi": (PROXY, "the proxy's answers; the fake provider"),
     "httpx": ("litellm", "the demo and the fake provider ask over HTTP"),
     "litellm": ("ctx-hooks", "what this is a plugin for"),
@@ -31,6 +32,7 @@ REQUIRED = {
 OPTIONAL = {
     "matplotlib": "`ctx-hooks replay --plot`; in the dependency group `bench`",
     "prometheus_client": "metrics; the extra `prometheus`",
+    "zstandard": "`compress: zstd` of the archive; the extra `zstd`",
 }
 
 

@@ -1,4 +1,4 @@
-"""The command line: demo, check, schema, explain, replay, limits, report."""
+"""The command line: demo, check, schema, explain, replay, limits, archive, report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from ctx_hooks.cli import check, demo, explain, limits, replay, report
+from ctx_hooks.cli import archive, check, demo, explain, limits, replay, report
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     learned = commands.add_parser("limits", help="statistics of each deployment, in the Redis that the workers share")
     learned.add_argument("action", choices=["ls", "clear"])
     learned.add_argument("deployment", nargs="?", help="a deployment as `ls` names it, or a pattern with *")
+    archive.add_arguments(commands)
     reported = commands.add_parser("report", help="what the plugin did or would have done, as a page, from files of events")
     reported.add_argument("events", nargs="+", metavar="EVENTS", help="files, folders or patterns")
     reported.add_argument("-o", "--output", type=Path, default=Path("report.html"), help="the page (default: report.html)")
@@ -55,6 +56,8 @@ def _run(arguments: argparse.Namespace) -> int:
         return replay.run(arguments.sessions, arguments.budget, arguments.plot)
     if arguments.command == "limits":
         return limits.run(arguments.action, arguments.deployment)
+    if arguments.command == "archive":
+        return archive.run(arguments)
     if arguments.command == "report":
         return report.run(arguments.events, arguments.output)
     return demo.run()

@@ -50,7 +50,7 @@ def table(config: Mapping[str, Any], settings: Settings) -> str:
     """Return the policy of each model group, and of each team on it: the fields that are set, and by which scope."""
     policies = Policies(settings)
     lines = []
-    for model in _models(config):
+    for model in models_of(config):
         info = model.get("model_info") or {}
         group = str(model.get("model_name") or "")
         alone = Caller(group=group, deployment=as_text(info.get("ctx_hooks")))
@@ -66,7 +66,8 @@ def _row(name: str, resolved: Resolved) -> str:
     return f"{name}: {', '.join(fields) or 'all defaults'}"
 
 
-def _models(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def models_of(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the entries of a proxy configuration's list of models."""
     listed = config.get("model_list") if isinstance(config, Mapping) else None
     return [m for m in listed if isinstance(m, Mapping)] if isinstance(listed, list) else []
 
@@ -74,7 +75,7 @@ def _models(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _old_names(config: Mapping[str, Any], settings: Settings) -> list[str]:
     """Return a line for every deprecated name in the settings and in the deployments' `model_info`."""
     lines = [f"callback_settings.ctx_hooks.{line}" for line in Policies(settings).old_names()]
-    for i, model in enumerate(_models(config)):
+    for i, model in enumerate(models_of(config)):
         info = model.get("model_info")
         scope = info.get("ctx_hooks") if isinstance(info, Mapping) else None
         lines += old_names(f"model_list.{i}.model_info.ctx_hooks", scope)
@@ -83,7 +84,7 @@ def _old_names(config: Mapping[str, Any], settings: Settings) -> list[str]:
 
 def _mistakes_of_models(config: Mapping[str, Any], policies: Policies) -> list[str]:
     lines = []
-    for i, model in enumerate(_models(config)):
+    for i, model in enumerate(models_of(config)):
         info = model.get("model_info")
         scope = info.get("ctx_hooks") if isinstance(info, Mapping) else None
         if scope:

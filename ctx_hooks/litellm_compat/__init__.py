@@ -29,7 +29,14 @@ from ctx_hooks.litellm_compat.deployments import (
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
-from ctx_hooks.litellm_compat.identity import passed_pre_call_hook, request_id_of, tenant_of, with_request_id
+from ctx_hooks.litellm_compat.identity import (
+    key_id_of,
+    owner_of,
+    passed_pre_call_hook,
+    request_id_of,
+    tenant_of,
+    with_request_id,
+)
 from ctx_hooks.litellm_compat.log_output import share_log_output
 from ctx_hooks.litellm_compat.logged_answers import billed_usage_of, logged_answer
 from ctx_hooks.litellm_compat.logged_metadata import write_figures, write_notes
@@ -60,11 +67,13 @@ __all__ = [
     "group_of",
     "headers_of",
     "is_summary_call",
+    "key_id_of",
     "known_window_tokens",
     "listed_deployment",
     "logged_answer",
     "not_retried",
     "overflow_of",
+    "owner_of",
     "passed_pre_call_hook",
     "payer_of",
     "price",

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any
 from uuid import uuid4
 
 from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
+from ctx_hooks.policy.archive_settings import ArchiveScope
 
 REQUEST_ID = "ctx_hooks_request"
 _SECRET = secrets.token_hex(8)
 TENANT_DIGEST_BYTES = 8
+_OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
+"""Of each kind the attribute of LiteLLM's object of key and team."""
 
 
 def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,6 +67,27 @@ def tenant_of(fields: Mapping[str, Any]) -> str:
         if isinstance(found, str) and found:
             return blake2b(f"{name}:{found}".encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
     return "nobody"
+
+
+def owner_of(fields: Mapping[str, Any], scope: ArchiveScope) -> tuple[str, str]:
+    """Return whose texts of a request are, as a kind and LiteLLM's id; ("nobody", "") where a request has no key either.
+
+    Args:
+        fields: The arguments of a hook.
+        scope: Whose they are by policy; without a team or an organization they are the key's, without a key the user's.
+
+    """
+    auth = auth_of(metadata_of(fields))
+    for kind in (scope, "key", "user"):
+        found = getattr(auth, _OWNERS[kind], None)
+        if isinstance(found, str) and found:
+            return kind, found
+    return "nobody", ""
+
+
+def key_id_of(key: str) -> str:
+    """Return LiteLLM's id of a virtual key, which is what requests carry; an id is returned as it is."""
+    return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key
 
 
 def _filled(fields: Mapping[str, Any], name: str) -> bool:

@@ -36,6 +36,10 @@ MOST_LINES = 20
 """Mistakes that one request reports; the number of further ones is reported too."""
 LINE_CHARS = 200
 _OWN_KEYS = ("policy", "extends", "locked")
+_METADATA = ("organization", "project", "team", "key")
+"""Scopes in LiteLLM's metadata: whoever may make a key writes one."""
+_CONFIGURATION_ALONE = ("path", "max_bytes")
+"""Of `archive`: where the proxy writes files and how much it holds is said in its configuration, never in metadata."""
 _CHOSEN = ("sessions.", "tags.")
 """Scopes that the caller selects by a name: a lock in any scope of the operator holds against them."""
 
@@ -158,6 +162,10 @@ class Policies:
             base = found
         unknown = [n for n in _locked(scope) if n not in Policy.model_fields]
         wrong = [f"{origin}.locked: {n!r:.60} is no field{_nearest(str(n), Policy.model_fields)}" for n in unknown]
+        archive = fields.get("archive")
+        if origin in _METADATA and isinstance(archive, Mapping):
+            alone = [n for n in _CONFIGURATION_ALONE if n in archive]
+            wrong += [f"{origin}.archive.{n}: stands in the proxy's configuration alone" for n in alone]
         try:
             Policy.model_validate({**base, **fields})
         except ValidationError as error:

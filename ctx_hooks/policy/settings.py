@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.policy.renamed import current_name, doubled, with_current_names
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
@@ -172,6 +173,12 @@ class Policy(BaseModel):
         description="Have a model write the summary of removed exchanges: `{model, mode, timeout_seconds, max_tokens, "
         "prompt, soft_fraction}`; unset: it is extracted from them.",
     )
+    archive: ArchiveSettings | None = Field(
+        None, description="Keep what is cut, so that it can be had again: where, for whom, how long; unset: it is not kept."
+    )
+    retrieval: bool | Literal["always"] = Field(
+        default=False, description="Offer the model a tool that fetches cut text; `always`: to clients without tools, too."
+    )
     max_turns: int | None = Field(
         None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
     )
@@ -199,7 +206,10 @@ class Policy(BaseModel):
     @field_validator("request_may_set")
     @classmethod
     def _named_currently(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(current_name(name) for name in names)
+        current = tuple(current_name(name) for name in names)
+        if "archive" in current:
+            raise ValueError("no caller may set `archive`: it names a folder, and whose texts are read")
+        return current
 
     @field_validator("mode", mode="before")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.litellm_compat import request_id_of, tenant_of, with_request_id
+from ctx_hooks.litellm_compat import key_id_of, owner_of, request_id_of, tenant_of, with_request_id
 from ctx_hooks.litellm_compat.identity import REQUEST_ID
 
 
@@ -54,3 +54,32 @@ def test_no_body_says_who_asks():
     assert tenant_of({"metadata": {"user_api_key_auth": {"team_id": "red"}, "team_id": "red"}, "user": "red"}) == tenant_of(
         {}
     )
+
+
+@pytest.mark.parametrize(
+    ("scope", "given", "owner"),
+    [
+        ("key", {"api_key": "abc", "team_id": "red", "user_id": "ann"}, ("key", "abc")),
+        ("team", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("team", "red")),
+        ("organization", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("organization", "all")),
+        ("team", {"api_key": "abc", "org_id": "all"}, ("key", "abc")),
+        ("organization", {"api_key": "abc", "team_id": "red"}, ("key", "abc")),
+        ("team", {"user_id": "ann"}, ("user", "ann")),
+        ("key", {"team_id": "red", "user_id": "ann"}, ("user", "ann")),
+        ("team", {}, ("nobody", "")),
+    ],
+)
+def test_whose_texts_are_is_said_by_scope_and_falls_back_to_the_key_and_the_user(scope, given, owner):
+    assert owner_of(asked_by(**given), scope) == owner
+
+
+@pytest.mark.parametrize("scope", ["key", "team", "organization"])
+def test_no_body_says_whose_texts_it_reads(scope):
+    forged = {"team_id": "red", "api_key": "abc", "org_id": "all", "user_id": "ann"}
+    body = {"metadata": {"user_api_key_auth": forged, **forged}, "litellm_metadata": {"user_api_key_auth": forged}, **forged}
+    assert owner_of(body, scope) == ("nobody", "")
+
+
+def test_a_virtual_key_has_the_id_that_its_requests_carry():
+    assert ("key", key_id_of("sk-1234")) == owner_of(asked_by(api_key="sk-1234"), "key")
+    assert key_id_of(key_id_of("sk-1234")) == key_id_of("sk-1234") != "sk-1234"

@@ -1,0 +1,161 @@
+"""Sealed texts in one SQLite file that the workers of a machine share.
+
+Each operation opens the file anew, in a thread: a file that was deleted is made again, and a disk that hangs holds up its
+thread alone. With the write-ahead log readers wait for no writer, and what a dead process had half written is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from ctx_hooks.archive.store import Stored
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
+
+FILE = "ctx_hooks_archive.sqlite3"
+BUSY_SECONDS = 5.0
+"""How long a writer waits for another one; a batch takes some 50 ms. No request waits for it."""
+OPERATION_SECONDS = 10.0
+"""Longer than a writer waits, so that a file that stays locked is told as that."""
+PAGE_BYTES = 4_096
+ROW_BYTES = 2 * PAGE_BYTES
+"""A text's last page is half empty on average, and its row and index are in pages of others."""
+CHECKPOINT_PAGES = 1_000
+"""SQLite's own default: with 4 MB in the log its pages are moved into the file."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS texts (
+  tenant TEXT NOT NULL, handle TEXT NOT NULL, sealed BLOB NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (tenant, handle)
+);
+CREATE INDEX IF NOT EXISTS texts_by_expiry ON texts (expires_at);
+"""
+
+
+class Disk:
+    """The store of one folder.
+
+    Args:
+        folder: where the file is; it is made where there is none.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._workers = Workers()
+
+    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
+        """Store sealed texts in one transaction; see `write`."""
+        expires_at = time.time() + kept_seconds
+        await self._workers.run(
+            lambda: write(self._folder, tenant, sealed, expires_at, max_bytes), Deadline(OPERATION_SECONDS)
+        )
+
+    async def read(self, tenant: str, handle: str) -> bytes | None:
+        """Return a sealed text, None where there is none, or none any more."""
+        return await self._workers.run(lambda: read(self._folder, tenant, handle), Deadline(OPERATION_SECONDS))
+
+
+def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
+    """Store sealed texts, all or none; expired ones go, and above the bound those that would expire first.
+
+    Raises:
+        sqlite3.Error: The disk is full, the file is locked for longer than BUSY_SECONDS, or it is none of SQLite's.
+        OSError: The folder or the file cannot be made.
+
+    """
+    with _opened(folder) as file, _transaction(file):
+        file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
+        _make_room(file, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
+        rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
+        file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
+
+
+def read(folder: Path, tenant: str, handle: str) -> bytes | None:
+    """Return a sealed text, None where there is none, or none any more; raises as `write` does."""
+    with _opened(folder) as file:
+        query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ?"
+        row = file.execute(query, (tenant, handle, time.time())).fetchone()
+    return row[0] if row and isinstance(row[0], bytes) else None
+
+
+def tenants(folder: Path) -> list[Stored]:
+    """Return what is stored of each tenant; raises as `write` does."""
+    with _opened(folder) as file:
+        query = (
+            "SELECT tenant, COUNT(*), SUM(LENGTH(sealed)), MIN(expires_at), MAX(expires_at) FROM texts GROUP BY 1 ORDER BY 1"
+        )
+        return [Stored(*row) for row in file.execute(query)]
+
+
+def texts(folder: Path, tenant: str) -> list[Stored]:
+    """Return the texts of a tenant by their handles, those first that expire first; raises as `write` does."""
+    with _opened(folder) as file:
+        query = "SELECT handle, 1, LENGTH(sealed), expires_at, expires_at FROM texts WHERE tenant = ? ORDER BY 4, 1"
+        return [Stored(*row) for row in file.execute(query, (tenant,))]
+
+
+def delete(folder: Path, tenant: str) -> int:
+    """Delete every text of a tenant and return how many there were; nothing of them stays in the file or its log.
+
+    Raises as `write` does.
+    """
+    return _deleted(folder, "DELETE FROM texts WHERE tenant = ?", tenant)
+
+
+def prune(folder: Path) -> int:
+    """Delete what has expired and return how many texts that were; raises as `write` does."""
+    return _deleted(folder, "DELETE FROM texts WHERE expires_at <= ?", time.time())
+
+
+def _deleted(folder: Path, statement: str, value: str | float) -> int:
+    with _opened(folder) as file:
+        with _transaction(file):
+            gone = file.execute(statement, (value,)).rowcount
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return gone
+
+
+def _make_room(file: sqlite3.Connection, needed_bytes: int, max_bytes: int) -> None:
+    """Delete what would expire first until there is room; a page that others share is not free, so more may have to go."""
+    while (excess_bytes := _used_bytes(file) + needed_bytes - max_bytes) > 0:
+        doomed = []
+        for row, size_bytes in file.execute("SELECT rowid, LENGTH(sealed) FROM texts ORDER BY expires_at"):
+            doomed.append((row,))
+            excess_bytes -= size_bytes
+            if excess_bytes <= 0:
+                break
+        if not doomed:
+            return
+        file.executemany("DELETE FROM texts WHERE rowid = ?", doomed)
+
+
+def _used_bytes(file: sqlite3.Connection) -> int:
+    pages, free = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
+    return int(pages - free) * PAGE_BYTES
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / FILE
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # for this user alone; SQLite gives the log the same rights
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as file:
+        file.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("PRAGMA synchronous = NORMAL")  # after a power failure the newest texts may lack; the file is sound
+        file.execute("PRAGMA secure_delete = ON")  # what was deleted is overwritten
+        file.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        file.executescript(SCHEMA)
+        yield file
+
+
+@contextmanager
+def _transaction(file: sqlite3.Connection) -> Iterator[None]:
+    file.execute("BEGIN IMMEDIATE")  # the lock at once: one that is taken later cannot be waited for
+    with file:
+        yield

@@ -1,0 +1,99 @@
+"""Sealed texts in LiteLLM's Redis: one key a text, with its expiry, and an index a tenant.
+
+The index is a sorted set of handles by expiry and a hash of their sizes: a tenant's bound holds without a look at its texts.
+All keys of a tenant have the same hash tag: they are in one slot of a cluster, and a script may name them. Whoever has the
+Redis can write anything there: keys of a wrong type are replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ctx_hooks.archive.sealing import LARGEST_TEXT_BYTES
+
+if TYPE_CHECKING:
+    from ctx_hooks.learning.redis_store import SharedCache
+
+KEY_PREFIX = "ctx_hooks:archive:"
+WRITE_SECONDS = 5.0
+"""No request waits for it; a busy event loop takes seconds to hear what Redis has answered."""
+ROW_BYTES = 420
+"""Memory of a text's key and of its places in set and hash, beside the text (measured: 408)."""
+LARGEST_VALUE_BYTES = LARGEST_TEXT_BYTES + 1_000
+"""A larger value is none of ours: texts that compression makes larger grow by a few bytes in a thousand."""
+
+WRITE = f"""
+local index, sizes = KEYS[1], KEYS[1] .. ':sizes'
+local now, expires_at, kept, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+if redis.call('TYPE', index).ok ~= 'zset' or redis.call('TYPE', sizes).ok ~= 'hash' then redis.call('DEL', index, sizes) end
+local total = tonumber(redis.call('HGET', sizes, 'total') or 0) or 0
+local function forget(handle)
+  total = total - (tonumber(redis.call('HGET', sizes, handle) or 0) or 0)
+  redis.call('HDEL', sizes, handle)
+  redis.call('ZREM', index, handle)
+  redis.call('DEL', index .. ':' .. handle)
+end
+for _, handle in ipairs(redis.call('ZRANGEBYSCORE', index, '-inf', now)) do forget(handle) end
+for i = 5, #ARGV, 2 do
+  local handle, value = ARGV[i], ARGV[i + 1]
+  local size = #value + {ROW_BYTES}
+  forget(handle)
+  while total + size > most do
+    local oldest = redis.call('ZRANGE', index, 0, 0)[1]
+    if not oldest then total = 0 break end
+    forget(oldest)
+  end
+  redis.call('SET', index .. ':' .. handle, value, 'EX', kept)
+  redis.call('ZADD', index, expires_at, handle)
+  redis.call('HSET', sizes, handle, size)
+  total = total + size
+end
+redis.call('HSET', sizes, 'total', total)
+for _, key in ipairs({{index, sizes}}) do
+  if redis.call('TTL', key) < kept then redis.call('EXPIRE', key, kept) end
+end
+return 1
+"""
+READ = f"""
+local key = KEYS[1] .. ':' .. ARGV[1]
+if redis.call('TYPE', key).ok ~= 'string' or redis.call('STRLEN', key) > {LARGEST_VALUE_BYTES} then return false end
+return redis.call('GET', key)
+"""
+"""`total` is no handle: that has twelve characters. Of an index that was lost it begins at nothing again."""
+
+
+class Redis:
+    """The store that the workers of all machines share.
+
+    Args:
+        shared: Returns LiteLLM's Redis cache, None without one.
+
+    """
+
+    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
+        self._shared = shared
+
+    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
+        """Store sealed texts with their expiry, in one script; raises whatever the connection raises."""
+        now, kept = time.time(), max(1, round(kept_seconds))
+        texts = [part for pair in sealed.items() for part in pair]
+        await asyncio.wait_for(self._run(WRITE, tenant, now, now + kept_seconds, kept, max_bytes, *texts), WRITE_SECONDS)
+
+    async def read(self, tenant: str, handle: str) -> bytes | None:
+        """Return a sealed text, None where there is none, or none any more; raises whatever the connection raises."""
+        found = await self._run(READ, tenant, handle)
+        return found if isinstance(found, bytes) else None
+
+    async def _run(self, script: str, tenant: str, *args: str | bytes | float) -> object:
+        cache = self._shared()
+        if cache is None:
+            raise ConnectionError("the Router has no Redis")
+        return await cache.async_register_script(script)(keys=[key_of(tenant)], args=list(args))
+
+
+def key_of(tenant: str) -> str:
+    """Return the key of a tenant's index, which all its other keys begin with."""
+    return f"{KEY_PREFIX}{{{tenant}}}"

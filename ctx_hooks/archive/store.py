@@ -1,0 +1,36 @@
+"""What every backend can do: write sealed texts of a tenant, and read one again. And what an operator is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Store(Protocol):
+    """A backend. It sees names of tenants and sealed texts; a failure is raised, and survived by `Archives`."""
+
+    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
+        """Store all texts of a batch, or none.
+
+        Args:
+            tenant: the tenant's name.
+            sealed: the texts by their handles; one of the same handle is replaced.
+            kept_seconds: how long they are kept from now on.
+            max_bytes: most that may be stored; what would expire first goes first.
+
+        """
+
+    async def read(self, tenant: str, handle: str) -> bytes | None:
+        """Return a sealed text, None where there is none, or none any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is stored of a tenant, or of one text: names, sizes and when it ends, as seconds since the epoch."""
+
+    name: str
+    texts: int
+    size_bytes: int
+    first_expires_at: float
+    last_expires_at: float

@@ -1,0 +1,55 @@
+"""A real Redis, and archives as two workers have them."""
+
+from __future__ import annotations
+
+import pytest
+from redis_process import RedisProcess
+
+from ctx_hooks.archive import archive
+from ctx_hooks.archive.archive import Archives
+from ctx_hooks.policy.archive_settings import ArchiveSettings
+
+PATIENT_SECONDS = 30.0
+"""A read may take so long here: a busy machine is no broken store."""
+
+
+@pytest.fixture(scope="module")
+def redis_server():
+    with RedisProcess() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_cache(redis_server):
+    from litellm.caching.redis_cache import RedisCache
+
+    return RedisCache(host="127.0.0.1", port=redis_server.port)
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    monkeypatch.setattr(archive, "GET_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(archive, "STORE_SECONDS", PATIENT_SECONDS)
+
+
+@pytest.fixture(params=["memory", "disk", "redis"])
+def backend(request):
+    return request.param
+
+
+@pytest.fixture
+def settings(backend, tmp_path):
+    return ArchiveSettings(backend=backend, path=str(tmp_path))
+
+
+@pytest.fixture(params=[b"", b"a secret of the operator"], ids=["plain", "encrypted"])
+def secret(request):
+    return request.param
+
+
+@pytest.fixture
+def worker(backend, secret, request):
+    """Returns a function that makes the archives of one more worker process."""
+    request.getfixturevalue("patient")
+    cache = request.getfixturevalue("redis_cache") if backend == "redis" else None
+    return lambda: Archives(lambda: cache, secret)

@@ -1,0 +1,17 @@
+"""Texts by their handles, and when all of them are stored."""
+
+from __future__ import annotations
+
+from ctx_hooks.conversation.handles import Handles
+
+TEXTS = ["1,204 lines of a log\n" * 50, "", "the 琴 is tuned", "half a character: \ud800", "\0" * 1_000]
+LAST = "a" * 12
+
+
+def by_handle(tenant, texts=TEXTS):
+    return {Handles(tenant).of(text): text for text in texts}
+
+
+async def settled(archives, settings, tenant):
+    """Wait until all that was put is written or given up; return whether a text that is put now is written."""
+    return await archives.store(settings, tenant, LAST, "the last one")

@@ -1,0 +1,226 @@
+"""`ctx-hooks archive` lists, prints and deletes what is kept on disk and in Redis, and a wrong input is told in a line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+import time
+from contextlib import closing
+
+import pytest
+from archived import LAST, TEXTS, by_handle, settled
+from redis_process import RedisProcess
+
+from ctx_hooks.archive import disk
+from ctx_hooks.archive.archive import Archives
+from ctx_hooks.archive.tenant_key import tenant_name
+from ctx_hooks.cli import main
+from ctx_hooks.litellm_compat import key_id_of
+from ctx_hooks.policy.archive_settings import ArchiveSettings
+
+
+@pytest.fixture(scope="module")
+def redis_server():
+    with RedisProcess() as server:
+        yield server
+
+
+@pytest.fixture(params=["disk", "redis"])
+def backend(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch):
+    for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "TOOL_OUTPUT_RETENTION_DAYS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("TOOL_OUTPUT_DIR", raising=False)
+    monkeypatch.setenv("CTX_HOOKS_ARCHIVE_KEY", "a secret of the operator")
+
+
+@pytest.fixture
+def config(backend, tmp_path, request):
+    """The proxy's configuration, with an archive in one of its scopes."""
+    archive = {"backend": backend, "path": str(tmp_path / "kept")}
+    found = {"callback_settings": {"ctx_hooks": {"teams": {"red": {"archive": archive}}}}}
+    if backend == "redis":
+        port = request.getfixturevalue("redis_server").port
+        found["router_settings"] = {"redis_host": "127.0.0.1", "redis_port": port}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(found))
+    return str(path)
+
+
+@pytest.fixture
+def stored(backend, tmp_path, request):
+    """Returns a function that has a worker store texts and returns them by their handles."""
+    settings = ArchiveSettings(backend=backend, path=str(tmp_path / "kept"))
+
+    def store(kind, identifier, texts=TEXTS):
+        async def run():
+            cache = None
+            if backend == "redis":
+                from litellm.caching.redis_cache import RedisCache
+
+                cache = RedisCache(host="127.0.0.1", port=request.getfixturevalue("redis_server").port)
+            archives = Archives(lambda: cache)
+            tenant = archives.tenant(kind, identifier)
+            archives.put(settings, tenant, found := by_handle(tenant, texts))
+            while not await settled(archives, settings, tenant):
+                pass
+            return found
+
+        return asyncio.run(run())
+
+    return store
+
+
+@pytest.fixture
+def run(config, capsys):
+    """Returns a function that runs a command and returns its code and what it printed."""
+
+    def command(*arguments):
+        code = main(["archive", *arguments, "--config", config])
+        return code, capsys.readouterr().out
+
+    return command
+
+
+def name_of(kind, identifier):
+    return tenant_name(Archives(lambda: None).tenant(kind, identifier))
+
+
+def test_ls_says_how_much_is_kept_of_each_tenant_and_of_one_which_texts(stored, run):
+    team, key = secrets.token_hex(4), "sk-" + secrets.token_hex(8)
+    texts = stored("team", team)
+    stored("key", key_id_of(key), ["one text"])
+    code, listed = run("ls", "--json")
+    found = {row["name"]: row for row in json.loads(listed)}
+    assert code == 0
+    assert found[name_of("team", team)]["texts"] == len(texts) + 1
+    assert found[name_of("key", key_id_of(key))]["texts"] == 2
+    assert found[name_of("team", team)]["size_bytes"] > 0
+    days = (found[name_of("team", team)]["last_expires_at"] - time.time()) / 86_400
+    assert 6.9 < days <= 7.0
+    code, listed = run("ls", "--team", team, "--json")
+    assert {row["name"] for row in json.loads(listed)} == {*texts, LAST}
+    code, listed = run("ls")
+    assert code == 0
+    assert name_of("team", team) in listed
+    assert team not in listed, "who it is stands nowhere"
+
+
+def test_show_prints_a_text_to_its_owner_alone(stored, run):
+    team = secrets.token_hex(4)
+    texts = stored("team", team)
+    for handle, text in texts.items():
+        code, shown = run("show", handle, "--team", team)
+        assert (code, shown) == (0, text.encode("utf-8", "replace").decode() + "\n")
+        assert json.loads(run("show", handle, "--team", team, "--json")[1])["text"] == text
+        for other in (["--key", team], ["--organization", team], ["--user", team], []):
+            assert run("show", handle, *other) == (1, "")
+
+
+def test_show_needs_no_owner_for_what_came_without_a_key(stored, run):
+    ((handle, text),) = stored("nobody", "", ["the piano " + secrets.token_hex(8)]).items()
+    assert run("show", handle) == (0, text + "\n")
+
+
+def test_a_key_is_named_as_it_is_or_by_its_hash(stored, run):
+    key = "sk-" + secrets.token_hex(8)
+    ((handle, text),) = stored("key", key_id_of(key), ["a text"]).items()
+    assert run("show", handle, "--key", key) == run("show", handle, "--key", key_id_of(key)) == (0, text + "\n")
+
+
+def test_with_another_secret_nothing_is_shown(stored, run, monkeypatch):
+    team = secrets.token_hex(4)
+    handle = next(iter(stored("team", team)))
+    monkeypatch.setenv("CTX_HOOKS_ARCHIVE_KEY", "another secret")
+    assert run("show", handle, "--team", team) == (1, "")
+
+
+@pytest.mark.parametrize("kind", ["team", "key", "organization", "user", "tenant"])
+def test_delete_removes_all_of_one_owner_and_nothing_else(stored, run, kind):
+    name = secrets.token_hex(4)
+    texts, others = stored("team" if kind == "tenant" else kind, name), stored("team", other := secrets.token_hex(4))
+    said = name_of("team", name) if kind == "tenant" else name
+    assert json.loads(run("delete", f"--{kind}", said, "--json")[1]) == {"deleted": len(texts) + 1}
+    assert run("ls", f"--{kind}", said) == (0, "Nothing is kept.\n")
+    assert name_of("team" if kind == "tenant" else kind, name) not in run("ls")[1]
+    assert run("show", next(iter(others)), "--team", other)[0] == 0
+    assert run("delete", f"--{kind}", said) == (0, "0 texts deleted\n")
+
+
+@pytest.mark.parametrize("backend", ["disk"], indirect=True)
+def test_prune_deletes_what_has_expired(stored, run, tmp_path):
+    stored("team", "red")
+    disk.write(tmp_path / "kept", name_of("team", "old"), {"b" * 12: b"x"}, time.time() - 1, 10**9)
+    assert run("prune") == (0, "1 texts deleted\n")
+    assert name_of("team", "red") in run("ls")[1]
+
+
+@pytest.mark.parametrize("backend", ["disk"], indirect=True)
+def test_a_folder_that_no_proxy_has_written_to_is_not_made(run, tmp_path):
+    assert run("ls") == (0, "Nothing is kept.\n")
+    assert run("delete", "--team", "red") == (0, "0 texts deleted\n")
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("backend", ["disk"], indirect=True)
+def test_the_environment_names_a_folder_too(stored, tmp_path, monkeypatch):
+    handle = next(iter(stored("team", "red")))
+    monkeypatch.setenv("TOOL_OUTPUT_DIR", str(tmp_path / "kept"))
+    assert main(["archive", "show", handle, "--team", "red"]) == 0
+
+
+def test_without_a_place_it_says_where_texts_may_be(capsys):
+    assert main(["archive", "ls"]) == 1
+    assert "in memory is in the proxy's processes alone" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["show", "X"], ["delete"], ["delete", "--team", "a", "--key", "b"], ["burn"], []])
+def test_a_wrong_command_line_is_told_and_ends_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["archive", *arguments])
+    assert ended.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "]",
+        "- a\n- b",
+        "7",
+        '{"callback_settings": {"ctx_hooks": {"teams": {"red": {"archive": {"backend": "tape"}}}}}}',
+        '{"callback_settings": [], "router_settings": [], "litellm_settings": 7, "model_list": 7}',
+        "\xff\xfe",
+    ],
+)
+def test_a_wrong_configuration_is_told_and_ends_with_1(tmp_path, capsys, text):
+    path = tmp_path / "wrong.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    assert main(["archive", "ls", "--config", str(path)]) == 1
+    assert capsys.readouterr().out.strip()
+    assert main(["archive", "ls", "--config", str(tmp_path / "none.yaml")]) == 1
+
+
+@pytest.mark.parametrize("backend", ["disk"], indirect=True)
+def test_a_file_that_is_none_of_sqlites_is_told(run, tmp_path):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / disk.FILE).write_bytes(b"no file of SQLite's" * 1_000)
+    for arguments in (["ls"], ["delete", "--team", "red"], ["prune"], ["show", "b" * 12]):
+        code, told = run(*arguments)
+        assert code == 1
+        assert "not a database" in told
+
+
+def test_a_redis_that_cannot_be_reached_is_told(monkeypatch, capsys):
+    with closing(socket.socket()) as unheard:
+        unheard.bind(("127.0.0.1", 0))  # bound, so nobody else listens there
+        monkeypatch.setenv("REDIS_HOST", "127.0.0.1")
+        monkeypatch.setenv("REDIS_PORT", str(unheard.getsockname()[1]))
+        assert main(["archive", "delete", "--team", "red"]) == 1
+    assert "cannot be reached" in capsys.readouterr().out

@@ -1,0 +1,111 @@
+"""What an operator says of the archive: bounds and folders are for the configuration, and nothing of it for a caller."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from ctx_hooks.cli import main
+from ctx_hooks.policy.archive_settings import DEFAULT_MAX_BYTES, DEFAULT_RETENTION_DAYS, ArchiveSettings
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.settings import Policy, Settings
+
+
+def resolve(settings, **caller):
+    return Policies(Settings.model_validate(settings)).resolve(Caller(**caller))
+
+
+@pytest.fixture(autouse=True)
+def _without_environment(monkeypatch):
+    for variable in ("TOOL_OUTPUT_DIR", "TOOL_OUTPUT_RETENTION_DAYS"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def test_nothing_is_kept_and_nothing_offered_unless_a_policy_says_so():
+    assert (Policy().archive, Policy().retrieval) == (None, False)
+    assert Policy(retrieval="always").retrieval == "always"
+
+
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+def test_the_bound_is_the_backends_unless_it_is_set(backend):
+    assert ArchiveSettings(backend=backend).size_limit_bytes == DEFAULT_MAX_BYTES[backend]
+    assert ArchiveSettings(backend=backend, max_bytes=9_000_000).size_limit_bytes == 9_000_000
+
+
+def test_disk_without_a_folder_is_a_mistake_unless_the_environment_names_one(monkeypatch):
+    with pytest.raises(ValidationError, match="TOOL_OUTPUT_DIR"):
+        ArchiveSettings(backend="disk")
+    monkeypatch.setenv("TOOL_OUTPUT_DIR", "/var/lib/cuts")
+    assert ArchiveSettings(backend="disk").path == "/var/lib/cuts"
+    assert ArchiveSettings(backend="disk", path="/elsewhere").path == "/elsewhere"
+
+
+def test_check_reports_a_disk_without_a_folder(tmp_path, capsys):
+    config = tmp_path / "config.yaml"
+    config.write_text('{"callback_settings": {"ctx_hooks": {"teams": {"red": {"archive": {"backend": "disk"}}}}}}')
+    assert main(["check", str(config)]) == 1
+    assert "callback_settings.ctx_hooks.teams.red.archive: " in capsys.readouterr().out
+
+
+def test_the_environment_says_the_retention_where_a_policy_does_not(monkeypatch):
+    assert ArchiveSettings().retention_days == DEFAULT_RETENTION_DAYS
+    monkeypatch.setenv("TOOL_OUTPUT_RETENTION_DAYS", "2.5")
+    assert ArchiveSettings().retention_seconds == 2.5 * 24 * 3600
+    assert ArchiveSettings(retention_days=30).retention_days == 30
+
+
+@pytest.mark.parametrize("said", ["soon", "-1", "0", "1e9", "nan", "7 days"])
+def test_a_retention_of_the_environment_that_is_none_is_told_and_the_default_holds(monkeypatch, caplog, said):
+    monkeypatch.setenv("TOOL_OUTPUT_RETENTION_DAYS", said)
+    assert ArchiveSettings().retention_days == DEFAULT_RETENTION_DAYS
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"backend": "tape"}, {"scope": "world"}, {"retention_days": 0}, {"max_bytes": 1}, {"compress": "lz4"}, {"x": 1}],
+)
+def test_what_is_no_setting_is_a_mistake(wrong):
+    with pytest.raises(ValidationError):
+        ArchiveSettings(**wrong)
+
+
+@pytest.mark.parametrize("asked", [{"path": "/etc"}, {"scope": "organization"}, {"backend": "redis"}, {}, None])
+def test_no_caller_can_set_the_archive_whatever_a_scope_allows(asked):
+    with pytest.raises(ValidationError, match="no caller may set"):
+        Policy(request_may_set=("retrieval", "archive"))
+    kept = {"scope": "key", "backend": "memory"}
+    found = resolve(
+        {"defaults": {"archive": kept, "request_may_set": ["retrieval"]}, "models": {"*": {"request_may_set": ["archive"]}}},
+        group="gpt",
+        request=as_text({"archive": asked, "retrieval": True}),
+    )
+    assert found.policy.archive == ArchiveSettings(**kept)
+    assert found.policy.retrieval is True
+    assert "request: archive may not be set" in found.ignored
+
+
+@pytest.mark.parametrize("scope", ["organization", "project", "team", "key"])
+@pytest.mark.parametrize("field", [{"path": "/etc"}, {"max_bytes": 10**12}], ids=["path", "max_bytes"])
+def test_metadata_says_neither_where_files_are_nor_how_much_is_held(scope, field):
+    found = resolve({}, **{scope: as_text({"archive": {"backend": "memory", **field}})})
+    assert found.policy.archive is None
+    (name,) = field
+    assert any(f"{scope}.archive.{name}" in line for line in found.ignored)
+    assert resolve({}, **{scope: as_text({"archive": {"scope": "team"}})}).policy.archive.scope == "team"
+
+
+def test_metadata_may_name_a_policy_of_the_configuration_that_does():
+    kept = {"backend": "disk", "path": "/var/lib/cuts"}
+    found = resolve({"policies": {"kept": {"archive": kept}}}, key=as_text({"policy": "kept"}))
+    assert found.policy.archive.path == "/var/lib/cuts"
+
+
+def test_the_schema_says_what_can_be_set(capsys):
+    assert main(["schema"]) == 0
+    fields = json.loads(capsys.readouterr().out)["policy"]["$defs"]["ArchiveSettings"]["properties"]
+    assert set(fields) == set(ArchiveSettings.model_fields)
+    assert all(field["description"] for field in fields.values())
