@@ -7,7 +7,7 @@ It shares no code with the rest of the package on purpose: its rules and its tok
 the plugin is not repeated here.
 """
 
-from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+from ctx_hooks.testing.behaviour import Call, ProviderSettings, Reply
 from ctx_hooks.testing.conversations import agent_session
 from ctx_hooks.testing.processes import MASTER_KEY, FakeProvider, ProxyProcess, free_port
 from ctx_hooks.testing.provider import create_app
@@ -17,6 +17,7 @@ from ctx_hooks.testing.wordings import WORDINGS, Wording
 __all__ = [
     "MASTER_KEY",
     "WORDINGS",
+    "Call",
     "FakeProvider",
     "ProviderSettings",
     "ProxyProcess",
