@@ -1,0 +1,249 @@
+"""The hidden tool over chat and messages, streamed and not, with an OpenAI and an Anthropic deployment behind each."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+
+import httpx
+import pytest
+from conftest import GENERAL, deployment, importable
+from retrieving import (
+    CLIENTS,
+    FACTS,
+    HANDLES,
+    LOOKING,
+    NOT_AVAILABLE,
+    PLUGIN,
+    TOOL,
+    UNKNOWN,
+    UNREADABLE,
+    script,
+    total_tokens,
+    user,
+)
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing.streams import OUTPUT_TOKENS
+
+ROUNDS = 3
+ONCE = user(f"once handle {HANDLES[0]}")
+over_every_route = pytest.mark.parametrize(
+    "client", CLIENTS, ids=lambda c: f"{c.path.rsplit('/', 1)[1]}-{c.group}-{'streamed' if c.stream else 'whole'}"
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    with FakeProvider(ProviderSettings(window_tokens=1_000_000), script) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gate") / "open"
+    path.touch()
+    return path
+
+
+@pytest.fixture(scope="module")
+def retrieving(model, gate, tmp_path_factory):
+    groups = [(f"{name}{memory}", kind) for name, kind in KINDS.items() for memory in ("", "-forgetful")]
+    config = {
+        "model_list": [deployment(model.url, group, kind) for group, kind in groups],
+        "litellm_settings": {"callbacks": ["retrieving_plugin.handler", "retrieving_plugin.logger"], "num_retries": 0},
+        "general_settings": GENERAL,
+    }
+    environment = importable(tmp_path_factory.mktemp("plugin"), "retrieving_plugin", PLUGIN)
+    with ProxyProcess(config, {**environment, "GATE": str(gate)}) as running:
+        yield running
+
+
+KINDS = {"chat": "openai/served", "claude": "anthropic/claude-served"}
+
+
+@pytest.fixture(autouse=True)
+def _fresh(model):
+    model.reset(holds=False)
+
+
+def items_of(request):
+    return request["payload"].get("messages") or request["payload"]["input"]
+
+
+def hides_all(answer, model):
+    """Whether nothing that a client gets names the tool, or an id of a call that is not its own."""
+    ids = {call["id"] for call in answer.message.get("tool_calls") or ()}
+    ids |= {b["id"] for b in answer.message["content"] or () if isinstance(b, dict) and b["type"] == "tool_use"}
+    asked = json.dumps([items_of(r) for r in model.requests()])
+    hidden = set(re.findall(r'"(?:call_id|tool_use_id|tool_call_id)": "([^"]+)"', asked))
+    return TOOL not in answer.raw and not any(name in answer.raw for name in hidden - ids)
+
+
+def grows(model):
+    """Whether each request begins with all that the one before it said, as the provider itself said it."""
+    asked = [items_of(request) for request in model.requests()]
+    return all(after[: len(before)] == before for before, after in pairwise(asked))
+
+
+@over_every_route
+def test_what_was_retrieved_reaches_the_answer_and_the_client_sees_one_answer(client, retrieving, model):
+    answer = client.ask(retrieving, [ONCE])
+    assert FACTS[0] in answer.text
+    assert answer.text.startswith(LOOKING)
+    assert answer.stop in ("stop", "end_turn")
+    assert hides_all(answer, model)
+    first, second = model.requests()
+    assert [first["status"], second["status"]] == [200, 200]
+    assert grows(model)
+
+
+@over_every_route
+def test_the_usage_is_the_sum_of_all_answers(client, retrieving, model):
+    answer = client.ask(retrieving, [user(f"twice handle {HANDLES[0]} handle {HANDLES[1]}")])
+    read = model.requests()
+    assert len(read) == 3
+    assert total_tokens(answer.usage) == sum(r["input_tokens"] + OUTPUT_TOKENS for r in read)
+
+
+@over_every_route
+def test_calls_of_one_turn_are_answered_together(client, retrieving, model):
+    answer = client.ask(retrieving, [user(f"once handle {HANDLES[0]} handle {HANDLES[1]}")])
+    assert all(fact in answer.text for fact in FACTS)
+    assert len(model.requests()) == 2
+    assert hides_all(answer, model)
+
+
+@over_every_route
+def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, retrieving, model):
+    """The last request forbids calls; what is called nevertheless is taken out, and the answer ends as any other."""
+    answer = client.ask(retrieving, [user(f"always handle {HANDLES[0]}")])
+    assert len(model.requests()) == 1 + ROUNDS
+    assert answer.text.split() == [*LOOKING.split()] * (1 + ROUNDS)
+    assert answer.stop in ("stop", "end_turn")
+    assert hides_all(answer, model)
+    last = model.requests()[-1]["payload"]["tool_choice"]
+    assert last in ("none", {"type": "none"})
+    following = client.ask(retrieving, [user(f"always handle {HANDLES[0]}"), answer.message, user("plain")])
+    assert following.stop in ("stop", "end_turn")
+
+
+@over_every_route
+def test_the_model_is_told_of_a_handle_that_names_nothing(client, retrieving, model):
+    answer = client.ask(retrieving, [user(f"once handle {UNKNOWN}")])
+    assert NOT_AVAILABLE in answer.text
+    assert hides_all(answer, model)
+
+
+@over_every_route
+def test_the_model_is_told_of_arguments_that_are_no_json(client, retrieving, model):
+    """A whole answer of Anthropic's cannot hold them: its arguments are an object."""
+    answer = client.ask(retrieving, [user(f"broken handle {UNKNOWN}")])
+    assert UNREADABLE in answer.text
+    assert hides_all(answer, model)
+
+
+@over_every_route
+def test_later_turns_carry_what_the_provider_said_itself(client, retrieving, model):
+    """Two more turns, as a client sends them that knows of nothing: call ids and signatures stay the provider's own."""
+    messages = [user(f"{ONCE['content']} ({client})")]
+    for task in ("plain: go on", "plain: and then"):
+        answer = client.ask(retrieving, messages)
+        messages += [answer.message, user(task)]
+    answer = client.ask(retrieving, messages)
+    assert FACTS[0] in answer.text
+    assert len(model.requests()) == 4
+    assert grows(model)
+    assert all(FACTS[0] in json.dumps(items_of(r)[1:]) for r in model.requests()[1:])
+    assert hides_all(answer, model)
+
+
+@over_every_route
+def test_without_its_record_a_conversation_goes_on_as_the_client_has_it(client, retrieving, model):
+    forgetful = type(client)(client.path, f"{client.group}-forgetful", client.stream)
+    messages = [ONCE]
+    for task in ("plain: go on", "plain: and then"):
+        answer = forgetful.ask(retrieving, messages)
+        messages += [answer.message, user(task)]
+    forgetful.ask(retrieving, messages)
+    assert [r["status"] for r in model.requests()] == [200] * 4
+    assert TOOL not in json.dumps([items_of(r) for r in model.requests()[2:]])
+
+
+@over_every_route
+@pytest.mark.parametrize("memory", ["", "-forgetful"])
+def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, memory, retrieving, model):
+    """Behind the client's result both calls are answered, in their order; without the record the client's is."""
+    client = type(client)(client.path, client.group + memory, client.stream)
+    messages = [user(f"mixed handle {HANDLES[0]} ({client})")]
+    shown = client.ask(retrieving, messages)
+    assert shown.stop in ("tool_calls", "tool_use")
+    assert TOOL not in shown.raw
+    assert len(model.requests()) == 1
+    messages += [shown.message, client.file_result(shown)]
+    answer = client.ask(retrieving, messages)
+    assert (FACTS[0] in answer.text) is not bool(memory)
+    assert answer.stop in ("stop", "end_turn")
+    client.ask(retrieving, [*messages, answer.message, user("plain")])
+    assert [r["status"] for r in model.requests()] == [200] * 3
+    assert grows(model)
+    assert (FACTS[0] in json.dumps(items_of(model.requests()[-1])[1:])) is not bool(memory)
+
+
+@over_every_route
+def test_where_a_further_call_fails_the_client_gets_what_was_said_or_the_error(client, retrieving):
+    """Not streamed: what was said, as cut off. Streamed: the error behind what was said."""
+    answer = client.post(retrieving, [user(f"fails handle {HANDLES[0]}")])
+    assert answer.status_code == 200
+    assert LOOKING.split()[0] in answer.text
+    assert TOOL not in answer.text
+    assert ('"error"' in answer.text) is client.stream
+    if not client.stream:
+        body = answer.json()
+        assert (body.get("stop_reason") or body["choices"][0]["finish_reason"]) in ("max_tokens", "length")
+
+
+@over_every_route
+def test_where_nothing_was_said_before_it_the_client_gets_the_error_of_the_further_call(client, retrieving):
+    answer = client.post(retrieving, [user(f"mute handle {HANDLES[0]}")])
+    assert answer.status_code == (200 if client.stream else 500)
+    assert '"error"' in answer.text
+    assert TOOL not in answer.text
+
+
+def test_every_call_is_on_the_account_of_the_client(retrieving):
+    """Each is logged by itself, under an id of its own, with the client's key and tags."""
+    answer = CLIENTS[0].post(retrieving, [ONCE], metadata={"tags": ["mine"]})
+    retrieving.wait_until(lambda: len(billed_with("mine", retrieving)) == 2, "both calls to be billed")
+    first, second = billed_with("mine", retrieving)
+    assert first[0] != second[0]
+    assert answer.headers["x-litellm-call-id"] in (first[0], second[0])
+    assert first[1] == second[1]
+
+
+def billed_with(tag, proxy):
+    """Return the id, key and tags of each call with a tag that was billed."""
+    lines = [line for line in proxy.log().splitlines() if line.startswith("billed") and line.endswith("end")]
+    told = [json.loads(line[len("billed ") : line.rindex("]") + 1]) for line in lines]
+    return [t for t in told if tag in t[2]]
+
+
+@pytest.mark.parametrize("client", [c for c in CLIENTS if c.stream], ids=lambda c: f"{c.path.rsplit('/', 1)[1]}-{c.group}")
+def test_the_text_comes_at_once_and_a_client_that_leaves_takes_the_further_call_along(client, retrieving, model, gate):
+    """What was said before the call is there while the tool is still being answered."""
+    gate.unlink()
+    try:
+        with httpx.stream(
+            "POST", retrieving.url + client.path, json=client.payload([ONCE]), headers=retrieving.headers, timeout=60
+        ) as answer:
+            seen, pieces = "", answer.iter_text()  # a loop over it would close the answer at its end
+            while LOOKING.split()[-1] not in seen:
+                seen += next(pieces)
+            assert len(model.requests()) == 1
+            model.configure(holds=True)
+            gate.touch()
+            model.wait_until(lambda requests: len(requests) == 2)
+        model.wait_until(lambda requests: requests[-1]["left"])
+    finally:
+        gate.touch()
