@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import assembled
 import httpx
+from conftest import importable
 from routes import CHAT, MESSAGES
 
 from ctx_hooks.testing import Call, Reply
@@ -17,6 +19,8 @@ TOOL = "ctx_retrieve"
 HANDLES = ("aaaabbbbcccc", "ddddeeeeffff")
 FACTS = ("the launch code is 4711", "the owner of the code is Ada")
 UNKNOWN = "xxxxyyyyzzzz"
+LARGE = "llllmmmmnnnn"
+"""The handle of a text of some 36,000 tokens."""
 NOT_AVAILABLE = "This text is not available."
 UNREADABLE = "The arguments are no JSON."
 LOOKING = "Let me look."
@@ -32,6 +36,7 @@ from ctx_hooks.serving.tool_rounds import ToolRounds
 from litellm.integrations.custom_logger import CustomLogger
 
 TEXTS = dict(zip({HANDLES!r}, {FACTS!r}))
+TEXTS[{LARGE!r}] = {FACTS[0]!r} + "".join(f" The value {{n}} is {{n * n}}." for n in range(4_000))
 
 class Dictionary:
     def __init__(self):
@@ -70,6 +75,14 @@ handler = ctx_hooks.proxy_handler_instance
 handler.flow.rounds = ToolRounds(Dictionary(), handler.flow.asked_again, handler.flow.usage)
 logger = Logger()
 """
+
+
+def plugin(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Write the plugin, and return LiteLLM's settings for it and the environment of its proxy; the tool answers at once."""
+    gate = folder / "gate"
+    gate.touch()
+    callbacks = ["retrieving_plugin.handler", "retrieving_plugin.logger"]
+    return {"callbacks": callbacks, "num_retries": 0}, {**importable(folder, "retrieving_plugin", PLUGIN), "GATE": str(gate)}
 
 
 def script(fmt: str, payload: Any, _: int) -> Reply:

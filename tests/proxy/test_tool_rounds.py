@@ -8,26 +8,31 @@ from itertools import pairwise
 
 import httpx
 import pytest
-from conftest import GENERAL, deployment, importable
+from conftest import GENERAL, deployment
 from retrieving import (
     CLIENTS,
     FACTS,
     HANDLES,
+    LARGE,
     LOOKING,
     NOT_AVAILABLE,
-    PLUGIN,
+    THOUGHT,
     TOOL,
     UNKNOWN,
     UNREADABLE,
+    plugin,
     script,
     total_tokens,
     user,
 )
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, sign
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 ROUNDS = 3
+SMALL = 8_000
+KINDS = {"chat": "openai/served", "claude": "anthropic/claude-served"}
+WINDOWS = {"small": SMALL, "claude-small": SMALL}
 ONCE = user(f"once handle {HANDLES[0]}")
 over_every_route = pytest.mark.parametrize(
     "client", CLIENTS, ids=lambda c: f"{c.path.rsplit('/', 1)[1]}-{c.group}-{'streamed' if c.stream else 'whole'}"
@@ -36,31 +41,51 @@ over_every_route = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def model():
-    with FakeProvider(ProviderSettings(window_tokens=1_000_000), script) as running:
+    with FakeProvider(ProviderSettings(window_tokens=1_000_000, windows=WINDOWS), script) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def gate(tmp_path_factory):
-    path = tmp_path_factory.mktemp("gate") / "open"
-    path.touch()
-    return path
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("plugin")
 
 
 @pytest.fixture(scope="module")
-def retrieving(model, gate, tmp_path_factory):
+def gate(folder):
+    return folder / "gate"
+
+
+@pytest.fixture(scope="module")
+def retrieving(model, folder):
     groups = [(f"{name}{memory}", kind) for name, kind in KINDS.items() for memory in ("", "-forgetful")]
+    listed = [deployment(model.url, group, kind) for group, kind in groups]
+    small = [
+        deployment(model.url, f"{client.group}-small-{i}", KINDS[client.group].replace("served", "small"))
+        for i, client in enumerate(CLIENTS)
+    ]
+    plugin_settings, environment = plugin(folder)
+    config = {"model_list": [*listed, *small], "litellm_settings": plugin_settings, "general_settings": GENERAL}
+    with ProxyProcess(config, environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def checking(model, tmp_path_factory):
+    """A proxy whose Router compares each request with the window itself."""
+    listed = [
+        deployment(model.url, f"{name}-small", kind.replace("served", "small"), max_input_tokens=SMALL)
+        for name, kind in KINDS.items()
+    ]
+    plugin_settings, environment = plugin(tmp_path_factory.mktemp("checking"))
+    checks = {"enable_pre_call_checks": True}
     config = {
-        "model_list": [deployment(model.url, group, kind) for group, kind in groups],
-        "litellm_settings": {"callbacks": ["retrieving_plugin.handler", "retrieving_plugin.logger"], "num_retries": 0},
+        "model_list": listed,
+        "litellm_settings": plugin_settings,
+        "router_settings": checks,
         "general_settings": GENERAL,
     }
-    environment = importable(tmp_path_factory.mktemp("plugin"), "retrieving_plugin", PLUGIN)
-    with ProxyProcess(config, {**environment, "GATE": str(gate)}) as running:
+    with ProxyProcess(config, environment) as running:
         yield running
-
-
-KINDS = {"chat": "openai/served", "claude": "anthropic/claude-served"}
 
 
 @pytest.fixture(autouse=True)
@@ -155,7 +180,9 @@ def test_later_turns_carry_what_the_provider_said_itself(client, retrieving, mod
     assert FACTS[0] in answer.text
     assert len(model.requests()) == 4
     assert grows(model)
-    assert all(FACTS[0] in json.dumps(items_of(r)[1:]) for r in model.requests()[1:])
+    later = [json.dumps(items_of(r)) for r in model.requests()[1:]]
+    assert all(FACTS[0] in text for text in later)
+    assert client.group == "chat" or all(sign(THOUGHT) in text for text in later)
     assert hides_all(answer, model)
 
 
@@ -189,6 +216,24 @@ def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, me
     assert [r["status"] for r in model.requests()] == [200] * 3
     assert grows(model)
     assert (FACTS[0] in json.dumps(items_of(model.requests()[-1])[1:])) is not bool(memory)
+
+
+@over_every_route
+def test_a_further_call_that_overflows_is_made_smaller_and_sent_again(client, retrieving, model):
+    """As any request is: the proxy takes the window for larger than it is, of a deployment that it knows nothing of yet."""
+    small = type(client)(client.path, f"{client.group}-small-{CLIENTS.index(client)}", client.stream)
+    answer = small.ask(retrieving, [user(f"once handle {LARGE}")])
+    assert answer.stop in ("stop", "end_turn")
+    assert [r["status"] for r in model.requests()] == [200, 400, 200]
+    assert hides_all(answer, model)
+
+
+@over_every_route
+def test_a_further_call_that_the_router_would_refuse_is_made_smaller_before(client, checking, model):
+    small = type(client)(client.path, f"{client.group}-small", client.stream)
+    answer = small.ask(checking, [user(f"once handle {LARGE}")])
+    assert answer.stop in ("stop", "end_turn")
+    assert [r["status"] for r in model.requests()] == [200, 200]
 
 
 @over_every_route
