@@ -112,6 +112,38 @@ def test_hidden_results_stand_beside_the_clients(fmt):
         assert whole[len(whole) - len(more) :] == more
 
 
+def test_hidden_results_come_before_what_a_client_says_behind_its_own():
+    """Anthropic: "tool_result blocks must come before any other content"."""
+    turn, (asked, shown, behind) = mixed("anthropic")
+    says = {"type": "text", "text": "Go on."}
+    whole = spliced([asked, shown, {**behind, "content": [*behind["content"], says]}], [turn])
+    assert is_valid("anthropic", whole)
+    assert whole[-1]["content"][-1] == says
+
+
+def test_thinking_at_the_end_of_a_turn_gets_no_marker():
+    text = {"type": "text", "text": "It is 4711."}
+    shown = {"role": "assistant", "content": [{**text, "cache_control": MARKER}]}
+    turn = HiddenTurn(said_in([ASKED, shown]).anchor, [{"role": "assistant", "content": [text, THOUGHT]}])
+    (_, replaced, _) = spliced([ASKED, shown, NEXT], [turn])
+    assert replaced["content"] == [{**text, "cache_control": MARKER}, THOUGHT]
+
+
+@every_format
+def test_an_answer_is_found_behind_a_question_in_one_message_or_two(fmt):
+    """The servers join neighbours of one role, and so do some clients."""
+    halves = [{"role": "user", "content": text} for text in ("What is ", "in the file?")]
+    assert '"4711"' in json.dumps(spliced([*halves, SHOWN[fmt], NEXT], [turn_of(fmt)]))
+
+
+@every_format
+def test_half_of_an_answer_is_not_replaced_by_the_whole(fmt):
+    """A client that divides an answer in two would have its first half twice."""
+    halves = [{"role": "assistant", "content": text} for text in ("I look.", "It is 4711.")]
+    messages = [ASKED, *halves, NEXT]
+    assert list(spliced(messages, [turn_of(fmt)])) == messages
+
+
 @every_format
 def test_where_the_client_sends_no_result_the_hidden_ones_are_there_nevertheless(fmt):
     turn, messages = mixed(fmt)

@@ -102,6 +102,26 @@ def test_text_and_thinking_are_not_withheld(fmt):
 
 
 @every_format
+def test_an_answer_whose_calls_are_all_hidden_ends_as_one_without_calls(fmt):
+    reason = {"openai-chat": "stop", "anthropic": "end_turn"}[fmt]
+    reply = Reply("text", calls=[Call(TOOL, {})])
+    whole = FORMS[fmt].joined([streams.whole(fmt, PAYLOAD, reply, 1, 0)], TOOL)
+    events, _ = shown(fmt, [reply])
+    assert (whole if fmt == "anthropic" else whole["choices"][0])[
+        f"{'stop' if fmt == 'anthropic' else 'finish'}_reason"
+    ] == reason
+    assert json.dumps(events).count(f'_reason": "{reason}"') == 1
+
+
+def test_the_texts_of_two_answers_stand_apart_in_a_chat_message():
+    replies = [Reply("one", calls=[Call(TOOL, {})]), Reply("two")]
+    events, _ = shown("openai-chat", replies)
+    wholes = [streams.whole("openai-chat", PAYLOAD, reply, 1, 0) for reply in replies]
+    for answer in (assembled.chat(events), hidden_calls_chat.joined(wholes, TOOL)):
+        assert answer["choices"][0]["message"]["content"].replace(" ", "") == "one\n\ntwo"
+
+
+@every_format
 def test_a_turn_that_is_cut_off_waits_for_nothing(fmt):
     """A call in front of the cut may be half of one."""
     field = {"openai-chat": ("finish_reason", "length"), "anthropic": ("stop_reason", "max_tokens")}[fmt]
