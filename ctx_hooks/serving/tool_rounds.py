@@ -11,15 +11,15 @@ the client has what was said already, and gets the error in the stream, as LiteL
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.conversation import hidden_turns
-from ctx_hooks.conversation.hidden_turns import HiddenTurn, Said
-from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages
+from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_turns
+from ctx_hooks.formats.hidden_turns import HiddenTurn, Said
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.request import format_of
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain
@@ -33,6 +33,8 @@ TOOL = "ctx_retrieve"
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
 FORMATS: Mapping[str, HiddenCalls] = {"openai-chat": hidden_calls_chat, "anthropic": hidden_calls_messages}
+
+logger = logging.getLogger("ctx_hooks")
 
 Ask = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
 """Given a request's fields and changes of them, asks again; returns the fields of that call, and its answer or stream."""
@@ -109,9 +111,10 @@ class ToolRounds:
         rounds = self._begun(fields)
         if rounds is None:
             return answer
-        answers = [plain(answer)]
-        turn = rounds.form.turn_of(answers[0], TOOL)
-        if not turn.hidden:
+        answers, turn = [plain(answer)], None
+        with failing_open("shows an answer as it came"):
+            turn = rounds.form.turn_of(answers[0], TOOL)
+        if turn is None or not turn.hidden:
             return answer
         litellm_compat.price(fields, answer)
         is_whole = True
@@ -121,11 +124,12 @@ class ToolRounds:
                 answers.append(plain(self._usage.whole(called, further)))
                 turn = rounds.form.turn_of(answers[-1], TOOL)
             await rounds.keep(turn)
-        except Exception:
+        except Exception as error:
             is_whole = False
             said = rounds.form.turn_of(rounds.form.joined(answers, TOOL), TOOL)
             if not hidden_turns.says_anything(said.message):
                 raise
+            logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
         return like(answer, rounds.form.joined(answers, TOOL, is_whole=is_whole))
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -218,8 +222,9 @@ class _Rounds:
             results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
             last = turn.message if results else self.form.without(turn)
             shown = [*self._shown, self.form.without(turn)]
-            if not (self._messages or results) or not any(map(hidden_turns.says_anything, shown)):
-                return
+            hides = bool(self._messages or results)
+            if not (hides and hidden_turns.says_anything(last) and any(map(hidden_turns.says_anything, shown))):
+                return  # nothing to keep, nothing to put at its end, or nothing to find it by
             anchor = reduce(Said.then, shown, self._view.said).anchor
             kept = HiddenTurn(anchor, [*self._messages, last], results)
             record = hidden_turns.read(await self._retrieval.get(self._fields, self._view.key))

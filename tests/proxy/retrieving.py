@@ -97,7 +97,8 @@ def script(fmt: str, payload: Any, _: int) -> Reply:
     known = [fact for fact in FACTS if fact in json.dumps(items)]
     told = [text for text in (NOT_AVAILABLE, UNREADABLE) if text in since]
     if word == "always":
-        return Reply(LOOKING, calls=look, thinking=thinking)
+        is_last = payload.get("tool_choice") in ("none", {"type": "none"})
+        return Reply("" if is_last else LOOKING, calls=look, thinking=thinking)
     if word in ("fails", "mute") and known:
         raise RuntimeError("the model is broken")
     if word == "mute":

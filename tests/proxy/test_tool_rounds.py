@@ -145,7 +145,7 @@ def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, retrievi
     """The last request forbids calls; what is called nevertheless is taken out, and the answer ends as any other."""
     answer = client.ask(retrieving, [user(f"always handle {HANDLES[0]}")])
     assert len(model.requests()) == 1 + ROUNDS
-    assert answer.text.split() == [*LOOKING.split()] * (1 + ROUNDS)
+    assert answer.text.split() == LOOKING.split() * ROUNDS
     assert answer.stop in ("stop", "end_turn")
     assert hides_all(answer, model)
     last = model.requests()[-1]["payload"]["tool_choice"]

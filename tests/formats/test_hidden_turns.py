@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.conversation.hidden_turns import (
+from ctx_hooks.formats.hidden_turns import (
     MOST_RECORD_BYTES,
     MOST_TURNS,
     HiddenTurn,
