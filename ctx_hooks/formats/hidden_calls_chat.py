@@ -213,12 +213,17 @@ def _call_sent_back(call: Mapping[str, Any], tool: str) -> dict[str, Any]:
 
 
 def _add_thinking(blocks: list[dict[str, Any]], piece: Mapping[str, Any]) -> None:
-    """Add a piece of thinking to the block that it goes on with: one that no signature has closed."""
+    """Add a piece of thinking to the block that it goes on with: one that no signature has closed.
+
+    LiteLLM 1.100 repeats all of the thinking beside its signature; 1.106 has "" there.
+    """
     open_block = blocks[-1] if blocks and blocks[-1].get("type") == "thinking" and not blocks[-1].get("signature") else None
     if open_block is None or piece.get("type") != "thinking":
         blocks.append(dict(piece))
         return
-    open_block["thinking"] = (open_block.get("thinking") or "") + (piece.get("thinking") or "")
+    before, added = open_block.get("thinking") or "", piece.get("thinking") or ""
+    is_repeated = bool(piece.get("signature")) and added == before
+    open_block["thinking"] = before if is_repeated else before + added
     if piece.get("signature"):
         open_block["signature"] = piece["signature"]
 

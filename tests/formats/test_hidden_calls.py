@@ -121,6 +121,21 @@ def test_the_texts_of_two_answers_stand_apart_in_a_chat_message():
         assert answer["choices"][0]["message"]["content"].replace(" ", "") == "one\n\ntwo"
 
 
+@pytest.mark.parametrize("beside_signature", ["", "one two"], ids=["1.106", "1.100"])
+def test_streamed_thinking_is_the_providers_own_whatever_stands_beside_its_signature(beside_signature):
+    pieces = [
+        {"thinking": "one "},
+        {"thinking": "two"},
+        {"thinking": beside_signature, "signature": "s"},
+        {"thinking": "three"},
+    ]
+    stream = hidden_calls_chat.stream(TOOL)
+    for piece in pieces:
+        stream.seen({"id": "1", "choices": [{"delta": {"thinking_blocks": [{"type": "thinking", **piece}]}}]})
+    first = {"type": "thinking", "thinking": "one two", "signature": "s"}
+    assert stream.turn().message["thinking_blocks"] == [first, {"type": "thinking", "thinking": "three"}]
+
+
 @every_format
 def test_a_turn_that_is_cut_off_waits_for_nothing(fmt):
     """A call in front of the cut may be half of one."""
