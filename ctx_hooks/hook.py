@@ -79,14 +79,14 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return kwargs, result
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
-        """Let the client see the size of what it sent, where its policy says so."""
-        return self.flow.usage.whole(data, response)
+        """Show the client an answer without what is hidden from it, and with the usage that its policy says."""
+        return await self.flow.whole(data, response)
 
     def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: AsyncIterator[Any], request_data: dict[str, Any]
     ) -> AsyncIterator[Any]:
         """Do the same for a stream."""
-        return self.flow.usage.streamed(request_data, response)
+        return self.flow.streamed(request_data, response)
 
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""

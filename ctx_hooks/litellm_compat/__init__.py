@@ -29,6 +29,7 @@ from ctx_hooks.litellm_compat.deployments import (
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
+from ctx_hooks.litellm_compat.further_call import call_again, further_fields
 from ctx_hooks.litellm_compat.identity import (
     key_id_of,
     owner_of,
@@ -56,6 +57,7 @@ __all__ = [
     "arrange_rescue",
     "ask",
     "billed_usage_of",
+    "call_again",
     "call_type_of",
     "caller_of",
     "checks_before_deployment",
@@ -64,6 +66,7 @@ __all__ = [
     "deployments",
     "estimate_usage",
     "filter_key_of",
+    "further_fields",
     "group_of",
     "headers_of",
     "is_summary_call",

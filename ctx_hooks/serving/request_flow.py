@@ -10,16 +10,17 @@ from ctx_hooks.decision import NotRetried, Untouched
 from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.request import target
+from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.tool_rounds import ToolRounds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     from ctx_hooks.policy.settings import Mode, Settings
-    from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
 
 
@@ -31,6 +32,7 @@ class RequestFlow:
         runner: the attempts of running requests, and what is learned.
         recorder: what is told of them.
         usage: what clients see of the bill.
+        rounds: what answers the hidden tool; None where nothing is retrieved.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -38,6 +40,7 @@ class RequestFlow:
         self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.recorder = Recorder()
         self.usage = ReportedUsage()
+        self.rounds: ToolRounds | None = None
 
     async def arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
@@ -48,13 +51,45 @@ class RequestFlow:
         self.recorder.headers.note_ignored(request_id, group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
+        if self.rounds is not None:
+            data = await self.rounds.restored(data)
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
+        return await self._fitted_before_choice(replace(request, fields=arranged), arranged, group)
+
+    async def asked_again(self, fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Ask again for a request that has been arranged; its retries stay as they were.
+
+        Args:
+            fields: of the request, as a hook behind the call is given them.
+            changes: the fields that are others this time.
+
+        Returns:
+            The fields of the further call, with an id of its own, and its answer or stream.
+        """
+        data = litellm_compat.with_request_id(litellm_compat.further_fields(fields, changes))
+        request = Request(format_of(data), data)
+        data = await self._fitted_before_choice(request, data, target.of_group(data, self.policies))
+        return data, await litellm_compat.call_again(request.format, data)
+
+    async def _fitted_before_choice(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
+        """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
         if not litellm_compat.checks_before_deployment():
-            return arranged
-        fitted = await self.fitted(request, arranged, replace(group, request_id=request_id))
+            return data
+        request_id = litellm_compat.request_id_of(data)
+        fitted = await self.fitted(request, data, replace(group, request_id=request_id))
         self.usage.note_fitted_before_choice(request_id)
         self.recorder.fitted_before_choice(request_id, self.runner.attempts.last(request_id))
         return fitted
+
+    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
+        """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
+        shown = self.usage.whole(fields, answer)
+        return shown if self.rounds is None else await self.rounds.whole(fields, shown)
+
+    def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Return a stream as the client is to see it."""
+        shown = self.usage.streamed(fields, stream)
+        return shown if self.rounds is None else self.rounds.streamed(fields, shown)
 
     async def fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""

@@ -7,7 +7,7 @@ It shares no code with the rest of the package on purpose: its rules and its tok
 the plugin is not repeated here.
 """
 
-from ctx_hooks.testing.behaviour import ProviderSettings, Reply
+from ctx_hooks.testing.behaviour import Call, ProviderSettings, Reply
 from ctx_hooks.testing.conversations import agent_session
 from ctx_hooks.testing.processes import LOOPBACK, MASTER_KEY, FakeProvider, ProxyProcess, free_port
 from ctx_hooks.testing.provider import create_app
@@ -18,6 +18,7 @@ __all__ = [
     "LOOPBACK",
     "MASTER_KEY",
     "WORDINGS",
+    "Call",
     "FakeProvider",
     "ProviderSettings",
     "ProxyProcess",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,8 +19,23 @@ stand beside its type (Responses alone), or that is a failed response (Responses
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a tool; arguments that are a text are streamed as they are, whether they are JSON or not."""
+
+    tool: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+
+    @property
+    def json(self) -> str:
+        """The arguments as text."""
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(dict(self.arguments))
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """An answer: a text, or a call of a tool with its arguments.
+
+    OpenAI's and Anthropic's protocols alone have `calls` behind a text, and Anthropic's signed `thinking` before it.
 
     >>> Reply(tool="read_file", arguments={"path": "a.py"}).text
     ''
@@ -28,6 +44,13 @@ class Reply:
     text: str = ""
     tool: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    calls: Sequence[Call] = ()
+    thinking: str = ""
+
+    @property
+    def all_calls(self) -> Sequence[Call]:
+        """The calls, the one of `tool` too."""
+        return self.calls or ((Call(self.tool, self.arguments),) if self.tool else ())
 
 
 @dataclass(frozen=True, slots=True)

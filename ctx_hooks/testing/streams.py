@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ctx_hooks.testing import gemini
+from ctx_hooks.testing.rules import sign
 
 if TYPE_CHECKING:
-    from ctx_hooks.testing.behaviour import ProviderSettings, Reply, StreamedForm
+    from ctx_hooks.testing.behaviour import Call, ProviderSettings, Reply, StreamedForm
     from ctx_hooks.testing.rules import Format
 
 OUTPUT_TOKENS = 12
+PIECE_CHARS = 16
+"""How much of a call's arguments, or of a thinking, an event brings."""
+EMPTY: Mapping[str, Any] = {"text": "", "thinking": "", "signature": "", "input": {}}
+"""What a block holds when it is announced, before its deltas."""
 
 
 def new_id(kind: str) -> str:
@@ -26,23 +31,22 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
     model = payload.get("model")
     if fmt == "openai-chat":
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
-        if reply.tool:
-            message["tool_calls"] = [_chat_call(reply)]
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.tool else "stop"}
+        if reply.all_calls:
+            message["tool_calls"] = [_chat_call(call) for call in reply.all_calls]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.all_calls else "stop"}
         head = {"id": new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": model}
         return {**head, "choices": [choice], "usage": _chat_usage(tokens, cached)}
     if fmt == "anthropic":
-        block = _anthropic_call(reply) if reply.tool else {"type": "text", "text": reply.text}
         return {
             **_anthropic_message(model, tokens, cached),
-            "content": [block],
-            "stop_reason": "tool_use" if reply.tool else "end_turn",
+            "content": [block for block, _ in _anthropic_blocks(reply)],
+            "stop_reason": "tool_use" if reply.all_calls else "end_turn",
         }
     if fmt == "gemini":
         return gemini.whole(model, reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
     return {
         **_response(model, "completed"),
-        "output": [_item(reply)],
+        "output": _items(reply),
         "usage": _responses_usage(tokens, cached),
     }
 
@@ -119,23 +123,26 @@ def _chat_usage(tokens: int, cached: int) -> dict[str, Any]:
     }
 
 
-def _chat_call(reply: Reply) -> dict[str, Any]:
-    function = {"name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
-    return {"id": new_id("call"), "type": "function", "function": function}
+def _chat_call(call: Call) -> dict[str, Any]:
+    return {"id": new_id("call"), "type": "function", "function": {"name": call.tool, "arguments": call.json}}
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS)]
 
 
 def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     head = _chat_head(payload)
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
-    if reply.tool:
-        call = _chat_call(reply)
-        # As OpenAI does: the name comes first, the arguments in later chunks.
-        opening = {"index": 0, **call, "function": {**call["function"], "arguments": ""}}
-        arguments = {"index": 0, "function": {"arguments": call["function"]["arguments"]}}
-        deltas += [({"tool_calls": [piece]}, None) for piece in (opening, arguments)]
-    else:
+    if reply.text or not reply.all_calls:
         deltas += [({"content": word + " "}, None) for word in reply.text.split(" ")]
-    deltas.append(({}, "tool_calls" if reply.tool else "stop"))
+    for i, call in enumerate(map(_chat_call, reply.all_calls)):
+        # As OpenAI does: the name comes first, the arguments in later chunks.
+        function = call["function"]
+        opening = {"index": i, **call, "function": {**function, "arguments": ""}}
+        arguments = [{"index": i, "function": {"arguments": piece}} for piece in _pieces(function["arguments"])]
+        deltas += [({"tool_calls": [piece]}, None) for piece in (opening, *arguments)]
+    deltas.append(({}, "tool_calls" if reply.all_calls else "stop"))
     events = [_chat_chunk(head, delta, finish) for delta, finish in deltas]
     if (payload.get("stream_options") or {}).get("include_usage"):
         events.append({**head, "choices": [], "usage": _chat_usage(tokens, cached)})
@@ -165,26 +172,37 @@ def _anthropic_message(model: Any, tokens: int, cached: int) -> dict[str, Any]:
     return {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}
 
 
-def _anthropic_call(reply: Reply) -> dict[str, Any]:
-    return {"type": "tool_use", "id": new_id("toolu"), "name": reply.tool, "input": dict(reply.arguments)}
+def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Return the blocks of an answer, each with the deltas that bring its content in a stream."""
+    blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    if reply.thinking:
+        signature = sign(reply.thinking)
+        block: dict[str, Any] = {"type": "thinking", "thinking": reply.thinking, "signature": signature}
+        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(reply.thinking)]
+        blocks.append((block, [*deltas, {"type": "signature_delta", "signature": signature}]))
+    if reply.text or not reply.all_calls:
+        words = [{"type": "text_delta", "text": word + " "} for word in reply.text.split(" ")]
+        blocks.append(({"type": "text", "text": reply.text}, words))
+    for call in reply.all_calls:
+        given = {} if isinstance(call.arguments, str) else dict(call.arguments)
+        block = {"type": "tool_use", "id": new_id("toolu"), "name": call.tool, "input": given}
+        blocks.append((block, [{"type": "input_json_delta", "partial_json": piece} for piece in _pieces(call.json)]))
+    return blocks
 
 
 def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     """Return the events of an answer in Anthropic's shape, which other providers pack in their own streams."""
-    start: dict[str, Any] = {"type": "text", "text": ""}
-    deltas: list[dict[str, Any]] = [{"type": "text_delta", "text": word + " "} for word in reply.text.split(" ")]
-    if reply.tool:
-        start = {**_anthropic_call(reply), "input": {}}
-        deltas = [{"type": "input_json_delta", "partial_json": json.dumps(dict(reply.arguments))}]
-    stop = {"stop_reason": "tool_use" if reply.tool else "end_turn", "stop_sequence": None}
-    return [
-        {"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)},
-        {"type": "content_block_start", "index": 0, "content_block": start},
-        *({"type": "content_block_delta", "index": 0, "delta": d} for d in deltas),
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT_TOKENS}},
-        {"type": "message_stop"},
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": _anthropic_message(payload.get("model"), tokens, cached)}
     ]
+    for i, (block, deltas) in enumerate(_anthropic_blocks(reply)):
+        begun = {name: EMPTY.get(name, value) for name, value in block.items()}
+        events.append({"type": "content_block_start", "index": i, "content_block": begun})
+        events += [{"type": "content_block_delta", "index": i, "delta": d} for d in deltas]
+        events.append({"type": "content_block_stop", "index": i})
+    stop = {"stop_reason": "tool_use" if reply.all_calls else "end_turn", "stop_sequence": None}
+    events.append({"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT_TOKENS}})
+    return [*events, {"type": "message_stop"}]
 
 
 def _response(model: Any, status: str) -> dict[str, Any]:
@@ -217,12 +235,16 @@ def _responses_usage(tokens: int, cached: int) -> dict[str, Any]:
     }
 
 
-def _item(reply: Reply) -> dict[str, Any]:
-    if reply.tool:
+def _items(reply: Reply) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    if reply.text or not reply.all_calls:
+        text = {"type": "output_text", "text": reply.text, "annotations": []}
+        head = {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant"}
+        items.append({**head, "content": [text]})
+    for call in reply.all_calls:
         head = {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "status": "completed"}
-        return {**head, "name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
-    text = {"type": "output_text", "text": reply.text, "annotations": []}
-    return {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant", "content": [text]}
+        items.append({**head, "name": call.tool, "arguments": call.json})
+    return items
 
 
 def _begun(item: dict[str, Any]) -> dict[str, Any]:
@@ -232,17 +254,22 @@ def _begun(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses_events(response: Mapping[str, Any]) -> list[dict[str, Any]]:
-    item = response["output"][0]
     begun = {name: value for name, value in response.items() if name != "usage"}
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": {**begun, "status": "in_progress", "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": _begun(item)},
+        *(event for i, item in enumerate(response["output"]) for event in _item_events(i, item)),
+        {"type": "response.completed", "response": response},
     ]
-    where = {"item_id": item["id"], "output_index": 0}
+    return [{**event, "sequence_number": n} for n, event in enumerate(events)]
+
+
+def _item_events(index: int, item: dict[str, Any]) -> list[dict[str, Any]]:
+    where = {"item_id": item["id"], "output_index": index}
+    events: list[dict[str, Any]] = [{"type": "response.output_item.added", "output_index": index, "item": _begun(item)}]
     if item["type"] == "function_call":
-        arguments = item["arguments"]
-        events.append({"type": "response.function_call_arguments.delta", **where, "delta": arguments})
-        events.append({"type": "response.function_call_arguments.done", **where, "arguments": arguments})
+        kind, arguments = "response.function_call_arguments", item["arguments"]
+        events += [{"type": f"{kind}.delta", **where, "delta": piece} for piece in _pieces(arguments)]
+        events.append({"type": f"{kind}.done", **where, "arguments": arguments})
     else:
         part = item["content"][0]
         events.append({"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}})
@@ -252,6 +279,4 @@ def _responses_events(response: Mapping[str, Any]) -> list[dict[str, Any]]:
         ]
         events.append({"type": "response.output_text.done", **where, "content_index": 0, "text": part["text"]})
         events.append({"type": "response.content_part.done", **where, "content_index": 0, "part": part})
-    events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
-    events.append({"type": "response.completed", "response": response})
-    return [{**event, "sequence_number": n} for n, event in enumerate(events)]
+    return [*events, {"type": "response.output_item.done", "output_index": index, "item": item}]

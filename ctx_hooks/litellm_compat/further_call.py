@@ -1,0 +1,80 @@
+"""A further call for a request that the proxy has checked and routed already, on the same account.
+
+What LiteLLM 1.100 to 1.106 do, and what follows:
+
+1. The fields that the proxy's hooks get behind a call are those that it gave the Router, with the changes of all pre-call
+   hooks: the Router takes them again. `deployment` and `_litellm_client_requested_model` the proxy adds behind the call.
+2. `litellm_logging_obj` is one call's: it keeps that call's times, stream and answer, and logs once. `function_setup` makes
+   another, as the proxy does; without one the Router's filters of deployments are not told what kind of call it is.
+3. The rate limiter `parallel_request_limiter_v3` gives a place back when the call is logged whose `litellm_call_id` took it:
+   a further call has an id of its own.
+4. Router and proxy write to the request's metadata in place: a further call has a copy. Spend is attributed by what of it
+   begins with `user_api_key`, so that stays.
+5. The budget reservation is the first call's. It is in the metadata twice: under `user_api_key_budget_reservation` and in
+   the `UserAPIKeyAuth` under `user_api_key_auth`. With it a further call would settle what the first has reserved (LiteLLM's
+   `internal_call_metadata.py` leaves it out of its own internal calls for that).
+6. Rate limits and budgets of key, team and user were checked before the first call and are not again: what a further call
+   takes is counted when it is logged, and counts for the next request, as LiteLLM has it for its own agentic loops.
+7. Post-call guardrails of an answer that is not streamed have run by then, on the first answer alone; those of a stream that
+   are listed behind this plugin see all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from ctx_hooks.litellm_compat.callers import REQUEST_KEY
+from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
+from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
+
+ROUTES: Mapping[str, str] = {"openai-chat": "acompletion", "anthropic": "anthropic_messages"}
+"""The Router's method for each format, by which LiteLLM names the call as well."""
+OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", "_litellm_client_requested_model"})
+RESERVATION = "user_api_key_budget_reservation"
+
+
+def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a further call: those of the first, with changes, and without what was that call's alone."""
+    own = {name: value for name, value in fields.items() if name not in OF_THE_FIRST}
+    first = metadata_of(fields)
+    name = "litellm_metadata" if fields.get("litellm_metadata") is first else "metadata"
+    return {**own, **changes, name: _metadata(first), "litellm_call_id": str(uuid4())}
+
+
+async def call_again(fmt: str, fields: Mapping[str, Any]) -> Any:
+    """Return the answer of the proxy's Router, or its stream.
+
+    Args:
+        fmt: the format of the request: "openai-chat" or "anthropic".
+        fields: what `further_fields` has returned.
+
+    Raises:
+        Exception: whatever the Router or the provider raise.
+    """
+    import litellm  # noqa: PLC0415 - loaded by the proxy long before
+
+    route = ROUTES[fmt]
+    logging, data = litellm.utils.function_setup(
+        original_function=route,
+        rules_obj=litellm.utils.Rules(),
+        start_time=datetime.now(),  # noqa: DTZ005 - LiteLLM subtracts it from its own, which have no zone
+        **fields,
+    )
+    return await getattr(proxy_router(), route)(**{**data, "litellm_logging_obj": logging})
+
+
+def _metadata(first: Mapping[str, Any]) -> dict[str, Any]:
+    """Return LiteLLM's metadata of a request for a further call of it."""
+    metadata = {name: value for name, value in first.items() if name != RESERVATION}
+    auth = auth_of(metadata)
+    if auth is not None and getattr(auth, "budget_reservation", None) is not None:
+        metadata["user_api_key_auth"] = auth.model_copy(update={"budget_reservation": None})
+    if isinstance(metadata.get(SAVINGS), Figures):
+        del metadata[SAVINGS]
+    logged = metadata.get(LOGGED)
+    if isinstance(logged, Mapping) and isinstance(logged.get(REQUEST_KEY), Figures):
+        metadata[LOGGED] = {name: value for name, value in logged.items() if name != REQUEST_KEY}
+    return metadata

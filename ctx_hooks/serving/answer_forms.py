@@ -1,0 +1,90 @@
+"""Answers in LiteLLM's forms and as plain values: pydantic models, mappings, and bytes of server-sent events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from ctx_hooks.formats.event_stream import EventBuffer, data_of, event_bytes
+from ctx_hooks.serving.failing_open import failing_open
+
+if TYPE_CHECKING:
+    from ctx_hooks.formats.hidden_calls import Stream, Turn
+
+HIDDEN = "_hidden_params"
+"""What LiteLLM notes of an answer for its headers and logs, beside the answer's fields."""
+
+
+def plain(answer: Any) -> Mapping[str, Any]:
+    """Return an answer, or a chunk of a stream, as a mapping; an empty one where it is neither."""
+    if isinstance(answer, BaseModel):
+        return answer.model_dump(exclude_none=True)
+    return answer if isinstance(answer, Mapping) else {}
+
+
+def like(answer: Any, fields: Mapping[str, Any]) -> Any:
+    """Return what has the form of `answer` and other fields."""
+    if not isinstance(answer, BaseModel):
+        return dict(fields)
+    made = type(answer)(**fields)
+    if hasattr(answer, HIDDEN):
+        setattr(made, HIDDEN, getattr(answer, HIDDEN))
+    return made
+
+
+class ShownStream:
+    """The chunks of one request's streams as the client is to see them, each in the form in which it came.
+
+    Bytes come as the network cuts them. An event is yielded whole, with the chunk that ends it, before which no client can
+    read it.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._buffer = EventBuffer()
+        self._last: Any = None
+
+    def seen(self, chunk: Any) -> list[Any]:
+        """Return what the client sees of a chunk."""
+        with failing_open("shows a part of an answer as it came"):
+            return self._seen(chunk)
+        return [chunk]
+
+    def _seen(self, chunk: Any) -> list[Any]:
+        self._last = chunk
+        if isinstance(chunk, (bytes, str)):
+            return self._seen_events(self._buffer.add(chunk.encode() if isinstance(chunk, str) else chunk))
+        fields = plain(chunk)
+        seen = self._stream.seen(fields)
+        if seen is None:
+            return []
+        return [chunk if seen is fields else like(chunk, seen)]
+
+    def turn(self) -> Turn:
+        """Return what the provider has said since its last stream began."""
+        return self._stream.turn()
+
+    def go_on(self) -> None:
+        """Begin the stream of a further answer."""
+        self._stream.go_on()
+        self._buffer = EventBuffer()
+
+    def end(self) -> list[Any]:
+        """Return the withheld end of the last stream."""
+        is_text = isinstance(self._last, (bytes, str))
+        rest = self._buffer.rest()
+        ended = [event_bytes(e) if is_text else like(self._last, e) for e in self._stream.end()]
+        return [*ended, rest] if rest else ended
+
+    def _seen_events(self, events: Sequence[bytes]) -> list[bytes]:
+        shown = []
+        for event in events:
+            data = data_of(event)
+            seen = data if data is None else self._stream.seen(data)
+            if seen is data:
+                shown.append(event)
+            elif seen is not None:
+                shown.append(event_bytes(seen))
+        return shown

@@ -1,0 +1,244 @@
+"""The rounds of the hidden tool: what is called of it is answered here, and the provider goes on, out of the client's sight.
+
+A turn that waits for hidden calls alone is answered by a further request: the client's messages, the provider's turn and the
+results. A turn that calls tools of the client too goes to the client without the hidden calls; their results are put beside
+the client's in its next request, where the provider's own messages stand in place of what the client was shown.
+
+A further call that fails: of an answer that is not streamed, the client gets what was said before it, marked as cut off;
+where nothing was said it gets the error of the further call, which LiteLLM words as it words that of the first. Of a stream
+the client has what was said already, and gets the error in the stream, as LiteLLM tells of one that fails halfway.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_turns
+from ctx_hooks.formats.hidden_turns import HiddenTurn, Said
+from ctx_hooks.learning.attempts import RUNNING_REQUESTS
+from ctx_hooks.request.request import format_of
+from ctx_hooks.serving.answer_forms import ShownStream, like, plain
+from ctx_hooks.serving.failing_open import failing_open
+
+if TYPE_CHECKING:
+    from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
+    from ctx_hooks.serving.reported_usage import ReportedUsage
+
+TOOL = "ctx_retrieve"
+MOST_ROUNDS = 3
+"""Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
+FORMATS: Mapping[str, HiddenCalls] = {"openai-chat": hidden_calls_chat, "anthropic": hidden_calls_messages}
+
+logger = logging.getLogger("ctx_hooks")
+
+Ask = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
+"""Given a request's fields and changes of them, asks again; returns the fields of that call, and its answer or stream."""
+
+
+class Retrieval(Protocol):
+    """What answers the tool, and keeps what is hidden of a conversation."""
+
+    def is_on(self, fields: Mapping[str, Any]) -> bool:
+        """Whether the policy of a request allows the tool."""
+
+    def was_offered(self, request_id: str) -> bool:
+        """Whether the tool was added to what was sent for a request."""
+
+    async def answer(self, request_id: str, arguments: str) -> str:
+        """Return the result of a call, whatever its arguments are; raises nothing."""
+
+    async def get(self, fields: Mapping[str, Any], key: str) -> str | None:
+        """Return a text of the tenant of a request; None where there is none, or none in time."""
+
+    async def put(self, fields: Mapping[str, Any], key: str, text: str) -> bool:
+        """Store a text of the tenant of a request, and return whether it is stored."""
+
+
+class View(NamedTuple):
+    """A conversation as its client sent it: the key of its record, and what was said."""
+
+    key: str
+    said: Said
+
+
+class ToolRounds:
+    """Answers the hidden tool for all requests.
+
+    Args:
+        retrieval: what answers the tool.
+        ask: makes a further call.
+        usage: what clients see of the bill of each answer.
+    """
+
+    def __init__(self, retrieval: Retrieval, ask: Ask, usage: ReportedUsage) -> None:
+        self._retrieval = retrieval
+        self._ask = ask
+        self._usage = usage
+        self._views: OrderedDict[str, View] = OrderedDict()
+
+    async def restored(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Return a request with the provider's own messages in place of those that hide something.
+
+        Args:
+            fields: of the client's request, with its id.
+        """
+        with failing_open("sends a conversation without what was retrieved for it"):
+            if format_of(fields) not in FORMATS or not self._retrieval.is_on(fields):
+                return fields
+            messages = fields["messages"]
+            view = View(hidden_turns.conversation_key(messages), hidden_turns.said_in(messages))
+            self._note(litellm_compat.request_id_of(fields), view)
+            record = hidden_turns.read(await self._retrieval.get(fields, view.key))
+            whole = hidden_turns.spliced(messages, record)
+            return fields if whole is messages else {**fields, "messages": whole}
+        return fields
+
+    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
+        """Return an answer as the client is to see it, the very answer where it hides nothing.
+
+        Args:
+            fields: the request's fields.
+            answer: of chat or messages, not streamed; it is not changed.
+
+        Raises:
+            Exception: a further call failed, and nothing was said before it.
+        """
+        rounds = self._begun(fields)
+        if rounds is None:
+            return answer
+        answers, turn = [plain(answer)], None
+        with failing_open("shows an answer as it came"):
+            turn = rounds.form.turn_of(answers[0], TOOL)
+        if turn is None or not turn.hidden:
+            return answer
+        with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
+            litellm_compat.price(fields, answer)
+        is_whole = True
+        try:
+            while rounds.goes_on(turn):
+                called, further = await rounds.further(turn, stream=False)
+                answers.append(plain(self._usage.whole(called, further)))
+                turn = rounds.form.turn_of(answers[-1], TOOL)
+            await rounds.keep(turn)
+        except Exception as error:
+            is_whole = False
+            said = rounds.form.turn_of(rounds.form.joined(answers, TOOL), TOOL)
+            if not hidden_turns.says_anything(said.message):
+                raise
+            logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
+        return like(answer, rounds.form.joined(answers, TOOL, is_whole=is_whole))
+
+    async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield the chunks of a stream as the client is to see them, each at once, but for the end of a round.
+
+        Args:
+            fields: the request's fields.
+            stream: the chunks of any route: models, mappings, or bytes of server-sent events.
+
+        Raises:
+            Exception: a further call failed.
+        """
+        rounds = self._begun(fields)
+        if rounds is None:
+            async for chunk in stream:
+                yield chunk
+            return
+        shown = ShownStream(rounds.form.stream(TOOL))
+        async for chunk in stream:
+            for seen in shown.seen(chunk):
+                yield seen
+        while rounds.goes_on(turn := shown.turn()):
+            called, further = await rounds.further(turn, stream=True)
+            shown.go_on()
+            try:
+                async for chunk in self._usage.streamed(called, further):
+                    for seen in shown.seen(chunk):
+                        yield seen
+            finally:
+                await _close(further)
+        await rounds.keep(turn)
+        for chunk in shown.end():
+            yield chunk
+
+    def _begun(self, fields: Mapping[str, Any]) -> _Rounds | None:
+        """Return the rounds of a request that the tool was offered to, None for any other."""
+        request_id = litellm_compat.request_id_of(fields)
+        view = self._views.pop(request_id, None)
+        form = FORMATS.get(format_of(fields))
+        if form is None or not self._retrieval.was_offered(request_id):
+            return None
+        return _Rounds(self._retrieval, self._ask, form, fields, view)
+
+    def _note(self, request_id: str, view: View) -> None:
+        self._views[request_id] = view
+        if len(self._views) > RUNNING_REQUESTS:
+            self._views.popitem(last=False)
+
+
+class _Rounds:
+    """The rounds of one request.
+
+    Attributes:
+        form: how its format has calls.
+    """
+
+    def __init__(
+        self, retrieval: Retrieval, ask: Ask, form: HiddenCalls, fields: Mapping[str, Any], view: View | None
+    ) -> None:
+        self.form = form
+        self._retrieval = retrieval
+        self._ask = ask
+        self._fields = fields
+        self._view = view
+        self._request_id = litellm_compat.request_id_of(fields)
+        self._left = MOST_ROUNDS
+        self._messages: list[Mapping[str, Any]] = []
+        self._shown: list[Mapping[str, Any]] = []
+
+    def goes_on(self, turn: Turn) -> bool:
+        """Whether a turn is followed by a round."""
+        return turn.waits and self._left > 0
+
+    async def further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any]:
+        """Return the fields and the answer, or stream, of the request that goes on behind a turn."""
+        results = await self._results(turn)
+        self._messages += [turn.message, *self.form.messages_of(results)]
+        self._shown.append(self.form.without(turn))
+        self._left -= 1
+        changes = {"messages": [*self._fields["messages"], *self._messages], "stream": stream}
+        called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.NO_CALLS)})
+        self._request_id = litellm_compat.request_id_of(called)
+        return called, answer
+
+    async def keep(self, turn: Turn) -> None:
+        """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
+        if self._view is None:
+            return
+        with failing_open("does not keep what was retrieved"):
+            results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
+            last = turn.message if results else self.form.without(turn)
+            shown = [*self._shown, self.form.without(turn)]
+            hides = bool(self._messages or results)
+            if not (hides and hidden_turns.says_anything(last) and any(map(hidden_turns.says_anything, shown))):
+                return  # nothing to keep, nothing to put at its end, or nothing to find it by
+            anchor = reduce(Said.then, shown, self._view.said).anchor
+            kept = HiddenTurn(anchor, [*self._messages, last], results)
+            record = hidden_turns.read(await self._retrieval.get(self._fields, self._view.key))
+            text = hidden_turns.written(hidden_turns.with_turn(record, kept))
+            await self._retrieval.put(self._fields, self._view.key, text)
+
+    async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
+        texts = [await self._retrieval.answer(self._request_id, call.arguments) for call in turn.hidden]
+        return self.form.results(turn.hidden, texts)
+
+
+async def _close(stream: Any) -> None:
+    """Close a stream that may not have come to its end: the client has left, and nobody waits for more."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()

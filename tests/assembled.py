@@ -1,0 +1,71 @@
+"""Streamed answers put together as the clients of OpenAI and Anthropic do, in the events' documented order or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def chat(chunks: list[Any]) -> dict[str, Any]:
+    """Return the answer that the chunks of a chat bring."""
+    assert len({(c["id"], c["model"], c["created"]) for c in chunks}) == 1
+    message: dict[str, Any] = {"role": None, "content": ""}
+    calls: list[Any] = []
+    finish, usage = [], []
+    for chunk in chunks:
+        usage += [chunk["usage"]] if chunk.get("usage") else []
+        for choice in chunk["choices"]:
+            delta = choice["delta"]
+            assert not (delta.get("role") and message["role"]), "the role comes once"
+            message["role"] = message["role"] or delta.get("role")
+            message["content"] += delta.get("content") or ""
+            if delta.get("reasoning_content"):
+                message["reasoning_content"] = message.get("reasoning_content", "") + delta["reasoning_content"]
+            for piece in delta.get("tool_calls") or ():
+                assert piece["index"] in (len(calls), len(calls) - 1), "calls come in their order"
+                if piece["index"] == len(calls):
+                    calls.append({"id": piece["id"], "type": "function", "function": dict(piece["function"])})
+                    continue
+                calls[-1]["function"]["arguments"] += piece["function"]["arguments"]
+            finish += [choice["finish_reason"]] if choice.get("finish_reason") else []
+    if calls:
+        message["tool_calls"] = calls
+    (reason,), (bill,) = finish, usage
+    return {"choices": [{"message": message, "finish_reason": reason}], "usage": bill}
+
+
+def messages(events: list[Any]) -> dict[str, Any]:
+    """Return the answer that the events of a message bring."""
+    kinds = [event["type"] for event in events if event["type"] != "ping"]
+    assert kinds[0] == "message_start"
+    assert kinds[-2:] == ["message_delta", "message_stop"]
+    assert [kinds.count(kind) for kind in ("message_start", "message_delta", "message_stop")] == [1, 1, 1]
+    answer = events[0]["message"]
+    blocks: list[Any] = []
+    is_open = False
+    for event in events:
+        kind = event["type"]
+        if kind == "content_block_start":
+            assert not is_open
+            assert event["index"] == len(blocks), "blocks are numbered through"
+            blocks.append({**event["content_block"], "arguments": ""})
+            is_open = True
+        elif kind == "content_block_delta":
+            assert is_open
+            assert event["index"] == len(blocks) - 1
+            for name, value in event["delta"].items():
+                if name != "type":
+                    grown = "arguments" if name == "partial_json" else name
+                    blocks[-1][grown] = blocks[-1].get(grown, "") + value
+        elif kind == "content_block_stop":
+            assert is_open
+            assert event["index"] == len(blocks) - 1
+            is_open = False
+        elif kind == "message_delta":
+            answer = {**answer, **event["delta"], "usage": {**answer["usage"], **event["usage"]}}
+    assert not is_open
+    for block in blocks:
+        arguments = block.pop("arguments")
+        if block["type"] == "tool_use":
+            block["input"] = json.loads(arguments)
+    return {**answer, "content": blocks}

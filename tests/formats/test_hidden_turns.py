@@ -1,0 +1,254 @@
+"""The provider's own messages stand in place of what the client was shown, in its own conversation alone."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctx_hooks.formats.hidden_turns import (
+    MOST_RECORD_BYTES,
+    MOST_TURNS,
+    HiddenTurn,
+    conversation_key,
+    read,
+    said_in,
+    spliced,
+    with_turn,
+    written,
+)
+from ctx_hooks.testing import sign, violations
+
+TOOL = "ctx_retrieve"
+MARKER = {"type": "ephemeral"}
+ASKED = {"role": "user", "content": "What is in the file?"}
+NEXT = {"role": "user", "content": "And then?"}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
+
+
+def call(name, call_id, fmt):
+    if fmt == "anthropic":
+        return {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+def result(call_id, text, fmt):
+    if fmt == "anthropic":
+        return {"type": "tool_result", "tool_use_id": call_id, "content": text}
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def said(text, *calls, fmt):
+    """Return an assistant's message; of Anthropic's, thinking comes first."""
+    if fmt == "anthropic":
+        return {"role": "assistant", "content": [THOUGHT, {"type": "text", "text": text}, *calls]}
+    return {"role": "assistant", "content": text, **({"tool_calls": list(calls)} if calls else {})}
+
+
+def results(*found, fmt):
+    return [{"role": "user", "content": list(found)}] if fmt == "anthropic" else list(found)
+
+
+SHOWN = {
+    "anthropic": {
+        "role": "assistant",
+        "content": [THOUGHT, *({"type": "text", "text": t} for t in ("I look.", "It is 4711."))],
+    },
+    "openai-chat": {"role": "assistant", "content": "I look.\n\nIt is 4711."},
+}
+every_format = pytest.mark.parametrize("fmt", SHOWN)
+
+
+def turn_of(fmt):
+    """Return the provider's messages that SHOWN stands for."""
+    hidden = said("I look.", call(TOOL, "hidden", fmt), fmt=fmt)
+    return HiddenTurn(
+        said_in([ASKED, SHOWN[fmt]]).anchor,
+        [hidden, *results(result("hidden", "4711", fmt), fmt=fmt), said("It is 4711.", fmt=fmt)],
+    )
+
+
+def mixed(fmt):
+    """Return a turn that calls the client's tool as well, what the client was shown, and what it sends back."""
+    shown = said("I look.", call("read_file", "own", fmt), fmt=fmt)
+    true = said("I look.", call("read_file", "own", fmt), call(TOOL, "hidden", fmt), fmt=fmt)
+    turn = HiddenTurn(said_in([ASKED, shown]).anchor, [true], [result("hidden", "4711", fmt)])
+    return turn, [ASKED, shown, *results(result("own", "the file", fmt), fmt=fmt)]
+
+
+def is_valid(fmt, messages):
+    return violations(fmt, {"messages": messages, "tools": [{"name": TOOL}], "thinking": {"type": "enabled"}}) == []
+
+
+@every_format
+def test_an_answer_that_hides_something_is_replaced_by_what_the_provider_said(fmt):
+    messages = [ASKED, SHOWN[fmt], NEXT]
+    before = copy.deepcopy(messages)
+    turn = turn_of(fmt)
+    whole = spliced(messages, read(written([turn])))
+    assert whole == [ASKED, *turn.messages, NEXT]
+    assert is_valid(fmt, whole)
+    assert messages == before
+
+
+@every_format
+def test_what_is_in_place_stays_as_it_is(fmt):
+    for turn, messages in ((turn_of(fmt), [ASKED, SHOWN[fmt], NEXT]), mixed(fmt)):
+        whole = spliced(messages, [turn])
+        assert whole != messages
+        assert spliced(whole, [turn]) is whole
+
+
+@every_format
+def test_hidden_results_stand_beside_the_clients(fmt):
+    turn, messages = mixed(fmt)
+    for more in ([], [said("Done.", fmt=fmt), NEXT]):
+        whole = spliced([*messages, *more], [turn])
+        assert is_valid(fmt, whole)
+        assert json.dumps(whole).count('"4711"') == 1
+        assert whole[len(whole) - len(more) :] == more
+
+
+def test_hidden_results_come_before_what_a_client_says_behind_its_own():
+    """Anthropic: "tool_result blocks must come before any other content"."""
+    turn, (asked, shown, behind) = mixed("anthropic")
+    says = {"type": "text", "text": "Go on."}
+    whole = spliced([asked, shown, {**behind, "content": [*behind["content"], says]}], [turn])
+    assert is_valid("anthropic", whole)
+    assert whole[-1]["content"][-1] == says
+
+
+def test_thinking_at_the_end_of_a_turn_gets_no_marker():
+    text = {"type": "text", "text": "It is 4711."}
+    shown = {"role": "assistant", "content": [{**text, "cache_control": MARKER}]}
+    turn = HiddenTurn(said_in([ASKED, shown]).anchor, [{"role": "assistant", "content": [text, THOUGHT]}])
+    (_, replaced, _) = spliced([ASKED, shown, NEXT], [turn])
+    assert replaced["content"] == [{**text, "cache_control": MARKER}, THOUGHT]
+
+
+@every_format
+def test_an_answer_is_found_behind_a_question_in_one_message_or_two(fmt):
+    """The servers join neighbours of one role, and so do some clients."""
+    halves = [{"role": "user", "content": text} for text in ("What is ", "in the file?")]
+    assert '"4711"' in json.dumps(spliced([*halves, SHOWN[fmt], NEXT], [turn_of(fmt)]))
+
+
+@every_format
+def test_half_of_an_answer_is_not_replaced_by_the_whole(fmt):
+    """A client that divides an answer in two would have its first half twice."""
+    halves = [{"role": "assistant", "content": text} for text in ("I look.", "It is 4711.")]
+    messages = [ASKED, *halves, NEXT]
+    assert list(spliced(messages, [turn_of(fmt)])) == messages
+
+
+@every_format
+def test_where_the_client_sends_no_result_the_hidden_ones_are_there_nevertheless(fmt):
+    turn, messages = mixed(fmt)
+    for more in ([], [NEXT], [{"role": "assistant", "content": "I go on."}]):
+        whole = spliced([*messages[:2], *more], [turn])
+        assert json.dumps(whole).count('"4711"') == 1
+        assert all(m in whole or "And then?" in json.dumps(whole) for m in more)
+
+
+def sent_back(fmt):
+    """Return SHOWN as clients send it back, each in another way."""
+    shown = copy.deepcopy(SHOWN[fmt])
+    if fmt == "openai-chat":
+        text = shown["content"]
+        return {
+            "as a block": {**shown, "content": [{"type": "text", "text": text}]},
+            "with a marker": {**shown, "content": [{"type": "text", "text": text, "cache_control": MARKER}]},
+            "stripped": {**shown, "content": f"{text} \n"},
+            "with fields of its own": {**shown, "refusal": None, "tool_calls": None, "name": None},
+        }
+    thought, *texts = shown["content"]
+    return {
+        "without thinking": {**shown, "content": texts},
+        "with a marker": {**shown, "content": [thought, texts[0], {**texts[1], "cache_control": MARKER}]},
+        "as one text": {**shown, "content": "I look.It is 4711."},
+        "as one block": {**shown, "content": [{"type": "text", "text": "I look.\n\nIt is 4711."}]},
+        "with fields of its own": {**shown, "id": "msg_1", "content": [thought, *({**t, "citations": None} for t in texts)]},
+    }
+
+
+WAYS = [(fmt, way) for fmt in SHOWN for way in sent_back(fmt)]
+
+
+@pytest.mark.parametrize(("fmt", "way"), WAYS)
+def test_an_answer_is_found_however_clients_send_it_back(fmt, way):
+    messages = [ASKED, sent_back(fmt)[way], NEXT]
+    whole = spliced(messages, [turn_of(fmt)])
+    assert is_valid(fmt, whole)
+    assert '"4711"' in json.dumps(whole)
+    assert json.dumps(whole).count('"cache_control"') == json.dumps(messages).count('"cache_control"')
+    assert not any(
+        "cache_control" in b for m in whole for b in m["content"] or () if isinstance(b, dict) and "thinking" in b
+    )
+
+
+@every_format
+def test_what_a_system_message_says_does_not_matter(fmt):
+    """Clients write the time there."""
+    system = [{"role": "system", "content": text} for text in ("It is nine.", "It is ten.")]
+    assert conversation_key([system[0], ASKED]) == conversation_key([system[1], ASKED])
+    whole = spliced([system[0], ASKED, SHOWN[fmt], system[1], NEXT], [turn_of(fmt)])
+    assert '"4711"' in json.dumps(whole)
+
+
+@every_format
+@pytest.mark.parametrize("other", ["question", "answer", "call", "earlier answer"])
+def test_another_conversation_gets_nothing(fmt, other):
+    shown = {"role": "assistant", "content": "It is 4712."} if other == "answer" else SHOWN[fmt]
+    asked = {"role": "user", "content": "What is in the other file?"} if other == "question" else ASKED
+    between = [{"role": "assistant", "content": "What?"}, ASKED] if other == "earlier answer" else []
+    turn = turn_of(fmt)
+    messages = [asked, *between, shown, NEXT]
+    if other == "call":
+        turn, messages = mixed(fmt)
+        messages = json.loads(json.dumps(messages).replace('"own"', '"another"'))
+    assert spliced(messages, [turn]) is messages
+
+
+@given(
+    st.text()
+    | st.recursive(st.none() | st.text() | st.integers(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)).map(
+        json.dumps
+    )
+)
+def test_a_record_that_is_broken_or_foreign_changes_nothing(text):
+    messages = [ASKED, SHOWN["openai-chat"], NEXT]
+    assert spliced(messages, read(text)) is messages
+    entry = {"anchor": said_in(messages[:2]).anchor, "messages": text, "results": []}
+    assert spliced(messages, read(json.dumps([entry]))) is messages
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.text()
+        | st.dictionaries(
+            st.sampled_from(["role", "content", "tool_calls"]), st.none() | st.text() | st.lists(st.none() | st.text())
+        )
+    )
+)
+def test_whatever_stands_among_the_messages_is_left_there(messages):
+    turn = HiddenTurn("0" * 32, [ASKED])
+    assert spliced(messages, [turn]) is messages
+    conversation_key(messages)
+
+
+def test_a_record_is_bounded_and_has_the_newest_turns():
+    small = [HiddenTurn(str(n), [ASKED]) for n in range(MOST_TURNS + 5)]
+    assert [t.anchor for t in read(written(small))] == [t.anchor for t in small[-MOST_TURNS:]]
+    large = [HiddenTurn(str(n), [{"role": "user", "content": "結" * (MOST_RECORD_BYTES // 10)}]) for n in range(5)]
+    text = written(large)
+    assert len(text.encode()) <= MOST_RECORD_BYTES
+    assert [t.anchor for t in read(text)] == ["2", "3", "4"]
+
+
+def test_a_turn_takes_the_place_of_one_with_its_anchor():
+    first, second, again = HiddenTurn("a", [ASKED]), HiddenTurn("b", [ASKED]), HiddenTurn("a", [NEXT])
+    assert with_turn(with_turn(with_turn([], first), second), again) == (second, again)

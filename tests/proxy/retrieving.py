@@ -1,0 +1,218 @@
+"""Clients, a scripted model and a plugin for tests of the hidden tool: what is retrieved comes from a dictionary."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import assembled
+import httpx
+from conftest import importable
+from routes import CHAT, MESSAGES
+
+from ctx_hooks.testing import Call, Reply
+
+TOOL = "ctx_retrieve"
+HANDLES = ("aaaabbbbcccc", "ddddeeeeffff")
+FACTS = ("the launch code is 4711", "the owner of the code is Ada")
+UNKNOWN = "xxxxyyyyzzzz"
+LARGE = "llllmmmmnnnn"
+"""The handle of a text of some 36,000 tokens."""
+NOT_AVAILABLE = "This text is not available."
+UNREADABLE = "The arguments are no JSON."
+LOOKING = "Let me look."
+FILE = "the body of the file"
+THOUGHT = "I should look at what was cut, before I answer."
+
+PLUGIN = f"""
+import asyncio, json, os
+from pathlib import Path
+
+import ctx_hooks
+from ctx_hooks.serving.tool_rounds import ToolRounds
+from litellm.integrations.custom_logger import CustomLogger
+
+TEXTS = dict(zip({HANDLES!r}, {FACTS!r}))
+TEXTS[{LARGE!r}] = {FACTS[0]!r} + "".join(f" The value {{n}} is {{n * n}}." for n in range(4_000))
+
+class Dictionary:
+    def __init__(self):
+        self.records = {{}}
+
+    def is_on(self, fields):
+        return True
+
+    def was_offered(self, request_id):
+        return bool(request_id)
+
+    async def answer(self, request_id, arguments):
+        gate = Path(os.environ["GATE"])
+        while not gate.exists():
+            await asyncio.sleep(0.01)
+        try:
+            handle = json.loads(arguments)["handle"]
+        except (ValueError, KeyError):
+            return {UNREADABLE!r}
+        return TEXTS.get(handle, {NOT_AVAILABLE!r})
+
+    async def get(self, fields, key):
+        return None if fields["model"].endswith("-forgetful") else self.records.get(key)
+
+    async def put(self, fields, key, text):
+        self.records[key] = text
+        return True
+
+class Logger(CustomLogger):
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        logged = kwargs["standard_logging_object"]
+        told = [kwargs["litellm_call_id"], logged["metadata"]["user_api_key_hash"], logged["request_tags"]]
+        print("billed", json.dumps(told), logged["total_tokens"], "end", flush=True)
+
+handler = ctx_hooks.proxy_handler_instance
+handler.flow.rounds = ToolRounds(Dictionary(), handler.flow.asked_again, handler.flow.usage)
+logger = Logger()
+"""
+
+
+def plugin(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Write the plugin, and return LiteLLM's settings for it and the environment of its proxy; the tool answers at once."""
+    gate = folder / "gate"
+    gate.touch()
+    callbacks = ["retrieving_plugin.handler", "retrieving_plugin.logger"]
+    return {"callbacks": callbacks, "num_retries": 0}, {**importable(folder, "retrieving_plugin", PLUGIN), "GATE": str(gate)}
+
+
+def script(fmt: str, payload: Any, _: int) -> Reply:
+    """Answer the newest task of the user as its first word says."""
+    items = payload.get("messages") or payload["input"]
+    asked = [(i, text) for i, item in enumerate(items) if (text := task_of(item))]
+    at, task = asked[-1]
+    since = json.dumps(items[at + 1 :])
+    thinking = THOUGHT if fmt == "anthropic" else ""
+    look = tuple(Call(TOOL, {"handle": handle}) for handle in re.findall(r"handle (\w{12})", task))
+    word = task.split()[0]
+    known = [fact for fact in FACTS if fact in json.dumps(items)]
+    told = [text for text in (NOT_AVAILABLE, UNREADABLE) if text in since]
+    if word == "always":
+        is_last = payload.get("tool_choice") in ("none", {"type": "none"})
+        return Reply("" if is_last else LOOKING, calls=look, thinking=thinking)
+    if word in ("fails", "mute") and known:
+        raise RuntimeError("the model is broken")
+    if word == "mute":
+        return Reply(calls=look, thinking=thinking)
+    if word == "broken" and not told:
+        return Reply(LOOKING, calls=[Call(TOOL, '{"handle": ')], thinking=thinking)
+    if word == "mixed" and FILE not in since:
+        return Reply(LOOKING, calls=[Call("read_file", {"path": "a.py"}), *look], thinking=thinking)
+    if word == "twice":
+        done = sum(fact in since for fact in FACTS)
+        return (
+            Reply(f"{LOOKING} {done}", calls=look[done : done + 1], thinking=thinking) if done < len(look) else final(known)
+        )
+    if word in ("once", "fails") and not known and not told:
+        return Reply(LOOKING, calls=look, thinking=thinking)
+    return final([*known, *told])
+
+
+def final(facts: list[str]) -> Reply:
+    return Reply(f"I know: {'; '.join(facts)}")
+
+
+def task_of(item: Any) -> str:
+    """Return what a user's message asks, "" for all others."""
+    content = item.get("content")
+    blocks = [{"text": content}] if isinstance(content, str) else content or []
+    texts = [b["text"] for b in blocks if isinstance(b.get("text"), str)] if item.get("role") == "user" else []
+    return texts[-1] if texts else ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client sees of an answer: the message that it sends back, why it ended, the bill, and all bytes."""
+
+    message: dict[str, Any]
+    stop: str
+    usage: dict[str, Any]
+    text: str
+    raw: str
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client of chat or messages, whose deployment speaks the one or the other."""
+
+    path: str
+    group: str
+    stream: bool
+
+    @property
+    def speaks_chat(self) -> bool:
+        return self.path == CHAT.path
+
+    @property
+    def thinking(self) -> dict[str, Any]:
+        """Over messages, where clients send thinking back, it is asked for: then signatures and their place are checked."""
+        thinks = not self.speaks_chat and self.group.startswith("claude")
+        return {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
+
+    def payload(self, messages: list[Any], **fields: Any) -> dict[str, Any]:
+        tools = [{"name": name, "description": "reads", "input_schema": {"type": "object"}} for name in ("read_file", TOOL)]
+        if self.speaks_chat:
+            functions = [{"name": tool["name"], "parameters": tool["input_schema"]} for tool in tools]
+            tools = [{"type": "function", "function": function} for function in functions]
+        shown = {"stream_options": {"include_usage": True}} if self.speaks_chat and self.stream else {}
+        asked = {"model": self.group, "max_tokens": 2000, "messages": messages, "tools": tools, "stream": self.stream}
+        return {**asked, **shown, **self.thinking, **fields}
+
+    def post(self, proxy: Any, messages: list[Any], **fields: Any) -> httpx.Response:
+        return httpx.post(proxy.url + self.path, json=self.payload(messages, **fields), headers=proxy.headers, timeout=60)
+
+    def ask(self, proxy: Any, messages: list[Any], **fields: Any) -> Answer:
+        answer = self.post(proxy, messages, **fields)
+        assert answer.status_code == 200, answer.text
+        if not self.stream:
+            return whole(answer.json(), answer.text)
+        put_together = assembled.chat if self.speaks_chat else assembled.messages
+        lines = [line[len("data:") :].strip() for line in answer.text.splitlines() if line.startswith("data:")]
+        events = [json.loads(line) for line in lines if line != "[DONE]"]
+        assert lines[-1] == "[DONE]" or not self.speaks_chat
+        return whole(put_together(events), answer.text)
+
+    def file_result(self, answer: Answer) -> dict[str, Any]:
+        """Return the message that answers the client's own call."""
+        if self.speaks_chat:
+            (call,) = answer.message["tool_calls"]
+            return {"role": "tool", "tool_call_id": call["id"], "content": FILE}
+        (use,) = [b for b in answer.message["content"] if b["type"] == "tool_use"]
+        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": use["id"], "content": FILE}]}
+
+
+CLIENTS = [
+    Client(path, group, stream)
+    for path in (CHAT.path, MESSAGES.path)
+    for group in ("chat", "claude")
+    for stream in (False, True)
+]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def whole(body: dict[str, Any], raw: str) -> Answer:
+    if "choices" in body:
+        (choice,) = body["choices"]
+        message = choice["message"]
+        return Answer(message, choice["finish_reason"], body["usage"], message.get("content") or "", raw)
+    message = {"role": "assistant", "content": body["content"]}
+    text = "\n\n".join(b["text"].strip() for b in body["content"] if b["type"] == "text")
+    return Answer(message, body["stop_reason"], body["usage"], text, raw)
+
+
+def total_tokens(usage: dict[str, Any]) -> int:
+    """Return input and output of a usage record, what the cache served included."""
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    return usage["total_tokens"] if "total_tokens" in usage else sum(usage.get(name) or 0 for name in names)
