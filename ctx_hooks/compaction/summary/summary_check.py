@@ -124,7 +124,7 @@ def _quotations(text: str) -> Iterator[str]:
     """Yield what the summary gives for the user's words, without what stands around the words.
 
     That is each line of their section, which ends at a title of its level or above, written with `#`: a bold line and what
-    stands behind the title are in it, too. And it is each line that is nothing but a quotation, whatever the title above it
+    stands behind the title are in it, too. And it is each line in quotation marks, whatever the title above it
     says: in another language nothing else shows whose words these are. A reader takes all that for the user's.
     """
     section_level = 0
@@ -138,7 +138,7 @@ def _quotations(text: str) -> Iterator[str]:
         elif section_level := _level_of_words(line, following):
             end = max(found.end() for word in _WORDS_OF_USER if (found := word.search(line)))
             quotation = line[end:].strip(_BEHIND_TITLE)
-        elif line.startswith(">") or _is_quoted(said):
+        elif _is_quoted(said):
             quotation = said.strip(_AROUND_QUOTATION)
         else:
             continue
