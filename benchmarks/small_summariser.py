@@ -16,6 +16,10 @@ LOCAL_TOKENS = LocalTokens(int(WINDOW_TOKENS / 1.4))
 """Its vocabulary has up to 1.4 times as many tokens of code as o200k_base, which counts here."""
 
 
+REPEAT_PENALTY = 1.1
+"""What Ollama asks with by default. Without one, so small a model repeats a line until its answer is cut off."""
+
+
 class SmallModel:
     """The model, in this process. Its answers are those of the most probable tokens."""
 
@@ -27,7 +31,10 @@ class SmallModel:
         text: str | Rejected = task.before
         for part in parts_of(task, settings, LOCAL_TOKENS, counter):
             answer = self._llama.create_chat_completion(
-                prompt_of(part, str(text), settings), max_tokens=settings.max_tokens, temperature=0.0
+                prompt_of(part, str(text), settings),
+                max_tokens=settings.max_tokens,
+                temperature=0.0,
+                repeat_penalty=REPEAT_PENALTY,
             )["choices"][0]
             whole = answer["finish_reason"] != "length"
             text = checked(answer["message"]["content"] or "", task, settings, counter) if whole else Rejected("too_long")

@@ -11,15 +11,16 @@ import pytest
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
 from ctx_hooks.compaction.summary.state import PENDING, begun, done, failed, given_up
 from ctx_hooks.learning import stored_summaries
-from ctx_hooks.learning.stored_summaries import (
+from ctx_hooks.learning.stored_summaries import KEY_PREFIX, StoredSummaries
+from ctx_hooks.learning.summary_fields import (
     CHOSEN,
     FLIGHT,
-    KEY_PREFIX,
+    LARGEST_VALUE_BYTES,
     MOST_CHOSEN,
+    MOST_FIELDS,
     MOST_WRITTEN,
     WRITTEN,
     Stored,
-    StoredSummaries,
     stored_of,
 )
 
@@ -177,7 +178,23 @@ async def test_a_summary_that_a_compaction_was_sent_with_outlives_those_that_non
     found = (await two.of(conversation)).summaries
     assert found.chosen == {"01": "ab"}
     assert found.written["ab"] == FIRST
-    assert len(found.written) == MOST_WRITTEN
+    assert len(found.written) == MOST_WRITTEN + 1
+
+
+async def test_each_compaction_that_is_known_has_its_summary_however_many_came_later(workers, conversation, monkeypatch):
+    """Without its text a compaction would be sent in the other form, and the prompt cache be written again."""
+    one, two = workers
+    times = iter(range(1_000, 2_000_000_000))
+    monkeypatch.setattr(stored_summaries.time, "time", lambda: float(next(times)))
+    prefixes = [f"{n:04x}" for n in range(MOST_CHOSEN + 2 * MOST_WRITTEN)]
+    for n, prefix in enumerate(prefixes):
+        await one.write(conversation, WrittenSummary(prefix, n + 1, "text"))
+        assert await two.choose(conversation, Choice(prefix, prefix, n + 1)) == prefix
+    for worker in workers:
+        found = (await worker.of(conversation)).summaries
+        assert set(found.chosen) == set(prefixes[-MOST_CHOSEN:])
+        assert set(prefixes[-MOST_CHOSEN:]) <= set(found.written)
+        assert len(found.written) <= MOST_CHOSEN + MOST_WRITTEN
 
 
 async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation):
@@ -187,6 +204,29 @@ async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation
     client = redis_cache.init_async_client()
     (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
     assert await client.hlen(key) == MOST_WRITTEN
+    for n in range(2 * MOST_CHOSEN):
+        await store.write(conversation, WrittenSummary(f"{n:04x}", n + 1, "text"))
+        await store.choose(conversation, Choice(f"{n:04x}", f"{n:04x}", n + 1))
+    await store.fly(conversation, PENDING, flight_of("ab", "one"))
+    assert await client.hlen(key) == MOST_FIELDS
+
+
+async def test_what_redis_would_have_forgotten_a_process_forgets_too(monkeypatch):
+    monkeypatch.setattr(stored_summaries, "KEPT_SECONDS", 0.0)
+    store = StoredSummaries(lambda: None)
+    await store.write("0a", FIRST)
+    await store.write("0b", FIRST)
+    assert list(store._kept) == ["0b"], "the text of the other is not in memory"  # noqa: SLF001 - nothing else shows it
+    assert (await store.of("0b")).summaries.written == {}
+
+
+async def test_a_process_counts_from_the_last_write(monkeypatch):
+    store = StoredSummaries(lambda: None)
+    await store.write("0a", FIRST)
+    monkeypatch.setattr(stored_summaries, "KEPT_SECONDS", 0.0)
+    assert (await store.of("0a")).summaries.written == {"ab": FIRST}
+    await store.write("0a", SECOND)
+    assert (await store.of("0a")).summaries.written == {}
 
 
 async def test_a_conversation_that_was_not_used_for_long_is_forgotten(monkeypatch):
@@ -199,7 +239,7 @@ async def test_a_conversation_that_was_not_used_for_long_is_forgotten(monkeypatc
 
 async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conversation):
     one, two = workers
-    await one.write(conversation, WrittenSummary("ab", 40, "琴" * stored_summaries.LARGEST_VALUE_BYTES))
+    await one.write(conversation, WrittenSummary("ab", 40, "琴" * LARGEST_VALUE_BYTES))
     assert (await one.of(conversation)).summaries.written == (await two.of(conversation)).summaries.written == {}
 
 

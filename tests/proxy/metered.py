@@ -12,10 +12,14 @@ from conftest import GENERAL, WINDOW, configuration, deployment, importable
 from routes import CHAT
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing.summariser import summariser
 
 WORKERS = 2
 TIGHT = 26_000
 """Holds a session of 25,000 tokens, but not its answer."""
+ROOMY = 60_000
+SOON = {"soft_fraction": 0.3}
+"""Has a session of 25,000 tokens summarised by a model of this window."""
 AUTH = """
 from litellm.proxy._types import UserAPIKeyAuth
 
@@ -37,7 +41,7 @@ def plain(value):
 def tell(event):
     print("heard", json.dumps({"pid": os.getpid(), "event": event}, default=plain), flush=True)
 
-for name in ("decision", "overflow", "answer", "silent_truncation", "limit_learned"):
+for name in ("decision", "overflow", "answer", "silent_truncation", "limit_learned", "after_summary"):
     ctx_hooks.on(name, tell)
 """
 """Prints every event, after the sinks have heard it."""
@@ -50,6 +54,10 @@ DECISIONS = {
     ("compressed", "blue", "compressed", "budget", "enforce"): 1,
     ("observed", "blue", "compressed", "budget", "observe"): 1,
     ("exceeded", "blue", "compressed", "budget", "observe"): 1,
+    ("summarised", "red", "untouched", "none", "enforce"): 1,
+    ("answers", "red", "untouched", "none", "enforce"): 1,
+    ("unsummarised", "blue", "untouched", "none", "enforce"): 1,
+    ("refuses", "blue", "untouched", "none", "enforce"): 1,
     ("rescued-{n}", "blue", "untouched", "none", "enforce"): 1,
     ("rescued-{n}", "blue", "rescued", "overflow", "enforce"): 1,
     ("hopeless-{n}", "red", "untouched", "none", "enforce"): 1,
@@ -57,9 +65,12 @@ DECISIONS = {
     ("hopeless-{n}", "red", "notretried", "overflow", "enforce"): 2,
 }
 """What one round's large requests lead to: group, team, decision, trigger and mode. After the last attempt that is sent, the
-Router asks for the two that are left."""
+Router asks for the two that are left. A summary's call is a request of its own."""
 OVERFLOWS = {("rescued-{n}", "blue"): 1, ("hopeless-{n}", "red"): 2}
 RESCUES = {("rescued-{n}", "blue", "enforce"): 1}
+SUMMARIES = {("summarised", "red", "accepted"): 1, ("unsummarised", "blue", "rejected"): 1}
+WRITERS = {"summarised": "answers", "unsummarised": "refuses"}
+"""Who summarises the sessions of a group, behind its answer."""
 
 
 @contextmanager
@@ -70,8 +81,8 @@ def metered(tmp_path_factory: Any) -> Iterator[tuple[ProxyProcess, FakeProvider]
         environment = importable(folder, name, code)
     (folder / "metrics").mkdir()
     environment["PROMETHEUS_MULTIPROC_DIR"] = str(folder / "metrics")
-    windows = {"tiny": 60, "large": 1_000_000}
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows=windows)) as provider:
+    windows = {"tiny": 60, **dict.fromkeys(("large", *WRITERS.values()), 1_000_000)}
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows=windows), summariser) as provider:
 
         def group(name: str, model: str, **info: Any) -> dict[str, Any]:
             return deployment(provider.url, name, model, id=f"id-{name}", base_model="gpt-4o-mini", **info)
@@ -81,6 +92,11 @@ def metered(tmp_path_factory: Any) -> Iterator[tuple[ProxyProcess, FakeProvider]
             group("compressed", "openai/large", max_input_tokens=TIGHT),
             group("observed", "openai/large", max_input_tokens=TIGHT, ctx_hooks={"mode": "observe"}),
             group("exceeded", "openai/large", max_input_tokens=WINDOW, ctx_hooks={"mode": "observe"}),
+            *(
+                group(name, "openai/large", max_input_tokens=ROOMY, ctx_hooks={"summary": {"model": writer, **SOON}})
+                for name, writer in WRITERS.items()
+            ),
+            *(group(writer, f"openai/{writer}") for writer in WRITERS.values()),
             *(group(f"rescued-{n}", "openai/served") for n in ROUNDS),
             *(group(f"hopeless-{n}", "openai/tiny") for n in ROUNDS),
         )
@@ -101,14 +117,16 @@ def ask(proxy: ProxyProcess, group: str, team: str, seed: int = 0, **fields: Any
 
 
 def run(proxy: ProxyProcess, n: int) -> None:
-    """Send the requests of one round, and wait until their answers were recorded."""
-    before = len(events(proxy, "answer"))
+    """Send the requests of one round, and wait until their answers and summaries were recorded."""
+    answers, summaries = (len(events(proxy, name)) for name in ("answer", "after_summary"))
     for _ in range(SMALL_ONES):
         assert ask(proxy, "untouched", "red", messages=SMALL).status_code == httpx.codes.OK
-    for group, team in (*LARGE_ONES, (f"rescued-{n}", "blue")):
+    for group, team in (*LARGE_ONES, *((group, team) for group, team, _ in SUMMARIES), (f"rescued-{n}", "blue")):
         assert ask(proxy, group, team, seed=n).status_code == httpx.codes.OK
     assert ask(proxy, f"hopeless-{n}", "red", seed=n).status_code == httpx.codes.BAD_REQUEST
-    answers = before + SMALL_ONES + len(LARGE_ONES) + 1
+    answers += SMALL_ONES + len(LARGE_ONES) + 2 * len(SUMMARIES) + 1
+    summaries += len(SUMMARIES)
+    proxy.wait_until(lambda: len(events(proxy, "after_summary")) == summaries, f"{summaries} summaries")
     proxy.wait_until(lambda: len(events(proxy, "answer")) == answers, f"{answers} answers")
 
 

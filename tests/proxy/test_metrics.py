@@ -18,6 +18,7 @@ from metered import (
     RESCUES,
     ROUNDS,
     SMALL_ONES,
+    SUMMARIES,
     events,
     metered,
     run,
@@ -94,6 +95,8 @@ def figures_of_rounds(asked) -> Counter[Sample]:
             found[sample("overflows_total", kind="input", mode="enforce", **caller(group, team, n))] += count
         for (group, team, mode), count in RESCUES.items():
             found[sample("rescues_total", mode=mode, **caller(group, team, n))] += count
+        for (group, team, outcome), count in SUMMARIES.items():
+            found[sample("summaries_total", outcome=outcome, **caller(group, team))] += count
         limit = {"kind": "limit", "deployment": f"id-rescued-{n}:openai/served"}
         found[sample("limits_learned_total", **limit)] += 1
         found[sample("learned_limit_tokens", **limit)] = WINDOW
@@ -114,6 +117,9 @@ def figures_of_events(known) -> Counter[Sample]:
         found[sample("saved_provider_tokens_total", **who)] += tokens
         found[sample("request_saved_provider_tokens_sum", **model)] += tokens
         found[sample("request_saved_provider_tokens_count", **model)] += tokens > 0
+    for event in events(known.proxy, "after_summary"):
+        of = event["call"]
+        found[sample("summary_dollars_total", **caller(of["model_group"], of["team_id"]))] += event["dollars"]
     for event in events(known.proxy, "decision"):
         for phase, milliseconds in event["milliseconds"].items():
             found[sample("phase_seconds_sum", phase=phase)] += milliseconds / 1e3
@@ -166,12 +172,14 @@ class Shown:
     Attributes:
         answers: those of the mode that is shown.
         decisions: of every mode.
+        summaries: those that were over.
         newest: the newest decision about each deployment that was counted, in any round.
         seconds: between the two scrapes.
     """
 
     answers: list[dict[str, Any]]
     decisions: list[dict[str, Any]]
+    summaries: list[dict[str, Any]]
     newest: dict[str, dict[str, Any]]
     seconds: float
 
@@ -192,6 +200,12 @@ class Shown:
         for event in self.answers:
             if event["provider_tokens_saved"]:
                 found[event["call"]["team_alias"]] += event["provider_tokens_saved"]
+        return found
+
+    def summary_dollars_by_team(self) -> dict[str, float]:
+        found: Counter[str] = Counter()
+        for event in self.summaries:
+            found[event["call"]["team_alias"]] += event["dollars"]
         return found
 
     def rate(self, count: float) -> float:
@@ -254,6 +268,14 @@ CASES: list[tuple[str, str, str, Callable[[Shown], list[dict[Any, float]]]]] = [
     ("Tokens saved by team", "enforce", ".*", lambda s: [by("team_alias", s.saved_by_team())]),
     ("Rescues by model", "enforce", ".*", lambda _: [by("requested_model", {"rescued-1": 0, "rescued-2": 1})]),
     ("Overflows by kind", "enforce", ".*", lambda _: [by("kind", {"input": sum(OVERFLOWS.values())})]),
+    (
+        "Summaries by outcome",
+        "enforce",
+        ".*",
+        lambda _: [by("outcome", {outcome: count for (_, _, outcome), count in SUMMARIES.items()})],
+    ),
+    ("Summaries by outcome", "enforce", OLD_MODELS, lambda _: [{}]),
+    ("Dollars for summaries by team", "enforce", ".*", lambda s: [by("team_alias", s.summary_dollars_by_team())]),
     ("Limits learned", "enforce", ".*", lambda _: [LIMITS]),
     ("Windows", "enforce", ".*", lambda s: [by("deployment", {d: e["window_tokens"] for d, e in s.newest.items()})]),
     (
@@ -276,9 +298,11 @@ def test_every_query_of_the_dashboard_gives_the_known_figures(known, title, mode
     width = f"{round((second - first) * 1e3) + 1}ms"
     chosen = {"$__range": width, "$__rate_interval": width, "$mode": mode, "$requested_model": models, "$team": ".*"}
     figures = [known.prometheus.query(filled(query, chosen), second) for query in PANELS[title]]
-    decisions = [e for e in events(known.proxy, "decision") if e["time_seconds"] > first]
+    decisions, summaries = (
+        [e for e in events(known.proxy, name) if e["time_seconds"] > first] for name in ("decision", "after_summary")
+    )
     answers = [e for e in events(known.proxy, "answer") if e["time_seconds"] > first and e["mode"] == mode]
-    known_figures = expected(Shown(answers, decisions, newest_decisions(known), second - first))
+    known_figures = expected(Shown(answers, decisions, summaries, newest_decisions(known), second - first))
     assert len(figures) == len(known_figures)
     for shown, right in zip(figures, known_figures, strict=True):
         assert shown == pytest.approx(right, rel=1e-3)

@@ -25,7 +25,8 @@ PATIENT_SECONDS = 60.0
 MODES = ("background", "blocking")
 BAD = ("hangs", "fails", "nothing", "repeats", "refuses", "invents")
 MODELS = ("answers", "leased", *BAD)
-PRICES = {"input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6}
+PRICES = {"input_cost_per_token": 1e-6, "cache_read_input_token_cost": 1e-6, "output_cost_per_token": 4e-6}
+"""LiteLLM 1.100 takes what the prompt cache serves for free where no price of it is set, later ones for input."""
 PARTS = """
 import json
 import ctx_hooks

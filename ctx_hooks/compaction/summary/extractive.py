@@ -49,10 +49,10 @@ def summary_tokens(budget: Budget) -> float:
     return allowed_tokens(budget.goal_tokens)
 
 
-def allowed_tokens(goal_tokens: float) -> float:
-    """Return about how many tokens of a goal a summary may have."""
+def allowed_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS) -> float:
+    """Return about how many tokens of a goal a summary may have, `most_tokens` at most."""
     share = max(LEAST_SUMMARY_TOKENS, goal_tokens * SUMMARY_FRACTION)
-    return min(MOST_SUMMARY_TOKENS, share, goal_tokens * MOST_SUMMARY_FRACTION)
+    return min(most_tokens, share, goal_tokens * MOST_SUMMARY_FRACTION)
 
 
 def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:

@@ -6,11 +6,12 @@ and a compaction that was once sent in one form is always sent in it: that is wh
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.compaction.message_index import chain, digest_of
-from ctx_hooks.compaction.summary.extractive import allowed_tokens
+from ctx_hooks.compaction.summary.extractive import SHARES, allowed_tokens
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats.fields import unmarked
 
@@ -107,12 +108,13 @@ def applies_to(policy: Policy) -> bool:
 
 
 def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
-    """Return the settings that ask for a summary no longer than the budget has room for: as long as an extractive one.
+    """Return the settings that ask for a summary no longer than the budget has room for.
 
-    A longer one takes the room of lines that later steps need: of that length, a summary of mere first lines costs recorded
-    sessions no distant recall (`benchmarks/summaries.py`).
+    That is as long as an extractive one without the user's requests, which stand behind a model's summary in any case. A
+    longer one takes the room of lines that later steps need (`benchmarks/summaries.py`).
     """
-    return settings.model_copy(update={"max_tokens": min(settings.max_tokens, int(allowed_tokens(budget_tokens)))})
+    room_tokens = allowed_tokens(budget_tokens, most_tokens=math.inf) * (1 - SHARES["requests"])
+    return settings.model_copy(update={"max_tokens": min(settings.max_tokens, int(room_tokens))})
 
 
 def conversation_key(messages: MessageReader, tenant: str, settings: SummarySettings) -> str:

@@ -34,13 +34,18 @@ _OPENING = re.compile(r"(#{1,6})(?!#).*|[*_]{1,3}(?=\S)[^*]+")
 _CLOSING_LEVEL = re.compile(r"(#{1,6}) ")
 _UNDERLINE = re.compile(r"=+|-+")
 """What makes a title of the line above (Setext)."""
-_WORDS_OF_USER = ("user", "words")
+_WORDS_OF_USER = (re.compile("user", re.IGNORECASE), re.compile("words", re.IGNORECASE))
 """What the title of the user's own words has in it: models number it, or write "The user's own words"."""
 _NO_LEVEL = 7
 """A title without `#` is below all others: the next one with them closes its section."""
-_BULLET = re.compile(r"(?:[-*\u2022]|[0-9]{1,3}[.)])?\s*")
-_AROUND_QUOTATION = "*-=_\"'`\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u300e\u300f.\u3002 "
-"""Marks of Markdown; quotation marks of English, French, German, Chinese and Japanese; and the stop that a model adds."""
+_BULLET = re.compile(r"(?:[-*\u2022>]|[0-9]{1,3}[.)])?\s*")
+_EMPHASIS = "*_ "
+_QUOTATION_MARKS = "\"'\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e\u300c\u300d\u300e\u300f"
+"""Of English, French, German, Chinese and Japanese."""
+_STOPS = ".\u3002"
+"""What a model adds behind a quotation."""
+_AROUND_QUOTATION = f"{_EMPHASIS}{_QUOTATION_MARKS}{_STOPS}-=`"
+_BEHIND_TITLE = f"{_AROUND_QUOTATION}:\uff1a()"
 _NOTHING = frozenset({"", "none", "n/a", "nothing", "\u65e0", "\u6ca1\u6709"})
 """What models write into a section that they were told to leave out."""
 
@@ -83,7 +88,11 @@ def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Co
         return Rejected("refusal")
     if unknown_names(text, chain((settings.prompt or INSTRUCTIONS, task.before), _said_in(task.messages, counter))):
         return Rejected("unknown_names")
-    own_words = (*_quotations(task.before), *(m.text for m in task.messages if role_of(m) == "user"))
+    own_words = (
+        settings.prompt or INSTRUCTIONS,  # what it says of a section is often written behind the section's title
+        *_quotations(task.before),
+        *(m.text for m in task.messages if role_of(m) == "user"),
+    )
     if _misquotes(text, own_words, counter):
         return Rejected("misquoted")
     return text
@@ -112,31 +121,45 @@ def _misquotes(text: str, own_words: Sequence[str], counter: Counter) -> bool:
 
 
 def _quotations(text: str) -> Iterator[str]:
-    """Yield the lines of the section of the user's words, without what stands around the words.
+    """Yield what the summary gives for the user's words, without what stands around the words.
 
-    It ends at a title of its level or above, written with `#`. All else in it has to be the user's, a bold line too: whoever
-    reads the summary takes it for that.
+    That is each line of their section, which ends at a title of its level or above, written with `#`: a bold line and what
+    stands behind the title are in it, too. And it is each line in quotation marks, whatever the title above it
+    says: in another language nothing else shows whose words these are. A reader takes all that for the user's.
     """
     section_level = 0
     lines = [line.strip() for line in text.splitlines()]
     for line, following in zip_longest(lines, lines[1:], fillvalue=""):
         if (closing := _CLOSING_LEVEL.match(line)) and len(closing[1]) <= section_level:
             section_level = 0
-        if not section_level:
-            section_level = _level_of_words(line, following)
+        said = line[_begin_of(line) :]
+        if section_level:
+            quotation = said.strip(_AROUND_QUOTATION)
+        elif section_level := _level_of_words(line, following):
+            end = max(found.end() for word in _WORDS_OF_USER if (found := word.search(line)))
+            quotation = line[end:].strip(_BEHIND_TITLE)
+        elif _is_quoted(said):
+            quotation = said.strip(_AROUND_QUOTATION)
         else:
-            quotation = " ".join(line[_begin_of(line) :].strip(_AROUND_QUOTATION).split())
-            if quotation.casefold() not in _NOTHING:
-                yield quotation
+            continue
+        quotation = " ".join(quotation.split())
+        if quotation.casefold() not in _NOTHING:
+            yield quotation
 
 
 def _level_of_words(line: str, following: str) -> int:
     """Return the level of the title of the user's words; 0 where a line is none."""
     opening = _OPENING.match(line)
     title = line if _UNDERLINE.fullmatch(following) else opening[0] if opening else ""
-    if not all(word in title.casefold() for word in _WORDS_OF_USER):
+    if not all(word.search(title) for word in _WORDS_OF_USER):
         return 0
     return len(opening[1]) if opening and opening[1] else _NO_LEVEL
+
+
+def _is_quoted(line: str) -> bool:
+    """Whether a line is in quotation marks from its beginning to its end."""
+    bare = line.strip(_EMPHASIS + _STOPS)
+    return len(bare) > 1 and bare[0] in _QUOTATION_MARKS and bare[-1] in _QUOTATION_MARKS
 
 
 def _begin_of(line: str) -> int:

@@ -51,7 +51,8 @@ Update the summary so far: keep what still holds, correct what has changed, drop
 - Each section begins with a line `## ` and its title, which stays in English. Write all else in the language of the user.
 - Name only files, identifiers and figures that stand in the data, spelled as they stand there. A summary that names others \
 is thrown away.
-- Under `## {user_words}` each line is one quotation in quotation marks, copied to the letter from texts of role `user`.
+- Under `## {user_words}` each line is one quotation in quotation marks, copied to the letter from texts of role `user`. \
+Elsewhere quote in backticks.
 - Use at most {words} words. Answer with the summary and nothing else."""
 """What holds whatever the summary is to say: what is data, and the form that the check relies on."""
 OPENING = "The data:"

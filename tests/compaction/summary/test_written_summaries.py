@@ -360,7 +360,8 @@ def test_summaries_are_written_where_compactions_can_hold_them(fields, applies):
     assert applies_to(Policy(**{"summary": {"model": "small"}, **fields})) == applies
 
 
-@pytest.mark.parametrize(("budget_tokens", "most"), [(8_000, 400), (16_000, 800), (200_000, 2_000), (1_000, 150)])
+@pytest.mark.parametrize(("budget_tokens", "most"), [(8_000, 240), (16_000, 480), (200_000, 2_000), (1_500, 135)])
 def test_no_longer_summary_is_asked_for_than_the_budget_has_room_for(budget_tokens, most):
     assert fitted(SETTINGS, budget_tokens).max_tokens == most
     assert fitted(SummarySettings(model="small", max_tokens=120), budget_tokens).max_tokens == 120
+    assert fitted(SummarySettings(model="small", max_tokens=6_000), 200_000).max_tokens == 6_000
