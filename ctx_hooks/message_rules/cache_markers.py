@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ctx_hooks.formats.fields import CACHE_MARKER
+from ctx_hooks.formats.fields import CACHE_MARKER, MAPPINGS
 from ctx_hooks.message_rules.rule import Repair, Violation
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def _surplus(conversation: Conversation) -> list[tuple[int, int]]:
         (i, k)
         for i, m in enumerate(conversation.messages)
         for k, p in enumerate(m.parts)
-        if isinstance(p.raw, Mapping) and p.raw.get(CACHE_MARKER) is not None
+        if p.raw is not None and isinstance(p.raw, MAPPINGS) and p.raw.get(CACHE_MARKER) is not None
     ]
     return marked[: max(0, len(marked) + conversation.preamble_markers - MOST_MARKERS)]
 

@@ -55,7 +55,7 @@ def pairs_of(messages: tuple[Message, ...]) -> Pairs:
                         calls.pop()
                 else:
                     (pairs.doubles if part.call_id in answered else pairs.orphans).append((i, k))
-    late = {call_id: deque((i, k) for i, places in calls for k in places) for call_id, calls in waiting.items()}
+    late = {call_id: deque((i, k) for i, places in calls for k in places) for call_id, calls in waiting.items() if calls}
     return _with_late_calls(pairs, late, messages)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.formats import CODECS, gemini_config
-from ctx_hooks.formats.fields import preamble_of
+from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
@@ -156,7 +155,7 @@ class Request:
 
         A copy, because parts of it may be remembered, and whoever sends the request may change it further.
         """
-        return {_MESSAGES[self.format]: deepcopy(CODECS[self.format].write(conversation))}
+        return {_MESSAGES[self.format]: copied(CODECS[self.format].write(conversation))}
 
     def newest_turns(self, index: Sequence[MessageStats], max_turns: int | None) -> Request:
         """Return the request with the newest turns of the user alone; itself if all are allowed.

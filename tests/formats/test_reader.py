@@ -9,6 +9,7 @@ from strategies import payloads
 
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import copied
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.testing import agent_session
 
@@ -70,3 +71,19 @@ def test_a_message_in_another_form_is_given_in_the_place_of_the_original_alone(f
 def test_what_is_no_list_is_no_conversation(items):
     with pytest.raises(MalformedConversationError):
         MessageReader("openai-chat", items)
+
+
+@every_format
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_copy_is_equal_and_shares_nothing_that_can_be_changed(fmt, data):
+    messages = data.draw(payloads(fmt))
+    copy = copied(messages)
+    assert copy == messages
+    assert containers(copy).isdisjoint(containers(messages))
+
+
+def containers(value):
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    own = {id(value)} if isinstance(value, (dict, list)) else set()
+    return own.union(*map(containers, inner))

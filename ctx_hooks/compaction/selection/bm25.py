@@ -37,6 +37,8 @@ hold 0.82 of the turns that answer, with the nearest neighbour alone 0.79; of 12
 STEM_BYTES = 160
 """What a stem takes in memory: its text, its number and its place in the map."""
 
+_STEM = re.compile(rf"([^\W_]{{1,{STEM_CHARS}}})[^\W_]*")
+"""The stem of a word, where no script without spaces is."""
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -144,9 +146,13 @@ def stems(text: str) -> list[str]:
     """Return the stems of the words of `text`."""
     found: list[str] = []
     for piece in pieces(text):
-        words = _WORD.findall(piece.lower())
-        unspaced = [word for word in words if _UNSPACED.match(word)] if not piece.isascii() else []
-        found.extend(word[:STEM_CHARS] for word in words if not unspaced or not _UNSPACED.match(word))
+        lower = piece.lower()
+        if lower.isascii() or not _UNSPACED.search(lower):
+            found += _STEM.findall(lower)
+            continue
+        words = _WORD.findall(lower)
+        unspaced = [word for word in words if _UNSPACED.match(word)]
+        found.extend(word[:STEM_CHARS] for word in words if not _UNSPACED.match(word))
         for word in unspaced:
             found.extend(map(add, word, word[1:]) if len(word) > 1 else word)
     return found

@@ -6,7 +6,6 @@ come next, then those that are only relevant. Identifiers are numbered in the or
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -91,8 +90,7 @@ def lines_of(items: Sequence[Item]) -> Lines:
     added = np.concatenate(
         (np.array(brought, np.int64), *(s.added for s in segments), np.zeros(len(only_relevant), np.int64))
     )
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
+    numbers: dict[str, int] = {}
     names = chain(*(item.identifiers for item in items), *(s.identifiers for s in segments))
     return Lines(
         frames=len(items),
@@ -103,8 +101,8 @@ def lines_of(items: Sequence[Item]) -> Lines:
         tokens=np.concatenate(([i.frame_tokens for i in items], chars[segment] * tokens_per_char[source] + GAP_TOKENS)),
         relevance=np.concatenate((nothing, relevance[segment])),
         holder=np.repeat(np.arange(len(added)), added),
-        name=np.fromiter(map(numbers.__getitem__, names), np.int64),
-        numbers=dict(numbers),
+        name=np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64),
+        numbers=numbers,
     )
 
 
