@@ -45,7 +45,7 @@ from ctx_hooks.compaction.summary.state import FAILURES_TO_PAUSE
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.policy.settings import SummarySettings
+from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens

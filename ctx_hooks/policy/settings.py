@@ -9,37 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.policy.renamed import current_name, doubled, with_current_names
+from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
 Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
-
-
-class SummarySettings(BaseModel):
-    """Which model writes the summary that stands for removed exchanges, and when it is asked.
-
-    >>> SummarySettings(model="small").mode
-    'background'
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    model: str = Field(min_length=1, description="The model group of the proxy that writes; the history is sent to it.")
-    mode: Literal["background", "blocking"] = Field(
-        "background",
-        description="`background`: it is asked after an answer, and a compaction uses what is ready. `blocking`: a "
-        "compaction waits for it.",
-    )
-    timeout_seconds: float = Field(20.0, gt=0, description="How long it is waited for at most.")
-    max_tokens: int = Field(2_000, ge=100, description="Longest summary, in tokens; about 3 % of the budget at most.")
-    prompt: str | None = Field(
-        None, min_length=1, max_length=20_000, description="What the summary has to say; unset: the sections of the package."
-    )
-    soft_fraction: float = Field(
-        0.8, gt=0, le=1, description="Share of the budget above which an answer's input has the next summary written (pi)."
-    )
 
 
 class Policy(BaseModel):
@@ -229,6 +205,11 @@ class Policy(BaseModel):
     def enforces(self) -> bool:
         """Whether what was decided is done."""
         return self.mode == "enforce"
+
+    @property
+    def archive_in_use(self) -> ArchiveSettings | None:
+        """Where what is cut is kept: what is to be retrieved is kept in memory at least."""
+        return self.archive or (ArchiveSettings() if self.retrieval else None)
 
     @property
     def looks_at_every_request(self) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.policy.settings import SummarySettings
+    from ctx_hooks.policy.summary_settings import SummarySettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.summary.model_written import Summaries, SummaryTask
     from ctx_hooks.litellm_compat import Answer
-    from ctx_hooks.policy.settings import SummarySettings
+    from ctx_hooks.policy.summary_settings import SummarySettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.worker import Workers

@@ -6,7 +6,7 @@ import pytest
 
 from ctx_hooks.compaction.summary.model_written import SummaryTask
 from ctx_hooks.formats import CODECS
-from ctx_hooks.policy.settings import SummarySettings
+from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.summary_writer import Writing, write
 

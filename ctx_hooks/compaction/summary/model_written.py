@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.message_index import MessageStats
     from ctx_hooks.conversation.model import Format, Message
     from ctx_hooks.formats.reader import MessageReader
-    from ctx_hooks.policy.settings import Policy, SummarySettings
+    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.policy.summary_settings import SummarySettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 from ctx_hooks.compaction.summary.model_written import SummaryTask
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.formats import CODECS
-from ctx_hooks.policy.settings import SummarySettings
+from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
 

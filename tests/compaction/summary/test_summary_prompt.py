@@ -14,7 +14,7 @@ from ctx_hooks.compaction.summary.model_written import SummaryTask
 from ctx_hooks.compaction.summary.summary_prompt import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import CODECS
-from ctx_hooks.policy.settings import SummarySettings
+from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")

@@ -31,7 +31,8 @@ from ctx_hooks.compaction.summary.model_written import (
 from ctx_hooks.compaction.summary.written_form import written_form
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.policy.settings import Policy, SummarySettings
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.texts.identifiers import identifiers
