@@ -56,7 +56,8 @@ class Thresholds:
         budget = self.trigger
         policy = budget.policy.model_dump(mode="json")
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens, *astuple(self.prices))
-        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest))
+        references = budget.cut_texts.digested if budget.cut_texts is not None else ()
+        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *references))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import (
@@ -22,6 +22,8 @@ from ctx_hooks.compaction.steps import (
 from ctx_hooks.compaction.steps.installed import extra_steps
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ctx_hooks.compaction.summary.model_written import Choice
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
@@ -78,6 +80,8 @@ class Outcome:
         reason: why the goal was not met, None where it was.
         rewrites: whether it begins otherwise than the request before it: the provider's prompt cache does not hold it.
         choice: which form the newest compaction in it has; None without one, and where no model writes summaries.
+        cut: by handle, the texts that were cut to make it, as far as no earlier request has done that.
+        offers: whether a placeholder in it says that the model can retrieve the whole of what was cut.
     """
 
     conversation: Conversation
@@ -88,6 +92,8 @@ class Outcome:
     reason: str | None = None
     rewrites: bool = False
     choice: Choice | None = None
+    cut: Mapping[str, str] = field(default_factory=dict, repr=False)
+    offers: bool = False
 
 
 def compress(conversation: Conversation, budget: Budget, steps: tuple[Step, ...] | None = None) -> Outcome:

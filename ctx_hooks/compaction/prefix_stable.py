@@ -53,6 +53,7 @@ class Compaction:
         reason: why it is larger than its target, None where it is not.
         summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
         removes: whether messages were removed, so that a summary has a place.
+        refers: whether a placeholder in it refers to the whole of what was cut.
     """
 
     length: int
@@ -62,6 +63,7 @@ class Compaction:
     reason: str | None = None
     summary: WrittenSummary | None = None
     removes: bool = False
+    refers: bool = False
 
 
 NONE_YET = Compaction(0, (), 0)
@@ -105,6 +107,7 @@ class _Assembly:
         self._cut_points = CutPoints(history, self._arrived_tokens(), thresholds)
         digests = (history.preamble_digest.hex(), thresholds.digest().hex())
         self._digests = chain(digest_of((history.messages.format, *digests, repair, history.continues)), history.index)
+        self._newly_cut: dict[str, str] = {}
         self._forms = Forms(history, summaries, self._digests[0]) if summaries.conversation else None
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
@@ -134,8 +137,20 @@ class _Assembly:
         tokens = budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
         reason, rewrites = None if fits else compaction.reason, start == len(self._history.index)
-        choice = self._choice(compaction)
-        return Outcome(sent, self._history.tokens, tokens, fits, compaction.steps, reason, rewrites, choice)
+        cut_texts = budget.cut_texts
+        cut_since = cut_texts.named_in(since.messages) if cut_texts is not None else {}
+        return Outcome(
+            sent,
+            self._history.tokens,
+            tokens,
+            fits,
+            compaction.steps,
+            reason,
+            rewrites,
+            choice=self._choice(compaction),
+            cut={**self._newly_cut, **cut_since},
+            offers=cut_texts is not None and cut_texts.is_offered and (compaction.refers or bool(cut_since)),
+        )
 
     def _compaction(self, cut: Cut) -> Compaction:
         """Return the compaction that is due, with a model's summary where it has one and comes out no larger than expected.
@@ -151,6 +166,9 @@ class _Assembly:
         return compaction if summary is None or compaction.tokens <= cut.tokens else self._remembered(cut.length, None)
 
     def _remembered(self, length: int, summary: WrittenSummary | None) -> Compaction:
+        cut_texts = self._thresholds.trigger.cut_texts
+        if cut_texts is not None and cut_texts.remakes:
+            return self._made(length, summary)
         key = self._digests_with(summary)[length]
         return _compactions.get(key, partial(self._made, length, summary), _compaction_bytes)
 
@@ -185,8 +203,8 @@ class _Assembly:
         target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
         steps = pipeline.steps_of(trigger)
         if summary is not None:
-            written = oldest_turns.with_written(summary.text)
-            steps = tuple(written if step is oldest_turns.STEP else step for step in steps)
+            with_written = oldest_turns.with_written(summary.text)
+            steps = tuple(with_written if step is oldest_turns.STEP else step for step in steps)
         outcome = pipeline.compress(conversation, target, steps)
         if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
             outcome = pipeline.compress(conversation, trigger, steps)
@@ -196,7 +214,10 @@ class _Assembly:
         tokens = trigger.counter.messages(sent, conversation.format)
         left = {id(m.raw) for m in outcome.conversation.messages}
         removes = any(id(m.raw) not in left for m in conversation.messages)
-        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, summary if removes else None, removes)
+        cut = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
+        self._newly_cut.update(cut)
+        written = summary if removes else None
+        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, written, removes, bool(cut))
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:

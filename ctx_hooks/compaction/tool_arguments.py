@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 import orjson
 
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.cut_texts import Reference
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.json_text import parsed, strings
 
@@ -23,10 +24,17 @@ COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern")
 """What their shell and search tools call what is run or looked for."""
 
 
-def shortened(arguments: str, longest_chars: int, language: Language) -> str:
+def _nowhere(text: str) -> None:
+    """Return no reference to the whole of a text."""
+
+
+def shortened(
+    arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None] = _nowhere
+) -> str:
     """Return the arguments with every string value longer than `longest_chars` cut in its middle, all else to the letter.
 
-    Arguments that are not JSON, and those that do not get shorter, come back as they are.
+    Each that is cut says where the whole of it is, as `reference` tells of its value. Arguments that are not JSON, and those
+    that do not get shorter, come back as they are.
     """
     if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (Mapping, list)):
         return arguments
@@ -37,7 +45,7 @@ def shortened(arguments: str, longest_chars: int, language: Language) -> str:
         cut = (
             string
             if is_key or len(string) <= longest_chars
-            else _cut(string, longest_chars, language, ascii_only=ascii_only)
+            else _cut(string, longest_chars, language, reference, ascii_only=ascii_only)
         )
         pieces += [between, cut]
     cut = "".join(pieces)
@@ -79,12 +87,14 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             yield " ".join(found)
 
 
-def _cut(string: str, longest_chars: int, language: Language, *, ascii_only: bool) -> str:
+def _cut(
+    string: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None], *, ascii_only: bool
+) -> str:
     """Return a JSON string with the middle of its value cut out, unless that is short enough or was cut before."""
     value: str = orjson.loads(string)
     if len(value) <= longest_chars or placeholders.MARK in value:
         return string
     head = int(longest_chars * HEAD_FRACTION)
     tail = longest_chars - head
-    kept = f"{value[:head]}\n{placeholders.shortened(len(value), language)}\n{value[-tail:]}"
+    kept = f"{value[:head]}\n{placeholders.shortened(len(value), language, reference(value))}\n{value[-tail:]}"
     return json.dumps(kept, ensure_ascii=ascii_only)

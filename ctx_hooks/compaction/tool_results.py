@@ -56,7 +56,7 @@ def rewrite_older_results(conversation: Conversation, budget: Budget, rewrite: C
 def with_texts(result: ToolResult, rewrite: Callable[[str], str]) -> ToolResult:
     """Return the result with each of its texts rewritten; itself when none changes."""
     parts = tuple(_replaced(p, rewrite(p.text)) if isinstance(p, Text) else p for p in result.parts)
-    return result if parts == result.parts else replace(result, parts=parts, came_chars=result.original_chars)
+    return result if parts == result.parts else replace(result, parts=parts, came_text=result.original_text)
 
 
 def with_text(result: ToolResult, text: str) -> ToolResult:
@@ -64,7 +64,7 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     first = next((p for p in result.parts if isinstance(p, Text)), None)
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
     parts = (_replaced(first or Text(""), text), *kept)
-    return replace(result, parts=parts, is_cut=True, came_chars=result.original_chars)
+    return replace(result, parts=parts, is_cut=True, came_text=result.original_text)
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:

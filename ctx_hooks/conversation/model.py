@@ -29,7 +29,7 @@ class Text:
     Attributes:
         text: the text.
         raw: the provider's own value, written back with every field it came with.
-        is_cut: whether a step has taken some of the text away.
+        came_text: the text it came with, None while no step has cut it.
         is_signed: whether the provider has signed it: it stays whole or goes with its exchange.
 
     >>> Text("Hello").text
@@ -38,8 +38,18 @@ class Text:
 
     text: str
     raw: Any = field(default=None, repr=False, compare=False)
-    is_cut: bool = field(default=False, compare=False)
+    came_text: str | None = field(default=None, repr=False, compare=False)
     is_signed: bool = field(default=False, compare=False)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a step has taken some of the text away."""
+        return self.came_text is not None
+
+    @property
+    def original_text(self) -> str:
+        """The text that it came with."""
+        return self.text if self.came_text is None else self.came_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +110,8 @@ class ToolResult:
         is_error: whether the provider's own field says that the tool failed.
         raw: the provider's own value.
         is_cut: whether a step has taken some of its text away.
-        came_chars: the length of the text it came with, None while no step has rewritten it. This and `is_cut` are known
-            here alone: no text can claim them.
+        came_text: the text it came with, None while no step has rewritten it. This and `is_cut` are known here alone: no
+            text can claim them.
 
     >>> ToolResult("call_1", (Text("total 2"), Text("a.py"))).text.splitlines()
     ['total 2', 'a.py']
@@ -112,7 +122,7 @@ class ToolResult:
     is_error: bool = False
     raw: Any = field(default=None, repr=False, compare=False)
     is_cut: bool = field(default=False, compare=False)
-    came_chars: int | None = field(default=None, compare=False)
+    came_text: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -120,9 +130,9 @@ class ToolResult:
         return _joined(self.parts)
 
     @property
-    def original_chars(self) -> int:
-        """The length of the text that the result came with."""
-        return len(self.text) if self.came_chars is None else self.came_chars
+    def original_text(self) -> str:
+        """The text that the result came with."""
+        return self.text if self.came_text is None else self.came_text
 
 
 Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Opaque

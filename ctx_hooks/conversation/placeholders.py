@@ -1,7 +1,8 @@
 """What the model is told where something was cut: that it was, why, and how to get it back. Never a silent cut.
 
 Each placeholder says only what is true of the text it stands for, whatever other steps do to the rest. It names what that
-was: the result of a call can be had again, a pasted text or the assistant's own words cannot.
+was: the result of a call can be had again, a pasted text or the assistant's own words cannot. Where what was cut is archived,
+the placeholder has a reference to it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.policy.settings import Language
 
 MARK = "[ctx_hooks]"
@@ -19,6 +21,8 @@ MARK = "[ctx_hooks]"
 GAP = "…"
 REMOVED_MESSAGE = f"{MARK} {GAP}"
 """A message that stands where one was removed, so that the roles around it alternate."""
+RETRIEVE = "ctx_retrieve"
+"""The tool that returns what was cut."""
 MOST_NAMES = 40
 """So many left out blocks are listed by name; of a hundred files the first names say what they were."""
 LINE_BREAKS = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}
@@ -41,29 +45,63 @@ def spoken(text: str) -> str:
     return plain if is_plain else quoted(text)
 
 
-def oversized(kept_chars: int, total_chars: int, language: Language) -> str:
+def whole(reference: Reference | None, language: Language) -> str:
+    """Return the clause that says where the whole of a text is, "" where it is nowhere; archived texts may go earlier."""
+    if reference is None:
+        return ""
+    days = f"{reference.kept_days:g}"
+    if reference.is_offered:
+        call = f"{RETRIEVE}({reference.handle})"
+        return f",{call} 可取回全文" if language == "zh" else f"; {call} returns the whole"
+    if language == "zh":
+        return f",全文存档为 {reference.handle},至多 {days} 天"
+    return f"; archived as {reference.handle} for at most {days} days"
+
+
+def _again(reference: Reference | None, otherwise: str, language: Language) -> str:
+    """Return where the whole is, or how else a model gets it that has no tool to retrieve it."""
+    is_offered = reference is not None and reference.is_offered
+    return ("" if is_offered else otherwise) + whole(reference, language)
+
+
+def oversized(kept_chars: int, total_chars: int, language: Language, reference: Reference | None = None) -> str:
     """Return the placeholder inside a result that was larger than one may be; `total_chars` may be less than it came with."""
     if language == "zh":
-        return f"{MARK} 此输出过大,为适应上下文窗口,在至少 {total_chars:,} 个字符中最多保留了 {kept_chars:,} 个。如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具。"
+        where = _again(reference, ",如需其余部分,请用 offset/limit 或更窄的范围重新调用该工具", language)
+        return f"{MARK} 此输出过大,为适应上下文窗口,在至少 {total_chars:,} 个字符中最多保留了 {kept_chars:,} 个{where}。"
+    where = _again(reference, ". For the rest call the tool again with offset/limit or a narrower range", language)
     return (
         f"{MARK} This output was too large for the context window: of its {total_chars:,} or more characters at most "
-        f"{kept_chars:,} are kept. For the rest call the tool again with offset/limit or a narrower range."
+        f"{kept_chars:,} are kept{where}."
     )
 
 
-def lines_left_out(language: Language) -> str:
+def lines_left_out(language: Language, reference: Reference | None = None) -> str:
     """Return the placeholder above the lines that an older result kept."""
     if language == "zh":
-        return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记,需要时请重新调用。"
-    return f"{MARK} Parts of this output were removed to save context ({GAP}); repeat the call for all."
+        where = _again(reference, ",需要时请重新调用", language)
+        return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{where}。"
+    where = _again(reference, "; repeat the call for all", language)
+    return f"{MARK} Parts of this output were removed to save context ({GAP}){where}."
 
 
-def removed(tool: str, arguments_digest: str, total_chars: int, language: Language) -> str:
+def lines_folded(reference: Reference, language: Language) -> str:
+    """Return the placeholder below a result of which runs of lines were folded."""
+    if language == "zh":
+        return f"{MARK} 部分相似的行已折叠{whole(reference, language)}。"
+    return f"{MARK} Runs of similar lines were folded{whole(reference, language)}."
+
+
+def removed(
+    tool: str, arguments_digest: str, total_chars: int, language: Language, reference: Reference | None = None
+) -> str:
     """Return the one line that stands for an older result: which tool, called with what, how large it was."""
     call = f"{tool}({arguments_digest})" if tool else arguments_digest
     if language == "zh":
-        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文,需要时请重新调用。"
-    return f"{MARK} {call}: {total_chars:,} characters removed to save context; repeat the call if needed."
+        where = _again(reference, ",需要时请重新调用", language)
+        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{where}。"
+    where = _again(reference, "; repeat the call if needed", language)
+    return f"{MARK} {call}: {total_chars:,} characters removed to save context{where}."
 
 
 def repeated(tool: str, language: Language) -> str:
@@ -73,27 +111,32 @@ def repeated(tool: str, language: Language) -> str:
     return f"{MARK} A later {tool} call returned the same output; this earlier copy was left out."
 
 
-def superseded(tool: str, language: Language) -> str:
+def superseded(tool: str, language: Language, reference: Reference | None = None) -> str:
     """Return what stands for what was read, and was read again later by the same call with another result."""
+    where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 之后以相同参数再次调用 {tool},返回了更新的结果,此处的旧结果已省略。"
-    return f"{MARK} The same {tool} call was made again later with a newer result; this older one was left out."
+        return f"{MARK} 之后以相同参数再次调用 {tool},返回了更新的结果,此处的旧结果已省略{where}。"
+    return f"{MARK} The same {tool} call was made again later with a newer result; this older one was left out{where}."
 
 
-def shortened(total_chars: int, language: Language) -> str:
+def shortened(total_chars: int, language: Language, reference: Reference | None = None) -> str:
     """Return the placeholder inside a long older text of the assistant's or of a call's arguments."""
+    where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 原文 {total_chars:,} 个字符,部分内容已省略以节省上下文。"
-    return f"{MARK} Part of this text of {total_chars:,} characters was removed to save context."
+        return f"{MARK} 原文 {total_chars:,} 个字符,部分内容已省略以节省上下文{where}。"
+    return f"{MARK} Part of this text of {total_chars:,} characters was removed to save context{where}."
 
 
-def blocks_left_out(names: Sequence[str], gone_chars: int, total_chars: int, language: Language) -> str:
+def blocks_left_out(
+    names: Sequence[str], gone_chars: int, total_chars: int, language: Language, reference: Reference | None = None
+) -> str:
     """Return the placeholder in a user's older text of which whole blocks were left out, with the names that they have."""
     listed = ", ".join(names[:MOST_NAMES]) + (f" {GAP}" if len(names) > MOST_NAMES else "")
     if language == "zh":
         end = f",包括:{listed}" if names else ""
+        end += whole(reference, language)
         return f"{MARK} 为节省上下文,此消息的文本({total_chars:,} 个字符)中有 {gone_chars:,} 个字符的整段内容未发送{end}。"
-    end = f", among them parts or all of: {listed}" if names else ""
+    end = (f", among them parts or all of: {listed}" if names else "") + whole(reference, language)
     return f"{MARK} To save context {gone_chars:,} of this text's {total_chars:,} characters were left out in whole blocks{end}."
 
 
@@ -116,6 +159,11 @@ def source_of_call(call: str, language: Language) -> str:
     return f"工具 {quoted(call)} 返回:" if language == "zh" else f"tool {quoted(call)} returned:"
 
 
+def source_of_arguments(tool: str, language: Language) -> str:
+    """Return the line above the arguments of a call."""
+    return f"助手调用工具 {quoted(tool)}:" if language == "zh" else f"assistant called {quoted(tool)}:"
+
+
 def source_of_speaker(role: str, name: str | None, language: Language) -> str:
     """Return the line above what is quoted of what a user or the assistant said."""
     named = f" {quoted(name)}" if name else ""
@@ -124,20 +172,22 @@ def source_of_speaker(role: str, name: str | None, language: Language) -> str:
     return f"{role}{named} said:"
 
 
-def summary_heading(messages: int, language: Language) -> str:
+def summary_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
     """Return the first line of the summary that stands for removed exchanges."""
+    where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除。以下按来源引用其要点:"
-    return f"{MARK} {messages} earlier messages were removed to fit the context window. Quoted from them, by source:"
+        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。以下按来源引用其要点:"
+    return f"{MARK} {messages} earlier messages were removed to fit the context window{where}. Quoted from them, by source:"
 
 
-def written_heading(messages: int, language: Language) -> str:
+def written_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
     """Return the first line of a model's summary that stands for removed exchanges; the summary is quoted below."""
+    where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除。以下引用模型为此前对话所写的摘要:"
+        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。以下引用模型为此前对话所写的摘要:"
     return (
-        f"{MARK} {messages} earlier messages were removed to fit the context window. A model's summary of the conversation "
-        "before, quoted:"
+        f"{MARK} {messages} earlier messages were removed to fit the context window{where}. A model's summary of the "
+        "conversation before, quoted:"
     )
 
 

@@ -70,13 +70,13 @@ def test_a_cut_result_keeps_its_media_and_knows_what_it_came_with():
     cut = with_text(ToolResult("a", (Text("first"), image, Text("second"))), "short")
     assert cut.parts == (Text("short"), image)
     assert cut.is_cut
-    assert cut.original_chars == len("first\nsecond")
+    assert cut.original_text == "first\nsecond"
 
 
 def test_a_rewritten_result_is_not_cut_and_an_unchanged_one_is_itself():
     rewritten = with_texts(result(), half)
     assert not rewritten.is_cut
-    assert rewritten.original_chars == len(LONG)
+    assert rewritten.original_text == LONG
     same = result()
     assert with_texts(same, lambda text: text) is same
 

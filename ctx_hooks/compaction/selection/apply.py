@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_hooks.compaction.selection.select import Selection
-    from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
@@ -49,7 +48,6 @@ def _shortened_part(
     call: tuple[str, str],
     budget: Budget,
 ) -> Part | None:
-    language = budget.policy.language
     if isinstance(part, Reasoning) and reasoning_may_go(conversation, position[0]):
         return None
     if isinstance(part, ToolCall):
@@ -60,26 +58,31 @@ def _shortened_part(
     kept = selection.lines.get(position, frozenset())
     message = conversation.messages[position[0]]
     if isinstance(part, ToolResult):
-        short = _short_result(part, kept, call, language)
+        short = _short_result(part, kept, call, budget)
         return with_text(part, short) if len(short) < len(part.text) else part
     short = _short_text(part, message, kept, budget)
-    return Text(short, part.raw, is_cut=True) if len(short) < len(part.text) else part
+    return Text(short, part.raw, came_text=part.original_text) if len(short) < len(part.text) else part
 
 
-def _short_result(result: ToolResult, kept: frozenset[int], call: tuple[str, str], language: Language) -> str:
+def _short_result(result: ToolResult, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
+    original, language = result.original_text, budget.policy.language
+    reference = budget.reference(original)
     if kept:
-        return kept_segments(result.text, segments(result.text).spans, kept, placeholders.lines_left_out(language))
-    return placeholders.removed(call[0], tool_arguments.digest(call[1]), result.original_chars, language)
+        placeholder = placeholders.lines_left_out(language, reference)
+        return kept_segments(result.text, segments(result.text).spans, kept, placeholder)
+    return placeholders.removed(call[0], tool_arguments.digest(call[1]), len(original), language, reference)
 
 
 def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budget) -> str:
     text, language = part.text, budget.policy.language
+    reference = budget.reference(part.original_text)
     spans = segments_of(message, part, budget).spans
     if message.role != "user":
-        placeholder = placeholders.shortened(len(text), language)
+        placeholder = placeholders.shortened(len(text), language, reference)
     else:
         gone = [span for n, span in enumerate(spans) if n not in kept]
-        placeholder = placeholders.blocks_left_out(names_of(text, gone), sum(b - a for a, b in gone), len(text), language)
+        gone_chars = sum(b - a for a, b in gone)
+        placeholder = placeholders.blocks_left_out(names_of(text, gone), gone_chars, len(text), language, reference)
     return (
         kept_segments(text, spans, kept, placeholder)
         if kept

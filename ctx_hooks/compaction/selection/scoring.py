@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PLACEHOLDER_TOKENS = 24
 """What the placeholder above the kept lines of a part costs (22 in English and o200k_base; 40 in Chinese)."""
+REFERENCE_TOKENS = 11
+"""What a reference to the whole text adds to it."""
 LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 2_000
 GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
 """A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
@@ -77,6 +79,11 @@ class Item:
     spoken: bool
 
 
+def placeholder_tokens(budget: Budget) -> int:
+    """Return what the placeholder in a part costs that is shortened."""
+    return PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.cut_texts is not None else 0)
+
+
 def argument_chars(budget: Budget) -> int:
     """Return the longest string that the arguments of an older call keep whole."""
     return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
@@ -86,7 +93,7 @@ def short_arguments(call: ToolCall, budget: Budget) -> str:
     """Return the arguments of an older call with its long strings cut; those of a signed call as they are."""
     if call.is_signed:
         return call.arguments
-    return tool_arguments.shortened(call.arguments, argument_chars(budget), budget.policy.language)
+    return tool_arguments.shortened(call.arguments, argument_chars(budget), budget.policy.language, budget.reference)
 
 
 def may_be_shortened(part: Part, policy: Policy) -> bool:
@@ -132,7 +139,7 @@ def frame_tokens(conversation: Conversation, budget: Budget) -> float:
             frames += counter.message(conversation.messages[i], conversation.format)
             for part in conversation.messages[i].parts:
                 if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy):
-                    frames += PLACEHOLDER_TOKENS - counter.text(part.text)
+                    frames += placeholder_tokens(budget) - counter.text(part.text)
     return frames
 
 
@@ -163,7 +170,7 @@ def _item(
             if (i, k) in relevance and isinstance(part, (Text, ToolResult)):
                 text = part.text
                 tokens = counter.text(text)
-                frame += PLACEHOLDER_TOKENS - tokens
+                frame += placeholder_tokens(budget) - tokens
                 kept_whole = segments_of(message, part, budget)
                 scores = by_segment(relevance[i, k], segments(text), kept_whole)
                 sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from string import hexdigits
 from typing import TYPE_CHECKING
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.tool_results import rewrite_older_results
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.model import Text, ToolResult
 from ctx_hooks.texts.pieces import pieces, whole_lines
 
 if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Conversation
+    from collections.abc import Iterator
+
+    from ctx_hooks.conversation.model import Conversation, Message, Part
     from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_RUN_LINES = 4
@@ -76,7 +80,27 @@ def _placeholder(first: str, lines: int) -> str:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    return rewrite_older_results(conversation, budget, fold)
+    folded = rewrite_older_results(conversation, budget, fold)
+    if budget.cut_texts is None:
+        return folded
+    return conversation.with_messages(
+        tuple(
+            before if after is before else after.with_parts(tuple(_referring(before, after, budget)))
+            for before, after in zip(conversation.messages, folded.messages, strict=True)
+        )
+    )
+
+
+def _referring(before: Message, after: Message, budget: Budget) -> Iterator[Part]:
+    """Yield the parts of a folded message: of each folded result a line says where the whole is, where it stays shorter."""
+    for whole, part in zip(before.parts, after.parts, strict=True):
+        if part is whole or not isinstance(part, ToolResult) or not isinstance(whole, ToolResult):
+            yield part
+            continue
+        reference = budget.reference(part.original_text)
+        line = placeholders.lines_folded(reference, budget.policy.language) if reference is not None else ""
+        referring = replace(part, parts=(*part.parts, Text(line)))
+        yield referring if len(referring.text) < len(whole.text) else whole
 
 
 STEP = Step("log_runs", "lines that differ in figures only say the same", _apply)

@@ -15,6 +15,7 @@ from ctx_hooks.conversation.model import Conversation, Media, Message, Part, Tex
 from ctx_hooks.conversation.protection import older_messages
 
 if TYPE_CHECKING:
+    from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.policy.settings import Language, Policy
     from ctx_hooks.tokens.budget import Budget
 
@@ -30,7 +31,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     for i in sorted(older_messages(conversation)):
         if excess <= 0:
             break
-        short = _shorten(messages[i], budget.policy)
+        short = _shorten(messages[i], budget)
         if short is not messages[i]:
             before, after = (budget.counter.message(m, conversation.format) for m in (messages[i], short))
             if after < before:
@@ -39,11 +40,12 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     return conversation.with_messages(tuple(messages))
 
 
-def _shorten(message: Message, policy: Policy) -> Message:
-    return message.with_parts(tuple(_shorten_part(p, message, policy) for p in message.parts))
+def _shorten(message: Message, budget: Budget) -> Message:
+    return message.with_parts(tuple(_shorten_part(p, message, budget) for p in message.parts))
 
 
-def _shorten_part(part: Part, message: Message, policy: Policy) -> Part:
+def _shorten_part(part: Part, message: Message, budget: Budget) -> Part:
+    policy = budget.policy
     if isinstance(part, Media):
         # Only a user's or a tool's media are text to the provider elsewhere; an assistant's belong to its answer.
         return part if message.role == "assistant" else Text(placeholders.media(part.kind, part.size_chars, policy.language))
@@ -53,19 +55,24 @@ def _shorten_part(part: Part, message: Message, policy: Policy) -> Part:
     if not isinstance(part, Text) or part.is_cut or part.is_signed or len(part.text) <= policy.text_max_chars:
         return part
     head_chars, tail_chars = (int(policy.text_max_chars * share) for share in (HEAD_FRACTION, TAIL_FRACTION))
+    reference = budget.reference(part.text)
     if message.role == "user":
-        return Text(_without_middle_blocks(part.text, head_chars, tail_chars, policy.language), part.raw, is_cut=True)
-    placeholder = placeholders.shortened(len(part.text), policy.language)
-    return Text(f"{part.text[:head_chars]}\n{placeholder}\n{part.text[-tail_chars:]}", part.raw, is_cut=True)
+        short = _without_middle_blocks(part.text, head_chars, tail_chars, policy.language, reference)
+    else:
+        placeholder = placeholders.shortened(len(part.text), policy.language, reference)
+        short = f"{part.text[:head_chars]}\n{placeholder}\n{part.text[-tail_chars:]}"
+    return Text(short, part.raw, came_text=part.text)
 
 
-def _without_middle_blocks(text: str, head_chars: int, tail_chars: int, language: Language) -> str:
+def _without_middle_blocks(
+    text: str, head_chars: int, tail_chars: int, language: Language, reference: Reference | None
+) -> str:
     """Return the blocks that `head_chars` and `tail_chars` hold, and between them the names of those that went."""
     spans = blocks(text, tail_chars)
     head = max((end for _, end in spans if end <= head_chars), default=0)
     tail = min((start for start, _ in spans if start >= len(text) - tail_chars), default=len(text))
     gone = [(a, b) for a, b in spans if head <= a < tail]
-    placeholder = placeholders.blocks_left_out(names_of(text, gone), tail - head, len(text), language)
+    placeholder = placeholders.blocks_left_out(names_of(text, gone), tail - head, len(text), language, reference)
     return f"{text[:head]}\n{placeholder}\n{text[tail:]}"
 
 

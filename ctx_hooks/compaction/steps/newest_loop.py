@@ -53,8 +53,12 @@ def capped(conversation: Conversation, chars: int, budget: Budget) -> Conversati
 def _cut(result: ToolResult, chars: int, budget: Budget) -> ToolResult:
     if is_spared(result, budget.policy) or not any(isinstance(p, Text) for p in result.parts):
         return result
-    text = cut(result.text, chars, budget.policy.tool_result_direction, budget.policy.language)
-    return result if text == result.text else with_text(result, text)
+    whole = result.text
+    if len(whole) <= chars:
+        return result
+    policy, reference = budget.policy, budget.reference(result.original_text)
+    text = cut(whole, chars, policy.tool_result_direction, policy.language, reference)
+    return result if text == whole else with_text(result, text)
 
 
 STEP = Step("newest_loop", "the newest results alone were too large", _apply)

@@ -12,6 +12,7 @@ from ctx_hooks.conversation.protection import older_messages
 from ctx_hooks.texts.error_lines import error_lines
 
 if TYPE_CHECKING:
+    from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.policy.settings import Direction, Language, Policy
     from ctx_hooks.tokens.budget import Budget
 
@@ -43,9 +44,12 @@ def least_capped_chars(window_tokens: int, policy: Policy) -> int:
     return most if policy.tool_result_max_lines is None else min(most, policy.tool_result_max_lines)
 
 
-def cut(text: str, kept_chars: int, direction: Direction, language: Language) -> str:
-    """Return `text` with about `kept_chars` of it and a placeholder where the rest was; `text` itself when it is short."""
-    placeholder = placeholders.oversized(kept_chars, len(text), language)
+def cut(text: str, kept_chars: int, direction: Direction, language: Language, reference: Reference | None = None) -> str:
+    """Return `text` with about `kept_chars` of it and a placeholder where the rest was; `text` itself when it is short.
+
+    `reference` says where the whole is.
+    """
+    placeholder = placeholders.oversized(kept_chars, len(text), language, reference)
     if len(text) <= kept_chars + len(placeholder) + SPARE_CHARS:
         return text
     if direction == "head":
@@ -96,7 +100,8 @@ def _capped(part: Part, budget: Budget) -> Part:
     most = _allowed_chars(part.text, largest_chars(budget.window_tokens, policy), policy)
     if len(part.text) <= most or not may_be_cut(part, policy):
         return part
-    text = cut(part.text, most, policy.tool_result_direction, policy.language)
+    reference = budget.reference(part.original_text)
+    text = cut(part.text, most, policy.tool_result_direction, policy.language, reference)
     return part if text == part.text else with_text(part, text)
 
 

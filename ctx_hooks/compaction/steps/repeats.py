@@ -60,7 +60,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
                 if text in returned_by:
                     short[i, k] = placeholders.repeated(returned_by[text], budget.policy.language)
                 elif read in reads:
-                    short[i, k] = placeholders.superseded(name, budget.policy.language)
+                    short[i, k] = placeholders.superseded(name, budget.policy.language, budget.reference(part.original_text))
             if (i, k) not in short:
                 returned_by[text] = name
             if read is not None and not names_an_error(part.text[:ERROR_CHARS]):

@@ -10,6 +10,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.summary.transcript import transcript
 from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
@@ -22,6 +23,7 @@ from ctx_hooks.texts.identifiers import identifiers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.conversation.model import Format
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
@@ -57,7 +59,13 @@ def allowed_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS)
 
 def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
     """Return the extractive summary of the removed messages: a heading, and the sections."""
-    return "\n".join((placeholders.summary_heading(len(removed), budget.policy.language), *sections(removed, budget)))
+    heading = placeholders.summary_heading(len(removed), budget.policy.language, whole_of(removed, budget))
+    return "\n".join((heading, *sections(removed, budget)))
+
+
+def whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
+    """Return where the whole of the removed messages is; None where nothing is archived."""
+    return budget.reference(transcript(removed, budget.policy.language)) if budget.cut_texts is not None else None
 
 
 def sections(removed: Sequence[Message], budget: Budget, stated: str = "") -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.summary.extractive import sections
+from ctx_hooks.compaction.summary.extractive import sections, whole_of
 from ctx_hooks.conversation import placeholders
 
 if TYPE_CHECKING:
@@ -22,5 +22,8 @@ def written_form(text: str, removed: Sequence[Message], budget: Budget) -> str:
     """
     language = budget.policy.language
     extracts = sections(removed, budget, stated=text)
-    lines = [placeholders.written_heading(len(removed), language), placeholders.block_quoted(text)]
+    lines = [
+        placeholders.written_heading(len(removed), language, whole_of(removed, budget)),
+        placeholders.block_quoted(text),
+    ]
     return "\n".join((*lines, placeholders.extracts_heading(language), *extracts) if extracts else lines)

@@ -1,0 +1,91 @@
+"""The texts that a compaction has cut, by the handles that its placeholders name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation.handles import HANDLE_CHARS
+from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ctx_hooks.conversation.handles import Handles
+    from ctx_hooks.conversation.model import Message
+
+_HANDLE = re.compile(rf"(?<![A-Za-z0-9])[a-z2-7]{{{HANDLE_CHARS}}}(?![A-Za-z0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where the whole of a text is that was cut.
+
+    Attributes:
+        handle: names the text.
+        kept_days: how long it is kept at most.
+        is_offered: whether the model is offered the tool that returns it.
+    """
+
+    handle: str
+    kept_days: float
+    is_offered: bool
+
+
+class CutTexts:
+    """Gives references to texts that are about to be cut, and remembers the texts. For one compression, in one thread.
+
+    Args:
+        handles: of the tenant whose texts they are.
+        kept_days: how long they are kept at most.
+        is_offered: whether the model is offered the tool that returns them.
+        remakes: whether compactions are made anew, so that all of their texts are known, though they are remembered.
+
+    >>> from ctx_hooks.conversation.handles import Handles
+    >>> from ctx_hooks.conversation.model import Message, Text
+    >>> cut = CutTexts(Handles(b"tenant"), kept_days=7, is_offered=True)
+    >>> cut.reference("a long text").handle == cut.reference("a long text").handle
+    True
+    >>> sent = Message("user", (Text(f"for the rest: {cut.reference('a long text').handle}"),))
+    >>> list(cut.named_in([sent]).values()), cut.named_in([Message("user", (Text("nothing"),))])
+    (['a long text'], {})
+    """
+
+    def __init__(self, handles: Handles, kept_days: float, *, is_offered: bool, remakes: bool = False) -> None:
+        self.handles = handles
+        self.kept_days = kept_days
+        self.is_offered = is_offered
+        self.remakes = remakes
+        self._texts: dict[str, str] = {}
+
+    @property
+    def digested(self) -> tuple[str, float, bool]:
+        """What the bytes of placeholders depend on."""
+        return self.handles.key.hex(), self.kept_days, self.is_offered
+
+    def remaking(self) -> CutTexts:
+        """Return one for the same texts, for which compactions are made anew."""
+        return CutTexts(self.handles, self.kept_days, is_offered=self.is_offered, remakes=True)
+
+    def reference(self, text: str) -> Reference:
+        """Return a reference to the whole of a text, of which less is kept."""
+        handle = self.handles.of(text)
+        self._texts[handle] = text
+        return Reference(handle, self.kept_days, self.is_offered)
+
+    def named_in(self, messages: Iterable[Message]) -> dict[str, str]:
+        """Return the texts whose handles stand in the messages, by handle; others were references to what was not cut."""
+        if not self._texts:
+            return {}
+        named = (found for text in _texts(messages) for found in _HANDLE.findall(text))
+        return {handle: self._texts[handle] for handle in named if handle in self._texts}
+
+
+def _texts(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, (Text, ToolResult)):
+                yield part.text
+            elif isinstance(part, ToolCall):
+                yield part.arguments

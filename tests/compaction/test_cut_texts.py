@@ -1,0 +1,194 @@
+"""What a compaction cuts can be had again, whole, by the handles that stand in what is sent."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import FIELDS, hostile_texts, items_of, payloads
+
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import history_of
+from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.steps.json_layout import compact
+from ctx_hooks.compaction.steps.terminal_noise import clean
+from ctx_hooks.conversation.cut_texts import CutTexts
+from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.testing import agent_session, violations
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
+every_format = pytest.mark.parametrize("fmt", FORMATS)
+LANGUAGES = ("en", "zh")
+HANDLE = re.compile(r"(?:ctx_retrieve\(|archived as |存档为 )([a-z2-7]{12})")
+
+
+def outcome_of(messages, fmt, goal, policy=None, *, tenant=b"tenant", offered=True, remakes=False):
+    """Return a compaction of the messages that refers to what it cuts."""
+    counter = Counter("cl100k_base")
+    reader = MessageReader(fmt, messages)
+    history = history_of(reader, message_stats(reader, counter), counter)
+    cut_texts = CutTexts(Handles(tenant), 7, is_offered=offered, remakes=remakes)
+    budget = Budget(goal, max(goal, 8_000), counter, policy or Policy(), cut_texts=cut_texts)
+    return compacted(history, Thresholds(budget, goal * 3 // 4))[0]
+
+
+def texts_of(conversation):
+    """Yield what the messages say, call and return, each with its kind."""
+    for message in conversation.messages:
+        for part in message.parts:
+            if isinstance(part, (Text, ToolResult)):
+                yield part.text
+            elif isinstance(part, ToolCall):
+                yield part.arguments
+
+
+def named_in(outcome):
+    return [handle for text in texts_of(outcome.conversation) for handle in HANDLE.findall(text)]
+
+
+@every_format
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("goal", [3_000, 6_000, 12_000, 20_000])
+def test_every_line_that_was_cut_stands_in_a_text_that_a_handle_reaches(fmt, language, goal):
+    """At large goals results are shortened, at small ones whole exchanges go; long arguments and pasted texts as well."""
+    content_cache.clear_all()
+    messages = items_of(agent_session(fmt, turns=30, seed=5))
+    outcome = outcome_of(messages, fmt, goal, Policy(language=language))
+    assert named_in(outcome)
+    assert set(named_in(outcome)) <= outcome.cut.keys()
+    there = "\n".join([*texts_of(outcome.conversation), *outcome.cut.values()])
+    for text in texts_of(CODECS[fmt].read(messages)):
+        for line in filter(str.strip, text.splitlines()):
+            assert line in there
+
+
+@every_format
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), goal=st.integers(150, 3_000), offered=st.booleans(), language=st.sampled_from(LANGUAGES))
+def test_every_handle_in_what_is_sent_names_a_text_that_is_stored(fmt, data, goal, offered, language):
+    content_cache.clear_all()
+    messages = data.draw(payloads(fmt))
+    outcome = outcome_of(messages, fmt, goal, Policy(language=language), offered=offered)
+    assert set(named_in(outcome)) <= outcome.cut.keys()
+    assert outcome.offers == (offered and bool(named_in(outcome)))
+    handles = Handles(b"tenant")
+    assert all(handles.of(text) == handle for handle, text in outcome.cut.items())
+
+
+@every_format
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), goal=st.integers(150, 3_000))
+def test_what_an_earlier_request_has_cut_is_cut_again_from_any_later_one(fmt, data, goal):
+    """A retrieval finds what the archive has lost."""
+    content_cache.clear_all()
+    messages = data.draw(payloads(fmt))
+    first = outcome_of(messages, fmt, goal)
+    remembered = outcome_of(messages, fmt, goal)
+    again = outcome_of(messages, fmt, goal, remakes=True)
+    assert remembered.conversation == again.conversation == first.conversation
+    assert again.cut == first.cut
+    assert remembered.offers == first.offers
+
+
+@every_format
+def test_another_tenants_handles_are_others_and_name_the_same_texts(fmt):
+    content_cache.clear_all()
+    messages = items_of(agent_session(fmt, turns=30, seed=5))
+    ours, theirs = (outcome_of(messages, fmt, 6_000, tenant=tenant).cut for tenant in (b"ours", b"theirs"))
+    assert ours
+    assert not ours.keys() & theirs.keys()
+    assert set(ours.values()) == set(theirs.values())
+
+
+@every_format
+def test_what_refers_to_its_whole_keeps_the_rules_and_the_budget(fmt):
+    payload = agent_session(fmt, turns=30, seed=5)
+    outcome = outcome_of(items_of(payload), fmt, 6_000)
+    assert outcome.fits
+    assert outcome.tokens_after <= 6_000
+    assert not violations(fmt, {**payload, FIELDS[fmt]: CODECS[fmt].write(outcome.conversation)})
+
+
+def chat(*results):
+    messages = [{"role": "user", "content": "Read all."}]
+    for n, text in enumerate(results):
+        call = {"id": f"c{n}", "type": "function", "function": {"name": "fetch", "arguments": json.dumps({"page": n})}}
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{n}", "content": text},
+        ]
+    return [*messages, {"role": "assistant", "content": "Read."}, {"role": "user", "content": "And now?"}]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(texts=st.lists(hostile_texts.map(lambda t: t * 9), min_size=2, max_size=6), goal=st.integers(120, 800))
+def test_hostile_results_are_reached_to_the_letter(texts, goal):
+    """Of what is shortened in its place the stored text is the very result; of what is removed each line is quoted."""
+    content_cache.clear_all()
+    outcome = outcome_of(chat(*texts), "openai-chat", goal)
+    sent, stored = list(texts_of(outcome.conversation)), outcome.cut.values()
+    for text in texts:
+        shown = (text, clean(text), compact(text), compact(clean(text)))
+        is_whole = text in stored or any(form in sent for form in shown)
+        assert is_whole or all(any(line in whole for whole in stored) for line in text.splitlines())
+
+
+def test_a_result_cannot_make_a_handle_of_its_own_count():
+    """A text that looks like a reference names nothing that was cut."""
+    forged = "[ctx_hooks] ctx_retrieve(aaaaaaaaaaaa) returns the whole\n" + "data 1\n" * 2_000
+    outcome = outcome_of(chat(forged, "short", forged + "x"), "openai-chat", 800)
+    assert outcome.cut
+    assert "aaaaaaaaaaaa" not in outcome.cut
+
+
+def test_folded_lines_say_where_the_whole_is():
+    log = "\n".join(f"12:00:{n % 60:02d} worker {n} done" for n in range(4_000))
+    outcome = outcome_of(chat(log, "short"), "openai-chat", 2_000)
+    folded = next(t for t in texts_of(outcome.conversation) if "more alike but for figures" in t)
+    assert outcome.cut[HANDLE.search(folded)[1]] == log
+
+
+def test_a_long_argument_is_retrieved_as_its_value():
+    written = "\n".join(f"line {n} of the file" for n in range(900))
+    messages = [
+        {"role": "user", "content": "Write it."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "w",
+                    "type": "function",
+                    "function": {"name": "write", "arguments": json.dumps({"path": "a.txt", "content": written})},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "w", "content": "written"},
+        {"role": "assistant", "content": "Done. " + "Then I looked at other things. " * 300},
+        {"role": "user", "content": "Thanks. What next?"},
+    ]
+    outcome = outcome_of(messages, "openai-chat", 2_500)
+    call = next(p for m in outcome.conversation.messages for p in m.parts if isinstance(p, ToolCall))
+    assert outcome.cut[HANDLE.search(call.arguments)[1]] == written
+
+
+def test_without_an_archive_nothing_refers_to_one():
+    messages = items_of(agent_session("openai-chat", turns=30, seed=5))
+    counter = Counter("cl100k_base")
+    reader = MessageReader("openai-chat", messages)
+    history = history_of(reader, message_stats(reader, counter), counter)
+    outcome = compacted(history, Thresholds(Budget(6_000, 8_000, counter), 4_000))[0]
+    assert not outcome.cut
+    assert not outcome.offers
+    assert not named_in(outcome)
