@@ -6,25 +6,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks.compaction import cost, last_resort
-from ctx_hooks.compaction.cut_points import Thresholds
-from ctx_hooks.compaction.message_index import is_first_request
-from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks import fitting
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
+from ctx_hooks.request import retrieval_tool
 from ctx_hooks.request.history import counted_history, estimated_history
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
 from ctx_hooks.request.request import TRUNCATION
-from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent
-from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import target_tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
     from ctx_hooks.compaction.history import History
@@ -35,6 +29,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.deadline import Deadline
     from ctx_hooks.runtime.timings import Timings
+    from ctx_hooks.tokens.budget import Budget
 
     Measure: TypeAlias = Callable[[Request], History]
     Compress: TypeAlias = Callable[[Request, History, Budget, Target], Outcome]
@@ -43,10 +38,21 @@ KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
 
 
 class Decided(NamedTuple):
-    """A decision, and the attempt that it leads to."""
+    """A decision, and the attempt that it leads to.
+
+    Attributes:
+        decision: what to send.
+        attempt: the attempt.
+        cut: by handle, the texts that were cut and that no earlier request has cut likewise.
+        offers: whether the model is offered the tool that returns them.
+        known: what it was decided by; None where nothing was cut.
+    """
 
     decision: Decision
     attempt: Attempt
+    cut: Mapping[str, str] = {}
+    offers: bool = False
+    known: Known | None = None
 
 
 def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
@@ -76,7 +82,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     """
     counter = Counter(vocabulary_of(to.model), deadline)
     measure = timings.timed("counting", partial(counted_history, counter=counter))
-    compress = timings.timed("compressing", partial(_compressed, known))
+    compress = timings.timed("compressing", partial(fitting.compressed, known))
     return _decide(request, to, known, counter, measure, compress)
 
 
@@ -93,7 +99,17 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_se
         MalformedConversationError: the request holds no conversation.
     """
     counter = Counter(vocabulary_of(to.model))
-    return _decide(request, to, known, counter, estimated_history, partial(_without_oldest_turns, timeout_seconds))
+    return _decide(request, to, known, counter, estimated_history, partial(fitting.without_oldest_turns, timeout_seconds))
+
+
+def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
+    """Return all texts that are cut from a request, by handle: what was decided about it is decided once more.
+
+    The arguments and errors are those of `decide`.
+    """
+    counter = Counter(vocabulary_of(to.model), deadline)
+    compress = partial(fitting.with_all_cut_texts, known)
+    return _decide(request, to, known, counter, partial(counted_history, counter=counter), compress).cut
 
 
 def _decide(request: Request, to: Target, known: Known, counter: Counter, measure: Measure, compress: Compress) -> Decided:
@@ -111,19 +127,22 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         return _left_to_provider(received.tokens, plan, to, known, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _as_it_came(request, known, attempt, "fits", _repaired(request, to))
-    budget = Budget(plan.most_tokens, known.window.tokens, counter, to.policy, plan.cut_newest)
+    budget = fitting.budget_of(request, to, known, plan, counter)
     outcome = compress(newest, history, budget, to)
     if not outcome.fits and to.attempt and not plan.cut_newest:
         outcome = compress(newest, history, replace(budget, cut_newest=True), to)
+    changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
+    offers = bool(changes) and outcome.offers
+    if offers:
+        changes |= retrieval_tool.tools_with_it(request)
     attempt = replace(
         attempt,
-        sent_tokens=outcome.tokens_after,
+        sent_tokens=LocalTokens(outcome.tokens_after + (plan.most_tokens - budget.goal_tokens if offers else 0)),
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
         rewrites=outcome.rewrites,
         choice=outcome.choice,
     )
-    changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     changes = changes or _repaired(request, to)
     if plan.truncates:
         changes |= TRUNCATION
@@ -131,7 +150,8 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         changes |= _lower_output(request, known, attempt)
     else:
         changes |= request.with_output(plan.max_output_tokens)
-    return _concluded(changes, outcome, plan, to, known, attempt)
+    decided = _concluded(changes, outcome, plan, to, known, attempt)
+    return decided._replace(cut=outcome.cut, offers=offers, known=known)
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
@@ -184,58 +204,6 @@ def _lower_output(request: Request, known: Known, attempt: Attempt) -> dict[str,
     sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
     allowed = allowed_output_tokens(requested, known.output_limit_tokens, known.window, sent)
     return request.with_output(allowed) if allowed < requested else {}
-
-
-def _compressed(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
-    """Return the history as it is to be sent, and tell the listeners."""
-    event = CompactionEvent(
-        name="before_compaction",
-        model=to.model,
-        format=request.format,
-        tokens_before=history.tokens,
-        budget_tokens=budget.goal_tokens,
-        window_tokens=budget.window_tokens,
-        attempt=to.attempt,
-        request_id=to.request_id,
-        mode=to.policy.mode,
-    )
-    emit(event)
-    target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
-    if is_first_request(history.index):
-        target_tokens = budget.goal_tokens
-    thresholds = Thresholds(budget, target_tokens, to.prices or cost.CACHE_PRICES)
-    holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
-    if holds and _does_not_pay(history, thresholds, to):
-        outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
-    else:
-        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off", summaries=known.summaries)
-    steps = tuple(step.name for step in outcome.steps)
-    emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
-    return outcome
-
-
-def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
-    """Whether compacting a request that the window would hold costs more than it saves, where it saves least."""
-    if not to.policy.cost_aware or to.prices is None or to.attempt:
-        return False
-    largest = thresholds.target_tokens_at(0.0, history.fixed_tokens)
-    summary, prices = to.policy.summary, to.writing_prices
-    summary_cost = (
-        prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
-    )
-    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices, summary_cost)
-
-
-def _without_oldest_turns(
-    timeout_seconds: float | None, request: Request, history: History, budget: Budget, to: Target
-) -> Outcome:
-    """Return the request without its oldest turns, and tell the listeners."""
-    del history  # it is estimated: the conversation itself is walked once
-    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
-    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
-    whose = (to.request_id, to.policy.mode)
-    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, timeout_seconds, *whose))
-    return outcome
 
 
 def _as_it_came(request: Request, known: Known, attempt: Attempt, reason: str, repaired: dict[str, Any]) -> Decided:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.compaction.cost import Prices, WritingPrices
+    from ctx_hooks.conversation.handles import Handles
     from ctx_hooks.litellm_compat import Deployment
     from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
@@ -38,6 +39,7 @@ class Target:
         waits: whether the client is left to compact first, so that only what exceeds the window itself is fitted.
         writing_prices: of the model that writes summaries, in dollars, where they count; None also where they are not known.
         continued: the provider's id of the stored response that the request continues; "" for none.
+        handles: name what is cut from the request, for the archive; None where nothing is archived.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
     >>> from ctx_hooks.tokens.units import ProviderTokens
@@ -59,6 +61,7 @@ class Target:
     waits: bool = False
     writing_prices: WritingPrices | None = None
     continued: str = ""
+    handles: Handles | None = None
 
     @property
     def scopes(self) -> tuple[str, ...]:

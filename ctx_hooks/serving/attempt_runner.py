@@ -23,6 +23,8 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.archiving import Archiving
+from ctx_hooks.serving.earlier_attempts import as_it_came, holds_more, number_of, was_translated
 from ctx_hooks.serving.summaries import SummaryFlights
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter
@@ -67,6 +69,7 @@ class AttemptRunner:
         self.learned = Learned(shared)
         self.stored = StoredHistories(shared)
         self.summaries = SummaryFlights(shared)
+        self.archiving = Archiving(shared)
         self._workers = Workers()
 
     async def decide(self, request: Request, to: Target) -> Decision:
@@ -79,7 +82,7 @@ class AttemptRunner:
             request: the request as it came.
             to: where the attempt goes.
         """
-        to = self.numbered(to)
+        to = self.archiving.named(request, self.numbered(to))
         timings = Timings()
         with timings.phase("total"):
             decision = await self._decided(request, to, timings)
@@ -90,7 +93,7 @@ class AttemptRunner:
 
     def numbered(self, to: Target) -> Target:
         """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""
-        return replace(to, attempt=_number_of(to, self.attempts.last(to.request_id)))
+        return replace(to, attempt=number_of(to, self.attempts.last(to.request_id)))
 
     async def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> Attempt | None:
         """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known.
@@ -158,13 +161,13 @@ class AttemptRunner:
         if not to.policy.enabled:
             return Untouched("switched off")
         previous = self.attempts.last(to.request_id)
-        if previous is not None and _was_translated(previous, request, to):
+        if previous is not None and was_translated(previous, request, to):
             return Untouched(TRANSLATED)
         if to.attempt and (previous is None or previous.spent):
             return Untouched("what was refused before is not known, or cannot be made smaller")
         try:
             most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
-            if previous is not None and (to.attempt or _holds_more(to, previous)):
+            if previous is not None and (to.attempt or holds_more(to, previous)):
                 previous = await self._counted(request, to, previous, most_tokens)
             with timings.phase("known"):
                 stored_tokens = await self.stored.tokens_of(to.tenant, to.continued)
@@ -184,7 +187,8 @@ class AttemptRunner:
             # A proxy must not lose a request to us, whatever is wrong here.
             logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
             return Untouched(f"failed: {type(error).__name__}")
-        attempt = decided.attempt if to.policy.enforces else _as_it_came(request, decided.attempt)
+        self.archiving.decided(request, to, decided)
+        attempt = decided.attempt if to.policy.enforces else as_it_came(request, decided.attempt)
         self.attempts.sent(to.request_id, attempt)
         return decided.decision
 
@@ -254,46 +258,3 @@ class AttemptRunner:
         if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
         return await self._workers.run(work, deadline)
-
-
-def _number_of(to: Target, previous: Attempt | None) -> int:
-    """Return the number of the retry that an attempt is.
-
-    An operator's `retry_policy` for bad requests makes the Router ask the deployment that refused again, before any
-    fallback and without a mark: the same request would be refused again.
-    """
-    if not to.policy.enforces or (previous is not None and _holds_more(to, previous)):
-        return 0
-    if to.attempt or previous is None or previous.overflow is None or previous.deployment != to.deployment:
-        return to.attempt
-    return min(previous.number + 1, to.policy.rescue_attempts)
-
-
-def _as_it_came(request: Request, attempt: Attempt) -> Attempt:
-    """Return an attempt that sends the request as it came, whatever was decided."""
-    return replace(
-        attempt,
-        sent_tokens=attempt.received_tokens,
-        decided_tokens=attempt.sent_tokens,
-        output_tokens=request.max_output_tokens,
-        lowered=False,
-        truncates=request.asks_for_truncation,
-        observed=True,
-    )
-
-
-def _was_translated(previous: Attempt, request: Request, to: Target) -> bool:
-    """Whether this is the same attempt again: LiteLLM asks twice where it translates a request to another format.
-
-    The second time it carries no mark of a retry: the first has taken it out.
-    """
-    return not previous.failed and to.attempt in (0, previous.number) and previous.format != request.format
-
-
-def _holds_more(to: Target, refused: Attempt) -> bool:
-    """Whether a request goes on to a deployment with a larger window because it holds more than the one that refused.
-
-    What was too long for the one need not be smaller for the other: it begins anew there.
-    """
-    prefers = to.policy.deployment_choice == "holds_request"
-    return prefers and to.deployment != refused.deployment and to.window.tokens > refused.window.tokens

@@ -15,6 +15,7 @@ from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.retrieval import Retrieval
 from ctx_hooks.serving.tool_rounds import ToolRounds
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class RequestFlow:
         runner: the attempts of running requests, and what is learned.
         recorder: what is told of them.
         usage: what clients see of the bill.
-        rounds: what answers the hidden tool; None where nothing is retrieved.
+        rounds: what answers the hidden tool.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -40,7 +41,7 @@ class RequestFlow:
         self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.recorder = Recorder()
         self.usage = ReportedUsage()
-        self.rounds: ToolRounds | None = None
+        self.rounds = ToolRounds(Retrieval(self.policies, self.runner.archiving), self.asked_again, self.usage)
 
     async def arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
@@ -51,8 +52,7 @@ class RequestFlow:
         self.recorder.headers.note_ignored(request_id, group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
-        if self.rounds is not None:
-            data = await self.rounds.restored(data)
+        data = await self.rounds.restored(data)
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
         return await self._fitted_before_choice(replace(request, fields=arranged), arranged, group)
 
@@ -84,12 +84,12 @@ class RequestFlow:
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
         shown = self.usage.whole(fields, answer)
-        return shown if self.rounds is None else await self.rounds.whole(fields, shown)
+        return await self.rounds.whole(fields, shown)
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client is to see it."""
         shown = self.usage.streamed(fields, stream)
-        return shown if self.rounds is None else self.rounds.streamed(fields, shown)
+        return self.rounds.streamed(fields, shown)
 
     async def fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""

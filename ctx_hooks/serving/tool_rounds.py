@@ -18,6 +18,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_turns
 from ctx_hooks.formats.hidden_turns import HiddenTurn, Said
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
     from ctx_hooks.serving.reported_usage import ReportedUsage
 
-TOOL = "ctx_retrieve"
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
 FORMATS: Mapping[str, HiddenCalls] = {"openai-chat": hidden_calls_chat, "anthropic": hidden_calls_messages}
@@ -51,6 +51,9 @@ class Retrieval(Protocol):
 
     async def answer(self, request_id: str, arguments: str) -> str:
         """Return the result of a call, whatever its arguments are; raises nothing."""
+
+    def forget(self, request_id: str) -> None:
+        """Keep nothing more of a request: its answer has been read."""
 
     async def get(self, fields: Mapping[str, Any], key: str) -> str | None:
         """Return a text of the tenant of a request; None where there is none, or none in time."""
@@ -111,9 +114,15 @@ class ToolRounds:
         rounds = self._begun(fields)
         if rounds is None:
             return answer
+        try:
+            return await self._joined(rounds, fields, answer)
+        finally:
+            rounds.end()
+
+    async def _joined(self, rounds: _Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
         answers, turn = [plain(answer)], None
         with failing_open("shows an answer as it came"):
-            turn = rounds.form.turn_of(answers[0], TOOL)
+            turn = rounds.form.turn_of(answers[0], RETRIEVE)
         if turn is None or not turn.hidden:
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
@@ -123,15 +132,15 @@ class ToolRounds:
             while rounds.goes_on(turn):
                 called, further = await rounds.further(turn, stream=False)
                 answers.append(plain(self._usage.whole(called, further)))
-                turn = rounds.form.turn_of(answers[-1], TOOL)
+                turn = rounds.form.turn_of(answers[-1], RETRIEVE)
             await rounds.keep(turn)
         except Exception as error:
             is_whole = False
-            said = rounds.form.turn_of(rounds.form.joined(answers, TOOL), TOOL)
+            said = rounds.form.turn_of(rounds.form.joined(answers, RETRIEVE), RETRIEVE)
             if not hidden_turns.says_anything(said.message):
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
-        return like(answer, rounds.form.joined(answers, TOOL, is_whole=is_whole))
+        return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them, each at once, but for the end of a round.
@@ -148,7 +157,14 @@ class ToolRounds:
             async for chunk in stream:
                 yield chunk
             return
-        shown = ShownStream(rounds.form.stream(TOOL))
+        try:
+            async for chunk in self._spliced(rounds, stream):
+                yield chunk
+        finally:
+            rounds.end()
+
+    async def _spliced(self, rounds: _Rounds, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        shown = ShownStream(rounds.form.stream(RETRIEVE))
         async for chunk in stream:
             for seen in shown.seen(chunk):
                 yield seen
@@ -195,7 +211,7 @@ class _Rounds:
         self._ask = ask
         self._fields = fields
         self._view = view
-        self._request_id = litellm_compat.request_id_of(fields)
+        self._request_ids = [litellm_compat.request_id_of(fields)]
         self._left = MOST_ROUNDS
         self._messages: list[Mapping[str, Any]] = []
         self._shown: list[Mapping[str, Any]] = []
@@ -212,7 +228,7 @@ class _Rounds:
         self._left -= 1
         changes = {"messages": [*self._fields["messages"], *self._messages], "stream": stream}
         called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.NO_CALLS)})
-        self._request_id = litellm_compat.request_id_of(called)
+        self._request_ids.append(litellm_compat.request_id_of(called))
         return called, answer
 
     async def keep(self, turn: Turn) -> None:
@@ -232,8 +248,13 @@ class _Rounds:
             text = hidden_turns.written(hidden_turns.with_turn(record, kept))
             await self._retrieval.put(self._fields, self._view.key, text)
 
+    def end(self) -> None:
+        """Have nothing more kept for these requests."""
+        for request_id in self._request_ids:
+            self._retrieval.forget(request_id)
+
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
-        texts = [await self._retrieval.answer(self._request_id, call.arguments) for call in turn.hidden]
+        texts = [await self._retrieval.answer(self._request_ids[-1], call.arguments) for call in turn.hidden]
         return self.form.results(turn.hidden, texts)
 
 

@@ -58,6 +58,9 @@ class Dictionary:
             return {UNREADABLE!r}
         return TEXTS.get(handle, {NOT_AVAILABLE!r})
 
+    def forget(self, request_id):
+        pass
+
     async def get(self, fields, key):
         return None if fields["model"].endswith("-forgetful") else self.records.get(key)
 

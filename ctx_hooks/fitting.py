@@ -1,0 +1,101 @@
+"""Fits a history into a budget, by compaction or by the last resort, and tells the listeners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction import cost, last_resort
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.message_index import is_first_request
+from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.conversation.cut_texts import CutTexts
+from ctx_hooks.request import retrieval_tool
+from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.units import LocalTokens, to_provider
+from ctx_hooks.tokens.window import target_tokens_of
+
+if TYPE_CHECKING:
+    from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.pipeline import Outcome
+    from ctx_hooks.learning.known import Known
+    from ctx_hooks.overflow.retry_plan import RetryPlan
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.tokens.counter import Counter
+
+
+def budget_of(request: Request, to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
+    """Return what a request may have beside the tool that it may be offered, by which the model retrieves what is cut."""
+    cut_texts, tool_tokens = None, LocalTokens(0)
+    archive = to.policy.archive_in_use
+    if archive is not None and to.handles is not None:
+        is_offered = retrieval_tool.may_be_offered(request, to.policy)
+        cut_texts = CutTexts(to.handles, archive.retention_days, is_offered=is_offered)
+        tool_tokens = retrieval_tool.definition_tokens(request.format, counter) if is_offered else tool_tokens
+    goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
+    return Budget(goal_tokens, known.window.tokens, counter, to.policy, plan.cut_newest, cut_texts)
+
+
+def compressed(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
+    """Return the history as it is to be sent, and tell the listeners."""
+    event = CompactionEvent(
+        name="before_compaction",
+        model=to.model,
+        format=request.format,
+        tokens_before=history.tokens,
+        budget_tokens=budget.goal_tokens,
+        window_tokens=budget.window_tokens,
+        attempt=to.attempt,
+        request_id=to.request_id,
+        mode=to.policy.mode,
+    )
+    emit(event)
+    outcome = _outcome(known, history, budget, to)
+    steps = tuple(step.name for step in outcome.steps)
+    emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
+    return outcome
+
+
+def with_all_cut_texts(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
+    """Return the same with all texts that are cut, those of earlier requests' compactions too; nobody is told."""
+    del request  # the history has its messages
+    return _outcome(known, history, replace(budget, cut_texts=budget.cut_texts and budget.cut_texts.remaking()), to)
+
+
+def _outcome(known: Known, history: History, budget: Budget, to: Target) -> Outcome:
+    """Return the history as it is to be sent."""
+    target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
+    if is_first_request(history.index):
+        target_tokens = budget.goal_tokens
+    thresholds = Thresholds(budget, target_tokens, to.prices or cost.CACHE_PRICES)
+    holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
+    if holds and _does_not_pay(history, thresholds, to):
+        return compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)[0]
+    return compacted(history, thresholds, repair=to.policy.repair != "off", summaries=known.summaries)[0]
+
+
+def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
+    """Whether compacting a request that the window would hold costs more than it saves, where it saves least."""
+    if not to.policy.cost_aware or to.prices is None or to.attempt:
+        return False
+    largest = thresholds.target_tokens_at(0.0, history.fixed_tokens)
+    summary, prices = to.policy.summary, to.writing_prices
+    summary_cost = (
+        prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
+    )
+    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices, summary_cost)
+
+
+def without_oldest_turns(
+    timeout_seconds: float | None, request: Request, history: History, budget: Budget, to: Target
+) -> Outcome:
+    """Return the request without its oldest turns, and tell the listeners."""
+    del history  # it is estimated: the conversation itself is walked once
+    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
+    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
+    whose = (to.request_id, to.policy.mode)
+    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, timeout_seconds, *whose))
+    return outcome

@@ -1,0 +1,86 @@
+"""The tool by which a model asks for what was cut: its definition, and which requests it is offered in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats.fields import compact_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.tokens.counter import Counter
+    from ctx_hooks.tokens.units import LocalTokens
+
+PAGE_CHARS = 8_000
+"""What one call returns unless it asks for less or more: 2,000 tokens, as much as the package appends by itself."""
+MOST_PAGE_CHARS = 40_000
+"""10,000 tokens: a third of the smallest window that is not warned of."""
+_DESCRIPTION = (
+    "Returns text that was removed from this conversation to save context. A line that begins with [ctx_hooks] names the "
+    "handle. With `query`, the lines that match it best come first; without, the text from character `offset` on."
+)
+_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "handle": {"type": "string", "description": f"As in {RETRIEVE}(HANDLE)."},
+        "query": {"type": "string", "description": "Words of what is looked for."},
+        "offset": {"type": "integer", "minimum": 0, "default": 0},
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_PAGE_CHARS,
+            "default": PAGE_CHARS,
+            "description": "Most characters.",
+        },
+    },
+    "required": ["handle"],
+}
+_DEFINITIONS: Mapping[Format, Mapping[str, Any]] = {
+    "openai-chat": {
+        "type": "function",
+        "function": {"name": RETRIEVE, "description": _DESCRIPTION, "parameters": _PARAMETERS},
+    },
+    "anthropic": {"name": RETRIEVE, "description": _DESCRIPTION, "input_schema": _PARAMETERS},
+}
+"""By the formats of whose answers the proxy can hide a call."""
+
+
+def may_be_offered(request: Request, policy: Policy) -> bool:
+    """Whether the tool is added to a request from which something is cut.
+
+    Not where the client has a tool of that name, nor where it has the model call a tool in any case: the model could then
+    answer with ours alone, again and again. Nor where it wants several answers, each of which may call for other texts.
+    """
+    if not policy.retrieval or request.format not in _DEFINITIONS or request.fields.get("n") not in (None, 1):
+        return False
+    tools = request.fields.get("tools") or ()
+    if not isinstance(tools, (list, tuple)) or not (tools or policy.retrieval == "always"):
+        return False
+    return RETRIEVE not in map(_name, tools) and _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
+
+
+def definition_tokens(fmt: Format, counter: Counter) -> LocalTokens:
+    """Return what the definition takes of a request."""
+    return counter.text(compact_json(_DEFINITIONS[fmt]))
+
+
+def tools_with_it(request: Request) -> dict[str, Any]:
+    """Return the field of the request's tools with this one behind them, so that what the client has marked stays cached."""
+    return {"tools": [*(request.fields.get("tools") or ()), dict(_DEFINITIONS[request.format])]}
+
+
+def _name(tool: Any) -> Any:
+    if not isinstance(tool, dict):
+        return None
+    function = tool.get("function")
+    return function.get("name") if isinstance(function, dict) else tool.get("name")
+
+
+def _kind(tool_choice: Any) -> Any:
+    """Return what a tool choice says, "" where there is none."""
+    return (tool_choice.get("type") if isinstance(tool_choice, dict) else tool_choice) or ""

@@ -1,0 +1,168 @@
+"""What is cut goes to the archive, and comes back where a model asks for it."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import engine, litellm_compat
+from ctx_hooks.archive.archive import Archives
+from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.failing_open import failing_open
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ctx_hooks.engine import Decided
+    from ctx_hooks.learning.known import Known
+    from ctx_hooks.learning.redis_store import SharedCache
+    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+
+logger = logging.getLogger("ctx_hooks")
+
+MOST_OFFERS = 256
+"""Requests kept until their answer; of the oldest, which are forgotten first, only what the archive has can be retrieved."""
+MOST_OFFER_BYTES = 64_000_000
+"""As for summaries: some sixty requests that fill a window of 200,000 tokens."""
+BYTES_PER_TOKEN = 4
+PAGE_SECONDS = 5.0
+"""Ranking the lines of the longest text, 32 MB, takes less."""
+
+
+@dataclass
+class Offer:
+    """A request whose model is offered the tool, until it is answered.
+
+    Attributes:
+        request: the request as it came.
+        to: where it went.
+        known: what it was decided by.
+        size_bytes: about how much memory its messages take.
+        texts: what was cut from it, by handle, once that had to be found out again.
+    """
+
+    request: Request
+    to: Target
+    known: Known
+    size_bytes: int
+    texts: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+class Archiving:
+    """Stores what requests lose, and answers the calls of the retrieval tool. Used on the event loop alone.
+
+    A client sends its whole history with each request: what the archive has lost, or another worker's memory holds, is cut
+    again from the request that names it.
+
+    Args:
+        shared: Returns LiteLLM's Redis cache, None without one.
+    """
+
+    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
+        self.archives = Archives(shared)
+        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._offer_bytes = 0
+        self._workers = Workers()
+
+    def named(self, request: Request, to: Target) -> Target:
+        """Return where a request goes with the handles of its tenant, where what is cut is archived."""
+        with failing_open("cuts without an archive"):
+            settings = to.policy.archive_in_use
+            if settings is not None and to.policy.enforces:
+                return replace(to, handles=Handles(self._tenant_of(request.fields, settings)))
+        return to
+
+    def decided(self, request: Request, to: Target, decided: Decided) -> None:
+        """Store what a decision cuts, and remember the request if its model is offered the tool."""
+        settings = to.policy.archive_in_use
+        if settings is None or not to.policy.enforces:
+            return
+        self.forget(to.request_id)
+        with failing_open("archives nothing of a request"):
+            if decided.cut:
+                self.archives.put(settings, self._tenant_of(request.fields, settings), decided.cut)
+            if decided.offers and decided.known is not None and to.request_id:
+                self._remember(Offer(request, to, decided.known, _size_bytes(decided)))
+
+    def was_offered(self, request_id: str) -> bool:
+        """Whether the model that answers a request is offered the tool."""
+        return request_id in self._offers
+
+    async def answer(self, request_id: str, arguments: str) -> str:
+        """Return what a call of the tool returns.
+
+        A handle that is unknown, expired or another tenant's takes the same way to the same answer. Raises nothing.
+
+        Args:
+            request_id: the request that the call answers.
+            arguments: the arguments of the call, as JSON.
+        """
+        offer = self._offers.get(request_id)
+        asked = asked_of(arguments)
+        if offer is None or not asked.handle:
+            return NOT_AVAILABLE
+        try:
+            text = await self._text(offer, asked.handle)
+            if text is not None:
+                return await self._workers.run(lambda: page_of(text, asked), Deadline(PAGE_SECONDS))
+        except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
+            logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
+        return NOT_AVAILABLE
+
+    async def noted(self, fields: Mapping[str, Any], settings: ArchiveSettings, key: str) -> str | None:
+        """Return what was noted under a key by the tenant of a request."""
+        tenant = self._tenant_of(fields, settings)
+        return await self.archives.get(settings, tenant, _note_handle(tenant, key))
+
+    async def note(self, fields: Mapping[str, Any], settings: ArchiveSettings, key: str, text: str) -> bool:
+        """Note a text under a key for the tenant of a request, in the place of what was noted there."""
+        tenant = self._tenant_of(fields, settings)
+        return await self.archives.store(settings, tenant, _note_handle(tenant, key), text)
+
+    def forget(self, request_id: str) -> None:
+        """Keep a request no longer: it is answered."""
+        offer = self._offers.pop(request_id, None)
+        self._offer_bytes -= offer.size_bytes if offer is not None else 0
+
+    async def _text(self, offer: Offer, handle: str) -> str | None:
+        settings = offer.to.policy.archive_in_use
+        if settings is None:
+            return None
+        tenant = self._tenant_of(offer.request.fields, settings)
+        text = await self.archives.get(settings, tenant, handle)
+        if text is not None:
+            return text
+        if offer.texts is None:
+            deadline = Deadline(offer.to.policy.compression_timeout_seconds)
+            offer.texts = await self._workers.run(
+                lambda: engine.cut_again(offer.request, offer.to, offer.known, deadline), deadline
+            )
+            self.archives.put(settings, tenant, offer.texts)
+        return offer.texts.get(handle)
+
+    def _tenant_of(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> bytes:
+        return self.archives.tenant(*litellm_compat.owner_of(fields, settings.scope))
+
+    def _remember(self, offer: Offer) -> None:
+        self._offers[offer.to.request_id] = offer
+        self._offer_bytes += offer.size_bytes
+        while len(self._offers) > MOST_OFFERS or self._offer_bytes > MOST_OFFER_BYTES:
+            self.forget(next(iter(self._offers)))
+
+
+def _size_bytes(decided: Decided) -> int:
+    """Return about how much memory the messages of a request take, by its tokens."""
+    return int(decided.attempt.received_tokens or 0) * BYTES_PER_TOKEN
+
+
+def _note_handle(tenant: bytes, key: str) -> str:
+    """Return the handle of a note, which no model is told: no text that a client sends can be cut under it."""
+    return Handles(blake2b(b"notes", key=tenant).digest()).of(key)

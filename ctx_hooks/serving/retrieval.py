@@ -1,0 +1,59 @@
+"""What the rounds of the hidden tool need of policy and archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.request import target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.policy.resolve import Policies
+    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.serving.archiving import Archiving
+
+
+class Retrieval:
+    """Answers the tool, and keeps what is hidden of a conversation.
+
+    Args:
+        policies: the settings, resolved for each caller.
+        archiving: where texts are, and which requests are offered the tool.
+    """
+
+    def __init__(self, policies: Policies, archiving: Archiving) -> None:
+        self._policies = policies
+        self._archiving = archiving
+
+    def is_on(self, fields: Mapping[str, Any]) -> bool:
+        """Whether the policy of a request allows the tool."""
+        policy = self._policy(fields)
+        return policy.enforces and bool(policy.retrieval)
+
+    def was_offered(self, request_id: str) -> bool:
+        """Whether the tool was added to what was sent for a request."""
+        return self._archiving.was_offered(request_id)
+
+    async def answer(self, request_id: str, arguments: str) -> str:
+        """Return the result of a call, whatever its arguments are; raises nothing."""
+        return await self._archiving.answer(request_id, arguments)
+
+    def forget(self, request_id: str) -> None:
+        """Keep nothing more of a request: it is answered."""
+        self._archiving.forget(request_id)
+
+    async def get(self, fields: Mapping[str, Any], key: str) -> str | None:
+        """Return a text of the tenant of a request; None where there is none, or none in time."""
+        settings = self._policy(fields).archive_in_use
+        return None if settings is None else await self._archiving.noted(fields, settings, key)
+
+    async def put(self, fields: Mapping[str, Any], key: str, text: str) -> bool:
+        """Store a text of the tenant of a request, and return whether it is stored."""
+        settings = self._policy(fields).archive_in_use
+        return settings is not None and await self._archiving.note(fields, settings, key, text)
+
+    def _policy(self, fields: Mapping[str, Any]) -> Policy:
+        data = {**fields, "model": litellm_compat.group_of(fields)}
+        return target.of_group(data, self._policies).policy

@@ -1,0 +1,256 @@
+"""What compaction cut is retrieved by the model, on every route, by whichever worker, and by its own tenant alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from conftest import GENERAL, PLUGIN, configuration, deployment, importable
+from redis_process import RedisProcess
+from retrieving import CLIENTS, THOUGHT, TOOL, total_tokens, user
+from routes import CHAT, MESSAGES, RESPONSES
+
+from ctx_hooks.testing import LOOPBACK, Call, FakeProvider, ProviderSettings, ProxyProcess, Reply, agent_session
+from ctx_hooks.testing.streams import OUTPUT_TOKENS
+
+WINDOW = 8_000
+FACT = "the vault opens at noon on every other tuesday"
+NOT_AVAILABLE = "not available"
+HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
+AUTH = """
+from litellm.proxy._types import UserAPIKeyAuth
+
+async def user_api_key_auth(request, api_key):
+    return UserAPIKeyAuth(api_key=api_key, token=api_key, team_id=api_key.removeprefix("sk-team-"))
+"""
+over_every_route = pytest.mark.parametrize(
+    "client", CLIENTS, ids=lambda c: f"{c.path.rsplit('/', 1)[1]}-{c.group}-{'streamed' if c.stream else 'whole'}"
+)
+
+
+def script(fmt, payload, answered):  # noqa: ARG001 - whatever was answered before
+    """Answer the newest question: `seek` asks for what was cut until it is known, `try HANDLE` asks for that handle."""
+    items = payload.get("messages") or payload["input"]
+    text = json.dumps(items, ensure_ascii=False)
+    names = json.dumps(payload.get("tools", []))
+    thinking = THOUGHT if fmt == "anthropic" else ""
+    question = re.findall(r"\bquestion: ([^\"\\]*)", text)[-1]
+    if TOOL not in names:
+        return Reply(f"no tool; {'ctx_retrieve' in text=}")
+    if question.startswith("try "):
+        said = json.dumps(items[-1], ensure_ascii=False)
+        if NOT_AVAILABLE in said or FACT in said:
+            return Reply(f"I got: {said}")
+        return Reply(calls=[Call(TOOL, {"handle": question.split()[1], "query": "vault"})], thinking=thinking)
+    if FACT in text:
+        return Reply(f"It says that {FACT}.")
+    calls = [Call(TOOL, {"handle": handle, "query": "vault"}) for handle in dict.fromkeys(HANDLE.findall(text))]
+    return Reply("Let me look.", calls=calls, thinking=thinking)
+
+
+@pytest.fixture(scope="module")
+def model():
+    settings = ProviderSettings(window_tokens=WINDOW, windows={"served": WINDOW, "claude-served": WINDOW})
+    with FakeProvider(settings, script) as running:
+        yield running
+
+
+def started(model, folder, archive):
+    """Return a proxy that archives as told and offers the tool."""
+    models = (
+        deployment(model.url, "chat", "openai/served", max_input_tokens=WINDOW),
+        deployment(model.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW),
+        deployment(model.url, "unknown", "openai/served"),
+        deployment(model.url, "unknown-claude", "anthropic/claude-served"),
+    )
+    config = configuration(
+        model.url,
+        *models,
+        callback_settings={"ctx_hooks": {"defaults": {"retrieval": True, "archive": archive}}},
+        general_settings={**GENERAL, "custom_auth": "tenant_auth.user_api_key_auth"},
+        litellm_settings={"callbacks": [PLUGIN], "num_retries": 0},
+    )
+    return ProxyProcess(config, importable(folder, "tenant_auth", AUTH))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("archive")
+
+
+@pytest.fixture(scope="module")
+def workers(model, folder):
+    """Two workers of one archive on disk."""
+    archive = {"backend": "disk", "path": str(folder), "scope": "team"}
+    with started(model, folder, archive) as one, started(model, folder, archive) as other:
+        yield one, other
+
+
+@pytest.fixture(scope="module")
+def alone(model, folder):
+    """A worker that keeps what is cut in its memory."""
+    with started(model, folder, {"scope": "team"}) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _fresh(model):
+    model.reset(window_tokens=WINDOW)
+
+
+def session(client, question, seed=1, turns=60):
+    """Return the messages of an agent that has read the fact long ago, and is asked something."""
+    fmt = "openai-chat" if client.speaks_chat else "anthropic"
+    messages = agent_session(fmt, turns=turns, seed=seed, question=f"question: {question}")["messages"]
+    if client.speaks_chat:
+        result = next(m for m in messages if m["role"] == "tool")
+    else:
+        result = next(b for m in messages for b in m["content"] if isinstance(b, dict) and b["type"] == "tool_result")
+    half = len(result["content"]) // 2
+    result["content"] = f"{result['content'][:half]}\n{FACT}\n{result['content'][half:]}"
+    return messages
+
+
+def headers(team):
+    return {"Authorization": f"Bearer sk-team-{team}"}
+
+
+def ask(client, proxy, messages, team="research", **fields):
+    """Ask as a client that has a tool of its own, and return what it sees."""
+    tools = [{"name": "read_file", "description": "reads", "input_schema": {"type": "object"}}]
+    if client.speaks_chat:
+        tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
+    as_team = type("Proxy", (), {"url": proxy.url, "headers": headers(team)})
+    return client.ask(as_team, messages, tools=tools, **fields)
+
+
+def cut_requests(model):
+    """Return what the provider read."""
+    return [r for r in model.requests() if r["status"] == 200]
+
+
+@over_every_route
+@pytest.mark.parametrize("keeping", ["memory", "disk"])
+def test_a_fact_that_was_cut_reaches_the_answer_and_the_client_sees_no_trace(client, keeping, model, alone, workers):
+    proxy = alone if keeping == "memory" else workers[0]
+    answer = ask(client, proxy, session(client, "seek"))
+    assert FACT in answer.text
+    assert TOOL not in answer.raw
+    assert answer.stop in ("stop", "end_turn")
+    first, second = cut_requests(model)
+    assert FACT not in json.dumps(first["payload"])
+    assert FACT in json.dumps(second["payload"])
+    assert first["payload"]["tools"] == second["payload"]["tools"]
+    assert total_tokens(answer.usage) == first["input_tokens"] + second["input_tokens"] + 2 * OUTPUT_TOKENS
+
+
+@over_every_route
+def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it(client, model, workers):
+    """Nothing is retrieved a second time: the call and what it returned are part of what the provider reads."""
+    messages = session(client, "seek", seed=3)
+    answer = ask(client, workers[0], messages)
+    model.reset(window_tokens=WINDOW)
+    following = [*messages, answer.message, user("question: again")]
+    assert FACT in ask(client, workers[1], following).text
+    (only,) = cut_requests(model)
+    assert f'"name": "{TOOL}"' in json.dumps(only["payload"].get("messages") or only["payload"]["input"])
+
+
+@over_every_route
+def test_an_overflow_of_an_unknown_window_is_rescued_with_the_tool(client, alone):
+    """The first attempt is refused; the retry is compacted and offers the tool."""
+    unknown = replace(client, group="unknown" if client.group == "chat" else "unknown-claude")
+    answer = ask(unknown, alone, session(client, "seek", seed=3))
+    assert FACT in answer.text
+    assert TOOL not in answer.raw
+
+
+def handles_of(client, model, proxy, team, seed=4):
+    """Return the handles that a team's request holds."""
+    ask(client, proxy, session(client, "seek", seed=seed), team)
+    found = HANDLE.findall(json.dumps(cut_requests(model)[0]["payload"]["messages"]))
+    model.reset(window_tokens=WINDOW)
+    return found
+
+
+@pytest.mark.parametrize("client", CLIENTS[:1], ids=["chat"])
+def test_another_teams_handle_a_guess_and_nonsense_get_the_same_answer(client, model, workers):
+    theirs = list(dict.fromkeys(handles_of(client, model, workers[0], "theirs")))
+    for handle in (*theirs[:2], "aaaabbbbcccc", "../../etc/passwd", "x" * 9_000, ""):
+        answer = ask(client, workers[0], session(client, f"try {handle} now", seed=5), "ours")
+        assert NOT_AVAILABLE in answer.text
+        assert FACT not in answer.text
+        model.reset(window_tokens=WINDOW)
+    asked = (ask(client, workers[1], session(client, f"try {handle} now", seed=6), "theirs") for handle in theirs)
+    assert any(FACT in answer.text for answer in asked)
+
+
+@pytest.mark.parametrize("client", CLIENTS[:1], ids=["chat"])
+def test_a_text_that_the_archive_has_lost_is_cut_again_from_the_request(client, model, folder):
+    """The compaction is remembered, its texts are gone: they are found all the same."""
+    broken = folder / "gone"
+    archive = {"backend": "disk", "path": str(broken), "scope": "team"}
+    with started(model, folder, archive) as proxy:
+        first = ask(client, proxy, session(client, "seek", seed=7))
+        for file in broken.iterdir():
+            file.unlink()
+        model.reset(window_tokens=WINDOW)
+        again = ask(client, proxy, session(client, "seek", seed=7))
+    assert FACT in first.text
+    assert FACT in again.text
+
+
+@pytest.mark.parametrize("client", CLIENTS[:1], ids=["chat"])
+def test_redis_killed_in_mid_run_costs_no_request_its_answer(client, model):
+    with RedisProcess() as redis:
+        environment = {"REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(redis.port)}
+        config = configuration(
+            model.url,
+            deployment(model.url, "chat", "openai/served", max_input_tokens=WINDOW),
+            callback_settings={"ctx_hooks": {"defaults": {"retrieval": True, "archive": {"backend": "redis"}}}},
+            litellm_settings={
+                "callbacks": [PLUGIN],
+                "num_retries": 0,
+                "cache": True,
+                "cache_params": {"type": "redis", "supported_call_types": []},
+            },
+        )
+        with ProxyProcess(config, environment) as proxy:
+            client_proxy = type("Proxy", (), {"url": proxy.url, "headers": proxy.headers})
+            tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
+            assert FACT in client.ask(client_proxy, session(client, "seek", seed=8), tools=tools).text
+            redis.kill()
+            assert FACT in client.ask(client_proxy, session(client, "seek", seed=9), tools=tools).text
+
+
+@pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
+@pytest.mark.parametrize("case", ["no tools", "a tool of that name", "a forced call"])
+def test_the_tool_is_not_offered_where_it_could_do_harm(route, case, model, alone):
+    payload = agent_session(route.fmt, model=route.group, seed=10, question="question: seek")
+    ours = {"name": TOOL, "input_schema": {"type": "object"}}
+    if route is CHAT:
+        ours = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
+    if case == "no tools":
+        payload.pop("tools")
+        said = [f"remark {n} {'about this and that ' * 60}" for n in range(99)]
+        payload["messages"] = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+        payload["messages"][-1]["content"] += "question: seek"
+    elif case == "a tool of that name":
+        payload["tools"].append(ours)
+    else:
+        payload["tool_choice"] = "required" if route is CHAT else {"type": "any"}
+    LOOPBACK.post(alone.url + route.path, json=payload, headers=headers("research"), timeout=60)
+    sent = model.requests()[-1]["payload"]
+    assert json.dumps(sent.get("tools", [])).count(f'"name": "{TOOL}"') == (case == "a tool of that name")
+    assert "[ctx_hooks]" in json.dumps(sent["messages"])
+    assert not HANDLE.search(json.dumps(sent["messages"]))
+
+
+def test_on_responses_nothing_is_offered_and_the_placeholder_says_how_to_get_the_text(model, alone):
+    payload = agent_session("openai-responses", model="chat", seed=11, question="question: seek")
+    LOOPBACK.post(alone.url + RESPONSES.path, json=payload, headers=headers("research"), timeout=60)
+    sent = json.dumps(model.requests()[-1]["payload"])
+    assert TOOL not in sent
+    assert re.search(r"archived as [a-z2-7]{12} for at most 7 days", sent)
