@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tools import TEXT, arguments, example, reader
 
-from ctx_hooks.testing.behaviour import Reply
+from ctx_hooks.testing.behaviour import Call, Reply
 from ctx_hooks.testing.rules import Format
 
 CALLS = 25
 """As many as take a session of results of 4,000 tokens well past a window of 60,000."""
+RETRIEVE = "ctx_retrieve"
+HANDLE = re.compile(rf"{RETRIEVE}\(([a-z2-7]{{12}})\)")
 SUMMARY_WORDS = ("summar", "checkpoint")
 """What stands in a client's request for a summary of its session, which may offer the tools too."""
 RESULT_SIGNS = ('"tool_result"', '"functionResponse"', '"function_response"')
@@ -36,16 +39,21 @@ class Model:
 
     A request that offers no tool to read a file, or asks for a summary, is the client's own business beside the session: it
     gets a short answer in the form it asks for, and is no step of the session.
+
+    Args:
+        retrieves: whether it asks once in each session for something that was cut, as soon as it is offered the tool.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, retrieves: bool = False) -> None:
         self._folder = Path()
+        self._retrieves = retrieves
         self.calls = 0
+        self.retrieved = 0
         self.done = False
 
     def begin(self, folder: Path) -> None:
         """Start a session whose files are in `folder`."""
-        self._folder, self.calls, self.done = folder, 0, False
+        self._folder, self.calls, self.retrieved, self.done = folder, 0, 0, False
 
     def __call__(self, fmt: Format, payload: Mapping[str, Any], before: int) -> Reply:
         """Return the next answer; how many were given `before` is not asked, since tools may change within a session."""
@@ -53,6 +61,10 @@ class Model:
         tool = reader(payload)
         if tool is None or _asks_for_summary(payload):
             return Reply(self._beside(payload))
+        if self._retrieves and not self.retrieved and RETRIEVE in json.dumps(payload.get("tools")):
+            self.retrieved += 1
+            handle = HANDLE.findall(json.dumps(payload))[-1]
+            return Reply("Let me look.", calls=[Call(RETRIEVE, {"handle": handle})])
         if self.calls == CALLS:
             self.done = True
             return Reply(DONE)

@@ -1,11 +1,12 @@
 """Real clients and SDKs, each through 25 tool calls in a window of 60,000 tokens, behind a proxy with the plugin.
 
-    uv run python benchmarks/clients/run.py [--cache FOLDER] [--logs FOLDER] [--window TOKENS] [NAME...]
+    uv run python benchmarks/clients/run.py [--cache FOLDER] [--logs FOLDER] [--window TOKENS] [--retrieval] [NAME...]
 
 Each client is installed into the cache folder, started in a home of its own, and reads 25 files of about 4,000 tokens, for
 which a scripted model behind the strict provider asks; once with the window known to the proxy and once unknown. The
 command needs pip and npm for the first run, and no network afterwards. The log folder keeps what each client printed and
-every upstream request. NAME chooses clients by a part of their name.
+every upstream request. NAME chooses clients by a part of their name. With `--retrieval` the scripted model asks once for
+something that was cut.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ from ctx_hooks.testing.processes import MASTER_KEY
 WINDOWS = ("known", "unknown")
 
 
-def configuration(clients: Sequence[Client], provider_url: str, window_tokens: int) -> dict[str, Any]:
+def configuration(
+    clients: Sequence[Client], provider_url: str, window_tokens: int, *, retrieval: bool = False
+) -> dict[str, Any]:
     """Return a proxy's configuration: a deployment for each session, so that none learns from another."""
     return {
         "model_list": [_deployment(client, window, provider_url, window_tokens) for client in clients for window in WINDOWS],
         "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"]},
+        "callback_settings": {"ctx_hooks": {"defaults": {"retrieval": retrieval}}},
         "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
     }
 
@@ -52,12 +56,14 @@ def _deployment(client: Client, window: str, provider_url: str, window_tokens: i
     return {"model_name": group, "litellm_params": params, "model_info": info}
 
 
-def rows(clients: Sequence[Client], cache: Path, logs: Path, window_tokens: int) -> Iterator[str]:
+def rows(
+    clients: Sequence[Client], cache: Path, logs: Path, window_tokens: int, *, retrieval: bool = False
+) -> Iterator[str]:
     """Yield a row for each session, as it ends."""
-    model = Model()
+    model = Model(retrieves=retrieval)
     with (
         FakeProvider(ProviderSettings(window_tokens=window_tokens), model) as provider,
-        ProxyProcess(configuration(clients, provider.url, window_tokens)) as proxy,
+        ProxyProcess(configuration(clients, provider.url, window_tokens, retrieval=retrieval)) as proxy,
     ):
         for client in clients:
             try:
@@ -83,7 +89,7 @@ def _finished(ended: Ended, model: Model) -> str:
         return f"no: time was up after {model.calls} calls"
     if ended.status or not model.done or DONE not in ended.output:
         return f"no: status {ended.status} after {model.calls} calls"
-    return "yes"
+    return f"yes, retrieved {model.retrieved}" if model.retrieved else "yes"
 
 
 def main() -> None:
@@ -93,10 +99,11 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir(), "ctx_hooks_clients"))
     parser.add_argument("--logs", type=Path, default=Path(tempfile.gettempdir(), "ctx_hooks_client_logs"))
     parser.add_argument("--window", type=int, default=60_000, help="the provider's window in tokens")
+    parser.add_argument("--retrieval", action="store_true", help="let the model ask once for what was cut")
     options = parser.parse_args()
     chosen = [c for c in CLIENTS if not options.names or any(n.lower() in c.name.lower() for n in options.names)]
     print(HEAD, flush=True)
-    for row in rows(chosen, options.cache.resolve(), options.logs.resolve(), options.window):
+    for row in rows(chosen, options.cache.resolve(), options.logs.resolve(), options.window, retrieval=options.retrieval):
         print(row, flush=True)
 
 
