@@ -210,11 +210,12 @@ def summary_end(language: Language) -> str:
     )
 
 
-def dropped(messages: int, language: Language) -> str:
+def dropped(messages: int, language: Language, reference: Reference | None = None) -> str:
     """Return what stands for messages that were removed without a summary."""
+    where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除。"
-    return f"{MARK} {messages} earlier messages were removed to fit the context window."
+        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。"
+    return f"{MARK} {messages} earlier messages were removed to fit the context window{where}."
 
 
 SUMMARY_SECTIONS = {

@@ -9,7 +9,7 @@ from ctx_hooks.compaction.selection.apply import shortened_messages
 from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.summary.extractive import extractive_summary, with_summary
+from ctx_hooks.compaction.summary.extractive import extractive_summary, whole_of, with_summary
 from ctx_hooks.compaction.summary.written_form import written_form
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.message_rules import alternation
@@ -31,7 +31,16 @@ def with_written(text: str) -> Step:
 
 
 def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
+    """Remove what has to go; where the summary alone is what does not fit, one line says that messages are gone."""
     selector = Selector(conversation, budget)
+    fitted = _fitted(summarise, conversation, budget, selector)
+    if budget.excess(fitted) <= 0:
+        return fitted
+    bare = _fitted(_without_summary, conversation, budget, selector)
+    return bare if budget.excess(bare) <= 0 else fitted
+
+
+def _fitted(summarise: Summarise, conversation: Conversation, budget: Budget, selector: Selector) -> Conversation:
     older = {i: c.messages for c in selector.items for i in c.messages}
 
     def build(selection: Selection) -> Conversation:
@@ -45,6 +54,10 @@ def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> 
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(conversation, budget, selector, build, may_remove=True)
+
+
+def _without_summary(removed: Sequence[Message], budget: Budget) -> str:
+    return placeholders.dropped(len(removed), budget.policy.language, whole_of(removed, budget))
 
 
 STEP = Step(

@@ -249,3 +249,22 @@ def test_the_newest_results_give_way_no_further_than_the_older_exchanges_need():
     assert budget.excess(sent) <= 0
     assert sent.messages[2] is conversation.messages[2]
     assert len(sent.messages[-1].results[0].text) > len(messages[-1]["content"]) / 2
+
+
+@pytest.mark.parametrize("spare_tokens", [60, 400])
+def test_a_summary_that_does_not_fit_gives_way_to_one_line(spare_tokens):
+    """What is protected leaves room for the line or for the summary: either way the goal is met."""
+    asked = [
+        {"role": "user", "content": f"Please fix case_{n} in src/part_{n}.py, it is wrong since {n}00"} for n in range(60)
+    ]
+    said = [{"role": "assistant", "content": f"Fixed case_{n}."} for n in range(60)]
+    turns = [message for pair in zip(asked, said, strict=True) for message in pair]
+    newest = {"role": "user", "content": "And now read this. " * 800}
+    counter = Counter("o200k_base")
+    codec = CODECS["openai-chat"]
+    protected_tokens = counter.conversation(codec.read([newest]))
+    budget = Budget(protected_tokens + spare_tokens, 20_000, counter)
+    outcome = compress(codec.read([*turns, newest]), budget)
+    assert outcome.fits
+    first = outcome.conversation.messages[0].text
+    assert ("earlier messages were removed" in first, "The user asked" in first) == (True, spare_tokens == 400)
