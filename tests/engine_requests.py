@@ -49,11 +49,14 @@ def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
 
 
 def decided(request, target, known=None):
-    return engine.decide(request, target, known or Known(target.window), Deadline(60), Timings())
+    """Return the decision and the attempt."""
+    return engine.decide(request, target, known or Known(target.window), Deadline(60), Timings())[:2]
 
 
 def by_size(request, target, known=None):
-    return engine.decide_by_size(request, target, known or Known(target.window), request.most_tokens(10**9))
+    """Return the same of what is decided by the size alone, None where that is not enough."""
+    found = engine.decide_by_size(request, target, known or Known(target.window), request.most_tokens(10**9))
+    return found and found[:2]
 
 
 def broken_session(turns=3):

@@ -52,9 +52,11 @@ def test_the_text_of_a_message_is_its_own_and_the_text_of_a_result_is_all_of_it(
     assert RESULT.text == "first\nsecond"
 
 
-def test_a_result_knows_the_length_that_it_came_with():
-    assert RESULT.original_chars == len("first\nsecond")
-    assert replace(RESULT, parts=(Text("f"),), came_chars=RESULT.original_chars).original_chars == len("first\nsecond")
+def test_a_part_knows_the_text_that_it_came_with():
+    assert RESULT.original_text == "first\nsecond"
+    assert replace(RESULT, parts=(Text("f"),), came_text=RESULT.original_text).original_text == "first\nsecond"
+    assert Text("first").original_text == "first"
+    assert Text("f", came_text="first").original_text == "first"
 
 
 def test_how_a_value_was_written_and_what_became_of_it_do_not_tell_values_apart():
