@@ -1,0 +1,107 @@
+"""What is cut is referred to and handed over; where the model may retrieve it, the tool is part of the budget."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from engine_requests import FIELDS, every_format, sent, session, to, tokens_of
+
+from ctx_hooks import engine
+from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.decision import Untouched, changes_of
+from ctx_hooks.learning.known import Known
+from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.timings import Timings
+
+OFFERING = ("openai-chat", "anthropic")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered():
+    content_cache.clear_all()
+
+
+def target(window_tokens=12_000, **policy):
+    return replace(to(window_tokens, **policy), handles=Handles(b"tenant"))
+
+
+def decided(request, where):
+    return engine.decide(request, where, Known(where.window), Deadline(60), Timings())
+
+
+@every_format
+def test_what_is_sent_with_the_tool_is_within_the_budget(fmt):
+    request = session(fmt, turns=30)
+    found = decided(request, target(retrieval=True))
+    whole = sent(request, found.decision)
+    assert found.offers == (fmt in OFFERING)
+    assert (RETRIEVE in json.dumps(whole.fields["tools"])) == found.offers
+    assert tokens_of(whole) == found.attempt.sent_tokens <= found.decision.figures.budget_tokens
+    assert all(Handles(b"tenant").of(text) == handle for handle, text in found.cut.items())
+
+
+@pytest.mark.parametrize("fmt", OFFERING)
+def test_the_definition_is_the_same_in_every_request_and_stands_behind_the_clients_tools(fmt):
+    tools = [changes_of(decided(session(fmt, turns=n), target(retrieval=True)).decision)["tools"] for n in (30, 40)]
+    ours = [own for *others, own in tools]
+    assert ours[0] == ours[1]
+    assert [others for *others, own in tools] == [session(fmt).fields["tools"]] * 2
+
+
+@every_format
+def test_an_archive_alone_offers_nothing(fmt):
+    found = decided(session(fmt, turns=30), target(archive=ArchiveSettings()))
+    assert found.cut
+    assert not found.offers
+    assert changes_of(found.decision).keys() == {FIELDS[fmt]}
+
+
+@pytest.mark.parametrize("fmt", OFFERING)
+@pytest.mark.parametrize("turns", [2, 30])
+def test_nothing_is_offered_where_nothing_is_cut_or_nothing_archived(fmt, turns):
+    where = target(retrieval=True) if turns == 2 else to(12_000, retrieval=True)
+    found = decided(session(fmt, turns=turns), where)
+    assert not found.offers
+    assert not found.cut
+    assert RETRIEVE not in json.dumps(changes_of(found.decision))
+    assert isinstance(found.decision, Untouched) == (turns == 2)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "fields"),
+    [
+        ("openai-chat", {"tools": []}),
+        ("openai-chat", {"tool_choice": "required"}),
+        ("openai-chat", {"tool_choice": {"type": "function", "function": {"name": "read_file"}}}),
+        ("openai-chat", {"n": 2}),
+        ("openai-chat", {"tools": [{"type": "function", "function": {"name": RETRIEVE}}]}),
+        ("anthropic", {"tools": [{"name": RETRIEVE, "input_schema": {"type": "object"}}]}),
+        ("anthropic", {"tool_choice": {"type": "any"}}),
+        ("anthropic", {"tools": "nonsense"}),
+    ],
+)
+def test_no_client_is_offered_what_could_do_it_harm(fmt, fields):
+    found = decided(session(fmt, turns=30, **fields), target(retrieval=True))
+    assert found.cut
+    assert not found.offers
+    assert RETRIEVE not in json.dumps(changes_of(found.decision)[FIELDS[fmt]])
+
+
+def test_a_client_without_tools_is_offered_it_where_the_policy_says_always():
+    found = decided(session(turns=30, tools=None), target(retrieval="always"))
+    assert [tool["function"]["name"] for tool in changes_of(found.decision)["tools"]] == [RETRIEVE]
+
+
+@pytest.mark.parametrize("fmt", OFFERING)
+def test_all_that_is_cut_from_a_request_is_found_again_though_its_compaction_is_remembered(fmt):
+    request, where = session(fmt, turns=31), target(retrieval=True)
+    first = decided(request, where)
+    again = decided(request, where)
+    assert changes_of(first.decision) == changes_of(again.decision)
+    assert again.offers
+    assert engine.cut_again(request, where, again.known, Deadline(60)) == first.cut

@@ -1,0 +1,84 @@
+"""What is cut goes to the archive and comes back; what the archive has lost is cut again from the request."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from engine_requests import session, to
+
+from ctx_hooks import engine
+from ctx_hooks.decision import changes_of
+from ctx_hooks.learning.known import Known
+from ctx_hooks.request.retrieved_page import NOT_AVAILABLE
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.serving import archiving
+from ctx_hooks.serving.archiving import Archiving
+
+REQUEST = session(turns=30)
+HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered():
+    content_cache.clear_all()
+
+
+def told(archiving, request_id="one", **policy):
+    """Have a request decided and archived; return the handles that stand in what is sent."""
+    where = archiving.named(REQUEST, replace(to(12_000, retrieval=True, **policy), request_id=request_id))
+    decided = engine.decide(REQUEST, where, Known(where.window), Deadline(60), Timings())
+    archiving.decided(REQUEST, where, decided)
+    return HANDLE.findall(json.dumps(changes_of(decided.decision)))
+
+
+async def test_a_handle_in_what_is_sent_returns_the_text():
+    archiving = Archiving(lambda: None)
+    for handle in told(archiving):
+        assert (await archiving.answer("one", json.dumps({"handle": handle}))).startswith("[characters 0 to ")
+
+
+async def test_what_the_archive_has_lost_is_cut_again_from_the_request():
+    first, other = Archiving(lambda: None), Archiving(lambda: None)
+    told(first)
+    handles = told(other, "two")  # the compaction is remembered: nothing is handed to this archive
+    assert other.archives.figures.stored == other.archives.figures.known == 0
+    answers = [await other.answer("two", json.dumps({"handle": handle})) for handle in handles]
+    assert answers == [await first.answer("one", json.dumps({"handle": handle})) for handle in handles]
+    assert NOT_AVAILABLE not in answers
+
+
+async def test_a_request_that_is_answered_or_was_never_offered_the_tool_retrieves_nothing():
+    archiving = Archiving(lambda: None)
+    handle, *_ = told(archiving)
+    assert archiving.was_offered("one")
+    archiving.forget("one")
+    assert not archiving.was_offered("one")
+    for request_id in ("one", "another", ""):
+        assert await archiving.answer(request_id, json.dumps({"handle": handle})) == NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("arguments", ["", "[]", "null", '{"handle": null}', '{"handle": "aaaabbbbcccc"}', "x" * 99_999])
+async def test_what_names_no_text_is_not_available(arguments):
+    archiving = Archiving(lambda: None)
+    told(archiving)
+    assert await archiving.answer("one", arguments) == NOT_AVAILABLE
+
+
+async def test_the_requests_that_are_kept_are_bounded(monkeypatch):
+    monkeypatch.setattr(archiving, "MOST_OFFERS", 3)
+    kept = Archiving(lambda: None)
+    for n in range(5):
+        told(kept, f"request {n}")
+    assert [kept.was_offered(f"request {n}") for n in range(5)] == [False, False, True, True, True]
+
+
+async def test_where_nothing_is_done_nothing_is_archived():
+    observing = Archiving(lambda: None)
+    assert told(observing, mode="observe") == []
+    assert not observing.was_offered("one")
+    assert observing.named(REQUEST, to(12_000)).handles is None
