@@ -13,12 +13,14 @@ import secrets
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.policy.archive_settings import ArchiveBackend, ArchiveSettings
+from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session
 
 TEXTS, TEXT_CHARS = 50, 8_000
@@ -35,6 +37,15 @@ def material() -> str:
 def cuts(text: str, number: int) -> list[str]:
     """Return the cuts of one request, which no other request has."""
     return [f"{number} {text[start : start + TEXT_CHARS]}" for start in range(number, number + TEXTS * 500, 500)]
+
+
+TEXTS_TOLD: Counter[str] = Counter()
+on("archive", lambda event: TEXTS_TOLD.update({event.outcome: event.texts}))
+
+
+def lost() -> str:
+    """Return how many texts of this process were not stored."""
+    return f"failed {TEXTS_TOLD['failed']}, dropped {TEXTS_TOLD['dropped']}"
 
 
 def told(seconds: list[float]) -> str:
@@ -67,9 +78,8 @@ async def measure(settings: ArchiveSettings, archives: Archives, rounds: int) ->
         archives.put(settings, tenant, by_handle)
         put.append(time.perf_counter() - started)
         await archives.store(settings, tenant, RECORD, "the last one")
-    kept, figures = handles.of(requests[-1][7]), archives.figures
-    failed, dropped = figures.failed, figures.dropped
-    print(f"  put of 50 texts      {told(put)}; their handles {told(named)}; failed {failed}, dropped {dropped}")
+    kept = handles.of(requests[-1][7])
+    print(f"  put of 50 texts      {told(put)}; their handles {told(named)}; {lost()}")
     large = text[:400_000] * (400_000 // len(text) + 1)
     await archives.store(settings, tenant, "c" * 12, large[:400_000])
     expired = settings.model_copy(update={"retention_days": 1e-12})
@@ -96,7 +106,7 @@ async def fill(settings: ArchiveSettings, megabytes: int) -> None:
             await archives.store(settings, tenant, RECORD, "the last one")
     seconds = time.perf_counter() - started
     print(f"{settings.backend}: {megabytes} MB of cuts in {seconds:.1f} s, bound {settings.size_limit_bytes / 1e6:.0f} MB")
-    print(f"  {archives.figures}")
+    print(f"  {lost()}")
     print(f"  resident {resident_megabytes():.0f} MB, on disk {folder_megabytes(settings.path):.1f} MB")
 
 

@@ -10,6 +10,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
@@ -81,6 +82,8 @@ SUMMARY = SummaryEvent(
     dollars=0.004,
     milliseconds=2_500.0,
 )
+RETRIEVAL = RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000, 2.5)
+ARCHIVE = ArchiveEvent("archive", 1_700_000_004.0, "stored", 50, "disk")
 EVENTS = [
     DECISION,
     replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30),
@@ -94,6 +97,9 @@ EVENTS = [
     replace(
         SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None, dollars=None
     ),
+    RETRIEVAL,
+    replace(RETRIEVAL, source="none", returned_chars=0),
+    ARCHIVE,
     DroppedEvents("dropped", 3),
 ]
 SECRET = "the-marked-secret"  # noqa: S105 - no password

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.archive.disk import Disk
-from ctx_hooks.archive.figures import Figures
 from ctx_hooks.archive.memory import Memory
 from ctx_hooks.archive.redis import Redis
-from ctx_hooks.archive.sealing import fits, opened
+from ctx_hooks.archive.sealing import opened
 from ctx_hooks.archive.store import Store
 from ctx_hooks.archive.tenant_key import secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.archive.writer import Writer
@@ -22,6 +21,8 @@ from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.telemetry.archive_events import ArchiveEvent
+from ctx_hooks.telemetry.listeners import emit
 
 if TYPE_CHECKING:
     from ctx_hooks.learning.redis_store import SharedCache
@@ -60,7 +61,6 @@ class Archives:
     """
 
     def __init__(self, shared: Callable[[], SharedCache | None], secret: bytes | None = None) -> None:
-        self.figures = Figures()
         self._shared = shared
         self._secret = secret_of_environment() if secret is None else secret
         self._workers = Workers()
@@ -75,24 +75,27 @@ class Archives:
     def put(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> None:
         """Queue texts to be stored, by their handles, and return at once.
 
-        What is too large, or finds the queue full, is dropped; what was stored lately is not stored again. Both are counted.
+        What is too large, or finds the queue full, is dropped; what was stored lately is not stored again.
         """
         _, writer = self._at(settings)
+        dropped = 0
         for handle, text in texts.items():
-            if not fits(text):
-                self.figures.dropped += 1
-            elif writer.waiting(tenant, handle) is not None or self._is_known(settings, tenant, handle):
-                self.figures.known += 1
+            if writer.waiting(tenant, handle) is not None or self._is_known(settings, tenant, handle):
+                continue
+            written = writer.add(settings, tenant, handle, text)
+            if written is None:
+                dropped += 1
             else:
-                written = writer.add(settings, tenant, handle, text)
                 written.add_done_callback(self._noting(settings, tenant, handle))
+        if dropped:
+            _tell_dropped(settings, dropped)
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
-        if not fits(text):
-            self.figures.dropped += 1
-            return False
         written = self._at(settings)[1].add(settings, tenant, handle, text)
+        if written is None:
+            _tell_dropped(settings, 1)
+            return False
         try:
             return await asyncio.wait_for(asyncio.shield(written), STORE_SECONDS)
         except asyncio.TimeoutError:
@@ -103,9 +106,6 @@ class Archives:
         text = await self._found(settings, tenant, handle) if is_handle(handle) else None
         if text is None:
             self._known.pop((_place(settings), tenant, handle), None)  # the store has lost it
-            self.figures.missing += 1
-        else:
-            self.figures.found += 1
         return text
 
     async def _found(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
@@ -131,7 +131,7 @@ class Archives:
         place = _place(settings)
         if place not in self._stores:
             store = self._new_store(settings)
-            self._stores[place] = store, Writer(store, self._secret, self._workers, self.figures)
+            self._stores[place] = store, Writer(store, self._secret, self._workers)
         return self._stores[place]
 
     def _new_store(self, settings: ArchiveSettings) -> Store:
@@ -156,3 +156,7 @@ class Archives:
 
 def _place(settings: ArchiveSettings) -> Place:
     return settings.backend, settings.path if settings.backend == "disk" else None
+
+
+def _tell_dropped(settings: ArchiveSettings, texts: int) -> None:
+    emit(ArchiveEvent("archive", time.time(), "dropped", texts, settings.backend))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from sys import getsizeof
+from typing import Literal
 
-from ctx_hooks.archive.figures import Figures
-from ctx_hooks.archive.sealing import sealed
+from ctx_hooks.archive.sealing import fits, sealed
 from ctx_hooks.archive.store import Store
 from ctx_hooks.archive.tenant_key import tenant_name
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.telemetry.archive_events import ArchiveEvent
+from ctx_hooks.telemetry.listeners import emit
 
 QUEUE_BYTES = 32_000_000
 """Memory of the texts that wait to be written, which the requests hold as well while they run: some thirty requests whose
@@ -49,25 +52,24 @@ class Writer:
         store: what is written to.
         secret: the operator's, b"" without one.
         workers: threads that compress and encrypt.
-        figures: where it is counted what became of the texts.
 
     """
 
-    def __init__(self, store: Store, secret: bytes, workers: Workers, figures: Figures) -> None:
-        self._store, self._secret, self._workers, self._figures = store, secret, workers, figures
+    def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
+        self._store, self._secret, self._workers = store, secret, workers
         self._queue: deque[Waiting] = deque()
         self._newest: dict[tuple[bytes, str], Waiting] = {}
         self._bytes = 0
         self._running: asyncio.Task[None] | None = None
 
-    def add(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> asyncio.Future[bool]:
-        """Queue a text and return what tells whether it was written; where the queue is full, it was not."""
+    def add(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> asyncio.Future[bool] | None:
+        """Queue a text and return what tells whether it was written; None where it is too large, or the queue is full."""
+        if not fits(text):
+            return None
         loop = asyncio.get_running_loop()
         waiting = Waiting(settings, tenant, handle, text, loop.create_future())
         if self._bytes + waiting.size_bytes > QUEUE_BYTES:
-            self._figures.dropped += 1
-            waiting.written.set_result(False)
-            return waiting.written
+            return None
         self._queue.append(waiting)
         self._newest[tenant, handle] = waiting
         self._bytes += waiting.size_bytes
@@ -84,6 +86,8 @@ class Writer:
         while self._queue:
             batch = self._next_batch()
             written = await self._write(batch)
+            outcome: Literal["stored", "failed"] = "stored" if written else "failed"
+            emit(ArchiveEvent("archive", time.time(), outcome, len(batch), batch[0].settings.backend))
             for waiting in batch:
                 self._bytes -= waiting.size_bytes
                 if self._newest.get((waiting.tenant, waiting.handle)) is waiting:
@@ -106,10 +110,8 @@ class Writer:
             values = await self._workers.run(self._sealing(batch), Deadline(SEAL_SECONDS))
             await self._store.write(tenant_name(tenant), values, settings.retention_seconds, settings.size_limit_bytes)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
-            self._figures.failed += len(batch)
             warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
             return False
-        self._figures.stored += len(batch)
         return True
 
     def _sealing(self, batch: list[Waiting]) -> Callable[[], dict[str, bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -14,7 +15,11 @@ from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.telemetry.archive_events import RetrievalEvent
+from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.listeners import emit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.telemetry.archive_events import RetrievalSource
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -105,17 +111,13 @@ class Archiving:
             request_id: the request that the call answers.
             arguments: the arguments of the call, as JSON.
         """
-        offer = self._offers.get(request_id)
-        asked = asked_of(arguments)
-        if offer is None or not asked.handle:
-            return NOT_AVAILABLE
-        try:
-            text = await self._text(offer, asked.handle)
-            if text is not None:
-                return await self._workers.run(lambda: page_of(text, asked), Deadline(PAGE_SECONDS))
-        except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
-            logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
-        return NOT_AVAILABLE
+        start, offer = time.monotonic(), self._offers.get(request_id)
+        source, page = await self._page(offer, arguments)
+        with failing_open("tells of no retrieval"):
+            call = Call(request_id) if offer is None else call_of(offer.request.fields, offer.to)
+            chars = 0 if source == "none" else len(page)
+            emit(RetrievalEvent("retrieval", time.time(), call, source, chars, (time.monotonic() - start) * 1e3))
+        return page
 
     async def noted(self, fields: Mapping[str, Any], settings: ArchiveSettings, key: str) -> str | None:
         """Return what was noted under a key by the tenant of a request."""
@@ -132,21 +134,33 @@ class Archiving:
         offer = self._offers.pop(request_id, None)
         self._offer_bytes -= offer.size_bytes if offer is not None else 0
 
-    async def _text(self, offer: Offer, handle: str) -> str | None:
+    async def _page(self, offer: Offer | None, arguments: str) -> tuple[RetrievalSource, str]:
+        asked = asked_of(arguments)
+        if offer is None or not asked.handle:
+            return "none", NOT_AVAILABLE
+        try:
+            source, text = await self._text(offer, asked.handle)
+            if text is not None:
+                return source, await self._workers.run(lambda: page_of(text, asked), Deadline(PAGE_SECONDS))
+        except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
+            logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
+        return "none", NOT_AVAILABLE
+
+    async def _text(self, offer: Offer, handle: str) -> tuple[RetrievalSource, str | None]:
         settings = offer.to.policy.archive_in_use
         if settings is None:
-            return None
+            return "none", None
         tenant = self._tenant_of(offer.request.fields, settings)
         text = await self.archives.get(settings, tenant, handle)
         if text is not None:
-            return text
+            return "archive", text
         if offer.texts is None:
             deadline = Deadline(offer.to.policy.compression_timeout_seconds)
             offer.texts = await self._workers.run(
                 lambda: engine.cut_again(offer.request, offer.to, offer.known, deadline), deadline
             )
             self.archives.put(settings, tenant, offer.texts)
-        return offer.texts.get(handle)
+        return "request", offer.texts.get(handle)
 
     def _tenant_of(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*litellm_compat.owner_of(fields, settings.scope))

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.attempt_runner import Answered
     from ctx_hooks.telemetry.call import Call
-    from ctx_hooks.telemetry.events import Event, Trigger
+    from ctx_hooks.telemetry.events import Trigger
+    from ctx_hooks.telemetry.listeners import Event
     from ctx_hooks.tokens.usage import Billed
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
 
 if TYPE_CHECKING:
     from ctx_hooks.telemetry.event_json import Recorded
-    from ctx_hooks.telemetry.events import EventName
+    from ctx_hooks.telemetry.listeners import EventName
 
 WRITTEN: tuple[EventName, ...] = (
     "decision",
@@ -29,6 +29,8 @@ WRITTEN: tuple[EventName, ...] = (
     "limit_learned",
     "compression_timeout",
     "after_summary",
+    "retrieval",
+    "archive",
 )
 MOST_WAITING = 4_096
 """Events that wait to be written, of 1 to 2 KB each: more of them mean that the disk has stopped, not that it is slow."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import orjson
 from pydantic import Field, TypeAdapter
 
+from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
     CompressionTimeoutEvent,
@@ -38,6 +39,8 @@ Recorded: TypeAlias = (
     | LimitEvent
     | CompressionTimeoutEvent
     | SummaryEvent
+    | RetrievalEvent
+    | ArchiveEvent
     | DroppedEvents
 )
 _RECORDED: TypeAdapter[Recorded] = TypeAdapter(Annotated[Recorded, Field(discriminator="name")])

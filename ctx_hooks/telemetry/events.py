@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
@@ -13,18 +13,6 @@ from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source
 
-EventName = Literal[
-    "decision",
-    "answer",
-    "overflow",
-    "before_compaction",
-    "after_compaction",
-    "silent_truncation",
-    "limit_learned",
-    "compression_timeout",
-    "before_summary",
-    "after_summary",
-]
 Trigger = Literal["none", "budget", "overflow", "output", "repair", "timeout"]
 
 
@@ -286,15 +274,3 @@ class SummaryEvent:
     output_tokens: int | None = None
     dollars: float | None = None
     milliseconds: float | None = None
-
-
-Event: TypeAlias = (
-    CompactionEvent
-    | TruncationEvent
-    | LimitEvent
-    | CompressionTimeoutEvent
-    | DecisionEvent
-    | OverflowEvent
-    | AnswerEvent
-    | SummaryEvent
-)

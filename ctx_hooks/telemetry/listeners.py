@@ -6,10 +6,46 @@ import logging
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, get_args
 
-from ctx_hooks.telemetry.events import Event, EventName
+from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
+from ctx_hooks.telemetry.events import (
+    AnswerEvent,
+    CompactionEvent,
+    CompressionTimeoutEvent,
+    DecisionEvent,
+    LimitEvent,
+    OverflowEvent,
+    SummaryEvent,
+    TruncationEvent,
+)
 
 logger = logging.getLogger("ctx_hooks")
 
+EventName = Literal[
+    "decision",
+    "answer",
+    "overflow",
+    "before_compaction",
+    "after_compaction",
+    "silent_truncation",
+    "limit_learned",
+    "compression_timeout",
+    "before_summary",
+    "after_summary",
+    "retrieval",
+    "archive",
+]
+Event: TypeAlias = (
+    CompactionEvent
+    | TruncationEvent
+    | LimitEvent
+    | CompressionTimeoutEvent
+    | DecisionEvent
+    | OverflowEvent
+    | AnswerEvent
+    | SummaryEvent
+    | RetrievalEvent
+    | ArchiveEvent
+)
 Listener: TypeAlias = Callable[[Any], object]
 """Called with the event of the name it listens to."""
 _listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
+    from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
     from ctx_hooks.telemetry.call import Call
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
         DecisionEvent,
-        EventName,
         LimitEvent,
         OverflowEvent,
         SummaryEvent,
         TruncationEvent,
     )
-    from ctx_hooks.telemetry.listeners import Listener
+    from ctx_hooks.telemetry.listeners import EventName, Listener
 
 CALLER = ("requested_model", "team", "team_alias", "api_key_alias")
 MOST_CALLERS = MOST_DEPLOYMENTS = 1_000
@@ -106,6 +106,8 @@ class Metrics:
 
         self._summaries = counter("summaries", "Summaries that a model was asked for", "outcome", *CALLER)
         self._summary_dollars = counter("summary_dollars", "Dollars that summaries have cost", *CALLER)
+        self._retrievals = counter("retrievals", "Calls of the retrieval tool that were answered", "source", *CALLER)
+        self._archive_texts = counter("archive_texts", "Texts that came to the archive", "outcome", "backend")
 
         by_model = "mode", "requested_model"
         self._request_saved_tokens = histogram(
@@ -132,6 +134,8 @@ class Metrics:
             "silent_truncation": self._truncated,
             "limit_learned": self._learned,
             "after_summary": self._summarised,
+            "retrieval": self._retrieved,
+            "archive": self._archived,
         }
 
     def _decided(self, event: DecisionEvent) -> None:
@@ -177,6 +181,12 @@ class Metrics:
         caller = self._caller_of(event.call)
         self._summaries.labels(event.outcome, *caller).inc()
         self._summary_dollars.labels(*caller).inc(event.dollars or 0.0)
+
+    def _retrieved(self, event: RetrievalEvent) -> None:
+        self._retrievals.labels(event.source, *self._caller_of(event.call)).inc()
+
+    def _archived(self, event: ArchiveEvent) -> None:
+        self._archive_texts.labels(event.outcome, event.backend).inc(event.texts)
 
     def _caller_of(self, call: Call) -> tuple[str, ...]:
         return self._callers.labels_of(call.model_group, call.team_id, call.team_alias, call.key_alias)

@@ -11,8 +11,7 @@ from ctx_hooks.telemetry.listeners import on
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ctx_hooks.telemetry.events import EventName
-    from ctx_hooks.telemetry.listeners import Listener
+    from ctx_hooks.telemetry.listeners import EventName, Listener
 
 logger = logging.getLogger("ctx_hooks")
 

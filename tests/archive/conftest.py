@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from redis_process import RedisProcess
 
 from ctx_hooks.archive import archive
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.telemetry.listeners import on
 
 PATIENT_SECONDS = 30.0
 """A read may take so long here: a busy machine is no broken store."""
@@ -53,3 +56,12 @@ def worker(backend, secret, request):
     request.getfixturevalue("patient")
     cache = request.getfixturevalue("redis_cache") if backend == "redis" else None
     return lambda: Archives(lambda: cache, secret)
+
+
+@pytest.fixture
+def texts_told():
+    """How many texts events have told of, by what became of them."""
+    found = Counter()
+    end = on("archive", lambda event: found.update({event.outcome: event.texts}))
+    yield found
+    end()

@@ -47,8 +47,11 @@ FULL = """
 import asyncio, resource, signal, sys
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.telemetry.listeners import on
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+told = []
+on("archive", told.append)
 async def main():
     archives, settings = Archives(lambda: None, b""), ArchiveSettings(backend="disk", path=sys.argv[1], compress="none")
     tenant = archives.tenant("key", "ann")
@@ -57,7 +60,7 @@ async def main():
     assert stored[0] and not stored[-1], stored
     assert [text is not None for text in found] == stored, found
     assert all(text in (None, letter * 100_000) for letter, text in zip("bcdefgh", found))
-    print(archives.figures.failed)
+    print(sum(e.texts for e in told if e.outcome == "failed"))
 asyncio.run(main())
 """
 
@@ -107,7 +110,7 @@ def test_on_a_full_disk_texts_are_missing_or_whole(tmp_path):
 
 
 async def test_a_file_that_somebody_has_locked_delays_no_request_and_is_written_once_it_is_free(
-    archives, settings, tmp_path, monkeypatch
+    archives, settings, tmp_path, monkeypatch, texts_told
 ):
     tenant = archives.tenant("key", "ann")
     texts = by_handle(tenant)
@@ -118,12 +121,12 @@ async def test_a_file_that_somebody_has_locked_delays_no_request_and_is_written_
         assert {handle: await archives.get(settings, tenant, handle) for handle in texts} == texts, "they wait to be written"
         other.execute("ROLLBACK")
     assert await settled(archives, settings, tenant)
-    assert archives.figures.failed == 0
+    assert texts_told["failed"] == 0
     monkeypatch.setattr(disk, "BUSY_SECONDS", 0.01)
     with closing(sqlite3.connect(tmp_path / disk.FILE, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert not await archives.store(settings, tenant, "b" * 12, "a text")
-    assert archives.figures.failed == 1
+    assert texts_told["failed"] == 1
     assert {handle: await archives.get(settings, tenant, handle) for handle in texts} == texts
 
 
@@ -141,15 +144,15 @@ async def test_a_file_or_folder_that_is_deleted_is_made_again(archives, settings
 @pytest.mark.parametrize(
     "held", [b"no file of SQLite's" * 1_000, b"SQLite format 3\0" + b"\xff" * 8_000], ids=["text", "broken"]
 )
-async def test_a_file_that_is_none_of_sqlites_fails_no_request(archives, settings, tmp_path, held):
+async def test_a_file_that_is_none_of_sqlites_fails_no_request(archives, settings, tmp_path, held, texts_told):
     (tmp_path / disk.FILE).write_bytes(held)
     tenant = archives.tenant("key", "ann")
     texts = by_handle(tenant)
     archives.put(settings, tenant, texts)
     assert not await settled(archives, settings, tenant)
     assert {await archives.get(settings, tenant, handle) for handle in texts} == {None}
-    assert archives.figures.failed == len(texts) + 1
-    assert archives.figures.stored == 0
+    assert texts_told["failed"] == len(texts) + 1
+    assert texts_told["stored"] == 0
 
 
 async def test_a_value_that_somebody_has_changed_is_not_available(archives, settings, tmp_path):
@@ -269,7 +272,7 @@ def test_file_and_folder_are_for_their_user_alone(tmp_path):
     assert {S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
-async def test_a_file_that_cannot_be_read_for_minutes_delays_no_request(settings, tmp_path, monkeypatch):
+async def test_a_file_that_cannot_be_read_for_minutes_delays_no_request(settings, tmp_path, monkeypatch, texts_told):
     """The reading thread waits as long as the file is held; the request does not."""
     monkeypatch.setattr(disk, "BUSY_SECONDS", 600.0)
     monkeypatch.setattr(disk, "OPERATION_SECONDS", 600.0)
@@ -283,7 +286,7 @@ async def test_a_file_that_cannot_be_read_for_minutes_delays_no_request(settings
         archives.put(settings, tenant, texts := by_handle(tenant))
         assert {await archives.get(settings, tenant, "c" * 12) for _ in range(50)} == {None}
         assert {handle: await archives.get(settings, tenant, handle) for handle in texts} == texts
-        assert archives.figures.stored == 0
+        assert texts_told["stored"] == 0
     while not await settled(archives, settings, tenant):
         pass
-    assert archives.figures.stored > len(texts)
+    assert texts_told["stored"] > len(texts)

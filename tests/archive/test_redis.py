@@ -108,14 +108,16 @@ async def test_a_text_that_is_written_again_counts_once(archives, tenant, client
 
 @pytest.mark.parametrize("wrong", ["set", "rpush", "hset", "zadd", "sadd"])
 @pytest.mark.parametrize("key", ["", ":sizes", ":" + "b" * 12], ids=["index", "sizes", "text"])
-async def test_a_key_of_a_wrong_type_costs_no_request_its_answer_and_is_replaced(archives, tenant, client, key, wrong):
+async def test_a_key_of_a_wrong_type_costs_no_request_its_answer_and_is_replaced(
+    archives, tenant, client, key, wrong, texts_told
+):
     name = key_of(tenant_name(tenant)) + key
     values = {"set": ["x"], "rpush": ["x"], "hset": ["total", "x"], "zadd": [{"x": 1}], "sadd": ["x"]}
     await getattr(client, wrong)(name, *values[wrong])
     assert await archives.get(SETTINGS, tenant, "b" * 12) is None
     assert await archives.store(SETTINGS, tenant, "b" * 12, "a text")
     assert await archives.get(SETTINGS, tenant, "b" * 12) == "a text"
-    assert archives.figures.failed == 0
+    assert texts_told["failed"] == 0
 
 
 @pytest.mark.parametrize("value", [b"", b"\x01", b"\xff" * 100, secrets.token_bytes(5_000_000)], ids=len)
@@ -187,13 +189,13 @@ async def test_of_a_deleted_tenant_no_key_is_left_not_even_one_that_the_index_lo
 
 
 @pytest.mark.usefixtures("patient")
-async def test_without_a_redis_texts_are_not_stored_and_no_request_fails():
+async def test_without_a_redis_texts_are_not_stored_and_no_request_fails(texts_told):
     archives = Archives(lambda: None, b"")
     tenant = archives.tenant("key", "ann")
     archives.put(SETTINGS, tenant, texts := by_handle(tenant))
     assert not await settled(archives, SETTINGS, tenant)
     assert {await archives.get(SETTINGS, tenant, handle) for handle in texts} == {None}
-    assert archives.figures.failed == len(texts) + 1
+    assert texts_told["failed"] == len(texts) + 1
 
 
 class TestARedisThatFails:
@@ -211,7 +213,7 @@ class TestARedisThatFails:
         return RedisCache(host="127.0.0.1", port=server.port)
 
     @pytest.mark.usefixtures("patient")
-    async def test_and_is_dead_fails_no_request_and_its_successor_is_used(self, cache, server):
+    async def test_and_is_dead_fails_no_request_and_its_successor_is_used(self, cache, server, texts_told):
         archives = Archives(lambda: cache, b"")
         tenant = archives.tenant("key", "ann")
         texts = by_handle(tenant)
@@ -220,14 +222,16 @@ class TestARedisThatFails:
         archives.put(SETTINGS, tenant, texts)
         assert not await settled(archives, SETTINGS, tenant)
         assert {await archives.get(SETTINGS, tenant, handle) for handle in texts} == {None}
-        assert archives.figures.failed == len(texts) + 1
+        assert texts_told["failed"] == len(texts) + 1
         server.start()
         archives.put(SETTINGS, tenant, texts)
         assert await settled(archives, SETTINGS, tenant)
         other = Archives(lambda: cache, b"")  # the first one reads again after some seconds
         assert {handle: await other.get(SETTINGS, tenant, handle) for handle in texts} == texts
 
-    async def test_and_hangs_delays_no_request_and_takes_no_more_memory_than_the_queue(self, cache, server, monkeypatch):
+    async def test_and_hangs_delays_no_request_and_takes_no_more_memory_than_the_queue(
+        self, cache, server, monkeypatch, texts_told
+    ):
         """A hundred requests, each with more than a tenth of what the queue holds."""
         archives = Archives(lambda: cache, b"")
         monkeypatch.setattr(writer, "QUEUE_BYTES", 1_000_000)
@@ -242,9 +246,9 @@ class TestARedisThatFails:
         first, last = (next(iter(by_handle(tenant, [f"{n} " + "x" * 150_000]))) for n in (0, 99))
         assert await archives.get(SETTINGS, tenant, first) is not None, "it waits to be written"
         assert await archives.get(SETTINGS, tenant, last) is None
-        assert archives.figures.dropped == 94
+        assert texts_told["dropped"] == 94
         server.resume()
         while not await settled(archives, SETTINGS, tenant):
             pass
-        assert archives.figures.failed == 0
-        assert archives.figures.stored >= 1 + 6 + 1
+        assert texts_told["failed"] == 0
+        assert texts_told["stored"] >= 1 + 6 + 1

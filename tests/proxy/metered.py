@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +12,7 @@ import httpx
 from conftest import GENERAL, WINDOW, configuration, deployment, importable
 from routes import CHAT
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, ProxyProcess, Reply, agent_session
 from ctx_hooks.testing.summariser import summariser
 
 WORKERS = 2
@@ -41,7 +42,7 @@ def plain(value):
 def tell(event):
     print("heard", json.dumps({"pid": os.getpid(), "event": event}, default=plain), flush=True)
 
-for name in ("decision", "overflow", "answer", "silent_truncation", "limit_learned", "after_summary"):
+for name in ("decision", "overflow", "answer", "silent_truncation", "limit_learned", "after_summary", "archive"):
     ctx_hooks.on(name, tell)
 """
 """Prints every event, after the sinks have heard it."""
@@ -52,6 +53,7 @@ LARGE_ONES = (("compressed", "red"), ("compressed", "blue"), ("observed", "blue"
 DECISIONS = {
     ("compressed", "red", "compressed", "budget", "enforce"): 1,
     ("compressed", "blue", "compressed", "budget", "enforce"): 1,
+    ("retrieved", "red", "compressed", "budget", "enforce"): 2,
     ("observed", "blue", "compressed", "budget", "observe"): 1,
     ("exceeded", "blue", "compressed", "budget", "observe"): 1,
     ("summarised", "red", "untouched", "none", "enforce"): 1,
@@ -65,12 +67,25 @@ DECISIONS = {
     ("hopeless-{n}", "red", "notretried", "overflow", "enforce"): 2,
 }
 """What one round's large requests lead to: group, team, decision, trigger and mode. After the last attempt that is sent, the
-Router asks for the two that are left. A summary's call is a request of its own."""
+Router asks for the two that are left. A summary's call is a request of its own, as is the one that follows a
+retrieval."""
 OVERFLOWS = {("rescued-{n}", "blue"): 1, ("hopeless-{n}", "red"): 2}
 RESCUES = {("rescued-{n}", "blue", "enforce"): 1}
 SUMMARIES = {("summarised", "red", "accepted"): 1, ("unsummarised", "blue", "rejected"): 1}
+RETRIEVALS = {("retrieved", "red", "archive"): 1}
 WRITERS = {"summarised": "answers", "unsummarised": "refuses"}
 """Who summarises the sessions of a group, behind its answer."""
+
+
+def script(fmt: Any, payload: Mapping[str, Any], answered: int) -> Reply:
+    """Answer as a model that asks once for what was cut, where it is offered the tool."""
+    handles = re.findall(r"ctx_retrieve\(([a-z2-7]{12})\)", json.dumps(payload["messages"]))
+    called = any(
+        call["function"]["name"] == "ctx_retrieve" for m in payload["messages"] for call in m.get("tool_calls") or ()
+    )
+    if handles and not called:
+        return Reply(calls=[Call("ctx_retrieve", {"handle": handles[0], "limit": 100})])
+    return summariser(fmt, payload, answered)
 
 
 @contextmanager
@@ -82,7 +97,7 @@ def metered(tmp_path_factory: Any) -> Iterator[tuple[ProxyProcess, FakeProvider]
     (folder / "metrics").mkdir()
     environment["PROMETHEUS_MULTIPROC_DIR"] = str(folder / "metrics")
     windows = {"tiny": 60, **dict.fromkeys(("large", *WRITERS.values()), 1_000_000)}
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows=windows), summariser) as provider:
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows=windows), script) as provider:
 
         def group(name: str, model: str, **info: Any) -> dict[str, Any]:
             return deployment(provider.url, name, model, id=f"id-{name}", base_model="gpt-4o-mini", **info)
@@ -90,6 +105,7 @@ def metered(tmp_path_factory: Any) -> Iterator[tuple[ProxyProcess, FakeProvider]
         models = (
             group("untouched", "openai/large"),
             group("compressed", "openai/large", max_input_tokens=TIGHT),
+            group("retrieved", "openai/large", max_input_tokens=TIGHT, ctx_hooks={"retrieval": "always"}),
             group("observed", "openai/large", max_input_tokens=TIGHT, ctx_hooks={"mode": "observe"}),
             group("exceeded", "openai/large", max_input_tokens=WINDOW, ctx_hooks={"mode": "observe"}),
             *(
@@ -121,10 +137,11 @@ def run(proxy: ProxyProcess, n: int) -> None:
     answers, summaries = (len(events(proxy, name)) for name in ("answer", "after_summary"))
     for _ in range(SMALL_ONES):
         assert ask(proxy, "untouched", "red", messages=SMALL).status_code == httpx.codes.OK
-    for group, team in (*LARGE_ONES, *((group, team) for group, team, _ in SUMMARIES), (f"rescued-{n}", "blue")):
+    worded = ((group, team) for group, team, _ in (*SUMMARIES, *RETRIEVALS))
+    for group, team in (*LARGE_ONES, *worded, (f"rescued-{n}", "blue")):
         assert ask(proxy, group, team, seed=n).status_code == httpx.codes.OK
     assert ask(proxy, f"hopeless-{n}", "red", seed=n).status_code == httpx.codes.BAD_REQUEST
-    answers += SMALL_ONES + len(LARGE_ONES) + 2 * len(SUMMARIES) + 1
+    answers += SMALL_ONES + len(LARGE_ONES) + 2 * len(SUMMARIES) + 2 * len(RETRIEVALS) + 1
     summaries += len(SUMMARIES)
     proxy.wait_until(lambda: len(events(proxy, "after_summary")) == summaries, f"{summaries} summaries")
     proxy.wait_until(lambda: len(events(proxy, "answer")) == answers, f"{answers} answers")

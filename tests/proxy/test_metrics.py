@@ -16,6 +16,7 @@ from metered import (
     DECISIONS,
     OVERFLOWS,
     RESCUES,
+    RETRIEVALS,
     ROUNDS,
     SMALL_ONES,
     SUMMARIES,
@@ -97,6 +98,8 @@ def figures_of_rounds(asked) -> Counter[Sample]:
             found[sample("rescues_total", mode=mode, **caller(group, team, n))] += count
         for (group, team, outcome), count in SUMMARIES.items():
             found[sample("summaries_total", outcome=outcome, **caller(group, team))] += count
+        for (group, team, source), count in RETRIEVALS.items():
+            found[sample("retrievals_total", source=source, **caller(group, team))] += count
         limit = {"kind": "limit", "deployment": f"id-rescued-{n}:openai/served"}
         found[sample("limits_learned_total", **limit)] += 1
         found[sample("learned_limit_tokens", **limit)] = WINDOW
@@ -120,6 +123,8 @@ def figures_of_events(known) -> Counter[Sample]:
     for event in events(known.proxy, "after_summary"):
         of = event["call"]
         found[sample("summary_dollars_total", **caller(of["model_group"], of["team_id"]))] += event["dollars"]
+    for event in events(known.proxy, "archive"):
+        found[sample("archive_texts_total", outcome=event["outcome"], backend=event["backend"])] += event["texts"]
     for event in events(known.proxy, "decision"):
         for phase, milliseconds in event["milliseconds"].items():
             found[sample("phase_seconds_sum", phase=phase)] += milliseconds / 1e3
@@ -161,7 +166,7 @@ def test_what_the_figures_say_of_the_provider_is_what_the_provider_saw(known):
     assert sum(v for (name, _), v in expected.items() if name == "request_sent_provider_tokens_sum") == answered
     assert sum(v for (name, _), v in expected.items() if name == "overflows_total") == refused
     saved = {labels: v for (name, labels), v in expected.items() if name == "saved_provider_tokens_total"}
-    assert len(saved) == 4
+    assert len(saved) == 5
     assert all(v > 0 for v in saved.values())
 
 
@@ -173,6 +178,7 @@ class Shown:
         answers: those of the mode that is shown.
         decisions: of every mode.
         summaries: those that were over.
+        archived: what became of texts.
         newest: the newest decision about each deployment that was counted, in any round.
         seconds: between the two scrapes.
     """
@@ -180,6 +186,7 @@ class Shown:
     answers: list[dict[str, Any]]
     decisions: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
+    archived: list[dict[str, Any]]
     newest: dict[str, dict[str, Any]]
     seconds: float
 
@@ -208,11 +215,18 @@ class Shown:
             found[event["call"]["team_alias"]] += event["dollars"]
         return found
 
+    def texts_stored(self) -> int:
+        assert {(event["outcome"], event["backend"]) for event in self.archived} == {("stored", "memory")}
+        return sum(event["texts"] for event in self.archived)
+
     def rate(self, count: float) -> float:
         return count / self.seconds
 
     def billed(self, *groups: str) -> int:
         return sum(e["billed"][0] for e in self.answers if e["call"]["model_group"] in groups)
+
+    def saved(self, *groups: str) -> int:
+        return sum(e["provider_tokens_saved"] for e in self.answers if e["call"]["model_group"] in groups)
 
 
 def one(figure):
@@ -261,7 +275,7 @@ CASES: list[tuple[str, str, str, Callable[[Shown], list[dict[Any, float]]]]] = [
         OLD_MODELS,
         lambda s: [
             one(s.rate(s.billed("untouched", "compressed"))),
-            one(s.rate(s.total("provider_tokens_saved"))),
+            one(s.rate(s.saved("untouched", "compressed"))),
         ],
     ),
     ("Time of a decision", "enforce", ".*", lambda s: [by("phase", {p: quantile(0.95, t) for p, t in s.phases.items()})]),
@@ -276,6 +290,14 @@ CASES: list[tuple[str, str, str, Callable[[Shown], list[dict[Any, float]]]]] = [
     ),
     ("Summaries by outcome", "enforce", OLD_MODELS, lambda _: [{}]),
     ("Dollars for summaries by team", "enforce", ".*", lambda s: [by("team_alias", s.summary_dollars_by_team())]),
+    ("Retrievals by source", "enforce", ".*", lambda _: [by("source", {"archive": 1})]),
+    ("Retrievals by source", "enforce", OLD_MODELS, lambda _: [{}]),
+    (
+        "Texts for the archive",
+        "enforce",
+        ".*",
+        lambda s: [{frozenset({("outcome", "stored"), ("backend", "memory")}): s.texts_stored()}],
+    ),
     ("Limits learned", "enforce", ".*", lambda _: [LIMITS]),
     ("Windows", "enforce", ".*", lambda s: [by("deployment", {d: e["window_tokens"] for d, e in s.newest.items()})]),
     (
@@ -298,11 +320,12 @@ def test_every_query_of_the_dashboard_gives_the_known_figures(known, title, mode
     width = f"{round((second - first) * 1e3) + 1}ms"
     chosen = {"$__range": width, "$__rate_interval": width, "$mode": mode, "$requested_model": models, "$team": ".*"}
     figures = [known.prometheus.query(filled(query, chosen), second) for query in PANELS[title]]
-    decisions, summaries = (
-        [e for e in events(known.proxy, name) if e["time_seconds"] > first] for name in ("decision", "after_summary")
+    decisions, summaries, archived = (
+        [e for e in events(known.proxy, name) if e["time_seconds"] > first]
+        for name in ("decision", "after_summary", "archive")
     )
     answers = [e for e in events(known.proxy, "answer") if e["time_seconds"] > first and e["mode"] == mode]
-    known_figures = expected(Shown(answers, decisions, summaries, newest_decisions(known), second - first))
+    known_figures = expected(Shown(answers, decisions, summaries, archived, newest_decisions(known), second - first))
     assert len(figures) == len(known_figures)
     for shown, right in zip(figures, known_figures, strict=True):
         assert shown == pytest.approx(right, rel=1e-3)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import GENERAL, PLUGIN, configuration, deployment, importable
+from redis import Redis
 from redis_process import RedisProcess
 from retrieving import CLIENTS, THOUGHT, TOOL, total_tokens, user
 from routes import CHAT, MESSAGES, RESPONSES
@@ -57,7 +58,7 @@ def model():
         yield running
 
 
-def started(model, folder, archive):
+def started(model, folder, archive, redis=None):
     """Return a proxy that archives as told and offers the tool."""
     models = (
         deployment(model.url, "chat", "openai/served", max_input_tokens=WINDOW),
@@ -71,6 +72,7 @@ def started(model, folder, archive):
         callback_settings={"ctx_hooks": {"defaults": {"retrieval": True, "archive": archive}}},
         general_settings={**GENERAL, "custom_auth": "tenant_auth.user_api_key_auth"},
         litellm_settings={"callbacks": [PLUGIN], "num_retries": 0},
+        router_settings={} if redis is None else {"redis_host": "127.0.0.1", "redis_port": redis.port},
     )
     return ProxyProcess(config, importable(folder, "tenant_auth", AUTH))
 
@@ -203,26 +205,29 @@ def test_a_text_that_the_archive_has_lost_is_cut_again_from_the_request(client, 
 
 
 @pytest.mark.parametrize("client", CLIENTS[:1], ids=["chat"])
-def test_redis_killed_in_mid_run_costs_no_request_its_answer(client, model):
-    with RedisProcess() as redis:
-        environment = {"REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(redis.port)}
-        config = configuration(
-            model.url,
-            deployment(model.url, "chat", "openai/served", max_input_tokens=WINDOW),
-            callback_settings={"ctx_hooks": {"defaults": {"retrieval": True, "archive": {"backend": "redis"}}}},
-            litellm_settings={
-                "callbacks": [PLUGIN],
-                "num_retries": 0,
-                "cache": True,
-                "cache_params": {"type": "redis", "supported_call_types": []},
-            },
-        )
-        with ProxyProcess(config, environment) as proxy:
-            client_proxy = type("Proxy", (), {"url": proxy.url, "headers": proxy.headers})
-            tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
-            assert FACT in client.ask(client_proxy, session(client, "seek", seed=8), tools=tools).text
-            redis.kill()
-            assert FACT in client.ask(client_proxy, session(client, "seek", seed=9), tools=tools).text
+def test_workers_share_what_is_hidden_through_redis_and_no_request_needs_it(client, model, folder):
+    """Retrieved by one worker, known to the other; then Redis is killed, restarted and hung."""
+    archive = {"backend": "redis", "scope": "team"}
+    with (
+        RedisProcess() as redis,
+        started(model, folder, archive, redis) as one,
+        started(model, folder, archive, redis) as two,
+    ):
+        messages = session(client, "seek", seed=8)
+        answer = ask(client, one, messages)
+        with Redis(port=redis.port) as stored:
+            assert any(b"archive" in key for key in stored.keys())
+        model.reset(window_tokens=WINDOW)
+        following = [*messages, answer.message, user("question: again")]
+        assert FACT in ask(client, two, following).text
+        assert len(cut_requests(model)) == 1
+        redis.kill()
+        assert FACT in ask(client, two, session(client, "seek", seed=9)).text
+        redis.start()
+        assert FACT in ask(client, one, session(client, "seek", seed=11)).text
+        redis.hang()
+        assert FACT in ask(client, two, session(client, "seek", seed=12)).text
+        redis.resume()
 
 
 @pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])

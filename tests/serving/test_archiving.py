@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 from engine_requests import session, to
 
-from ctx_hooks import engine
+from ctx_hooks import engine, litellm_compat
 from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known
+from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.request.retrieved_page import NOT_AVAILABLE
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
@@ -46,7 +47,8 @@ async def test_what_the_archive_has_lost_is_cut_again_from_the_request():
     first, other = Archiving(lambda: None), Archiving(lambda: None)
     told(first)
     handles = told(other, "two")  # the compaction is remembered: nothing is handed to this archive
-    assert other.archives.figures.stored == other.archives.figures.known == 0
+    tenant = other.archives.tenant(*litellm_compat.owner_of(REQUEST.fields, "key"))
+    assert [await other.archives.get(ArchiveSettings(), tenant, handle) for handle in handles] == [None] * len(handles)
     answers = [await other.answer("two", json.dumps({"handle": handle})) for handle in handles]
     assert answers == [await first.answer("one", json.dumps({"handle": handle})) for handle in handles]
     assert NOT_AVAILABLE not in answers

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from told_events import SUMMARY
+from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, LimitEvent, OverflowEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import emit
@@ -140,6 +140,22 @@ def test_a_summary_is_counted_by_what_came_of_it_with_its_cost(value):
     emit(replace(SUMMARY, call=CALL, outcome="rejected", dollars=0.5))
     assert [value("summaries_total", outcome=o, **CALLER) for o in ("accepted", "failed", "rejected")] == [1, 1, 1]
     assert value("summary_dollars_total", **CALLER) == 0.75
+
+
+def test_a_retrieval_is_counted_by_where_its_text_came_from(value):
+    for source in ("archive", "request", "none", "none"):
+        emit(replace(RETRIEVAL, call=CALL, source=source))
+    assert [value("retrievals_total", source=s, **CALLER) for s in ("archive", "request", "none")] == [1, 1, 2]
+
+
+def test_texts_of_the_archive_are_counted_by_what_became_of_them(value):
+    emit(replace(ARCHIVE, texts=50))
+    emit(replace(ARCHIVE, texts=7))
+    emit(replace(ARCHIVE, outcome="failed", texts=3))
+    emit(replace(ARCHIVE, backend="redis", outcome="dropped", texts=2))
+    found = [value("archive_texts_total", outcome=o, backend="disk") for o in ("stored", "failed", "dropped")]
+    assert found == [57, 3, None]
+    assert value("archive_texts_total", outcome="dropped", backend="redis") == 2
 
 
 def test_a_deployment_shows_what_was_learned_of_it_last(value):

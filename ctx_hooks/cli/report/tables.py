@@ -20,6 +20,8 @@ WORDS = {
     "limit_learned": "Limits learned from providers",
     "compression_timeout": "Requests too large or too slow to compress",
     "after_summary": "Summaries that a model was asked for",
+    "retrieval": "Calls of the retrieval tool",
+    "archive": "Batches of texts for the archive",
 }
 """The rarer events."""
 
