@@ -52,7 +52,8 @@ class RequestFlow:
         self.recorder.headers.note_ignored(request_id, group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
-        data = await self.rounds.restored(data)
+        if group.policy.retrieval:
+            data = await self.rounds.restored(data)
         arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
         return await self._fitted_before_choice(replace(request, fields=arranged), arranged, group)
 

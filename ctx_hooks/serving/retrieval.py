@@ -27,11 +27,6 @@ class Retrieval:
         self._policies = policies
         self._archiving = archiving
 
-    def is_on(self, fields: Mapping[str, Any]) -> bool:
-        """Whether the policy of a request allows the tool."""
-        policy = self._policy(fields)
-        return policy.enforces and bool(policy.retrieval)
-
     def was_offered(self, request_id: str) -> bool:
         """Whether the tool was added to what was sent for a request."""
         return self._archiving.was_offered(request_id)

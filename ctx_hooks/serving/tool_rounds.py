@@ -43,9 +43,6 @@ Ask = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str,
 class Retrieval(Protocol):
     """What answers the tool, and keeps what is hidden of a conversation."""
 
-    def is_on(self, fields: Mapping[str, Any]) -> bool:
-        """Whether the policy of a request allows the tool."""
-
     def was_offered(self, request_id: str) -> bool:
         """Whether the tool was added to what was sent for a request."""
 
@@ -85,13 +82,13 @@ class ToolRounds:
         self._views: OrderedDict[str, View] = OrderedDict()
 
     async def restored(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return a request with the provider's own messages in place of those that hide something.
+        """Return a request, whose policy allows the tool, with the provider's own messages for those that hide something.
 
         Args:
             fields: of the client's request, with its id.
         """
         with failing_open("sends a conversation without what was retrieved for it"):
-            if format_of(fields) not in FORMATS or not self._retrieval.is_on(fields):
+            if format_of(fields) not in FORMATS:
                 return fields
             messages = fields["messages"]
             view = View(hidden_turns.conversation_key(messages), hidden_turns.said_in(messages))

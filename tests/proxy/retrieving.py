@@ -42,9 +42,6 @@ class Dictionary:
     def __init__(self):
         self.records = {{}}
 
-    def is_on(self, fields):
-        return True
-
     def was_offered(self, request_id):
         return bool(request_id)
 

@@ -39,6 +39,9 @@ over_every_route = pytest.mark.parametrize(
 )
 
 
+ALLOWED = {"ctx_hooks": {"defaults": {"retrieval": True}}}
+
+
 @pytest.fixture(scope="module")
 def model():
     with FakeProvider(ProviderSettings(window_tokens=1_000_000, windows=WINDOWS), script) as running:
@@ -64,7 +67,12 @@ def retrieving(model, folder):
         for i, client in enumerate(CLIENTS)
     ]
     plugin_settings, environment = plugin(folder)
-    config = {"model_list": [*listed, *small], "litellm_settings": plugin_settings, "general_settings": GENERAL}
+    config = {
+        "model_list": [*listed, *small],
+        "litellm_settings": plugin_settings,
+        "callback_settings": ALLOWED,
+        "general_settings": GENERAL,
+    }
     with ProxyProcess(config, environment) as running:
         yield running
 
@@ -82,6 +90,7 @@ def checking(model, tmp_path_factory):
         "model_list": listed,
         "litellm_settings": plugin_settings,
         "router_settings": checks,
+        "callback_settings": ALLOWED,
         "general_settings": GENERAL,
     }
     with ProxyProcess(config, environment) as running:
