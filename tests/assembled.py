@@ -100,3 +100,21 @@ def responses(events: list[Any]) -> dict[str, Any]:
     assert not is_open
     assert items == events[-1]["response"]["output"]
     return dict(events[-1]["response"])
+
+
+def translated_responses(events: list[Any]) -> dict[str, Any]:
+    """Return the response of a stream that LiteLLM makes of another provider's, of which it numbers some events alone."""
+    kinds = [event["type"] for event in events]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert [kinds.count(f"response.{kind}") for kind in ("created", "in_progress")] == [1, 1]
+    assert kinds[-1] in ("response.completed", "response.incomplete")
+    numbers = [event["sequence_number"] for event in events if event.get("sequence_number") is not None]
+    assert numbers == sorted(set(numbers))
+    items = {event["output_index"]: event["item"] for event in events if event["type"] == "response.output_item.added"}
+    assert list(items) == list(range(len(items))), "items are numbered through"
+    assert all(event.get("output_index", 0) in items for event in events[2:-1])
+    response = dict(events[-1]["response"])
+    shown, whole = ({i["id"] for i in listed if i["type"] != "reasoning"} for listed in (items.values(), response["output"]))
+    assert shown == whole
+    assert len({event["response"]["id"] for event in events if "response" in event}) == 1
+    return response
