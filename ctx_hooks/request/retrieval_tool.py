@@ -62,7 +62,8 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
 
     Not where the client has a tool of that name, nor where it has the model call a tool in any case: the model could then
     answer with ours alone, again and again. Nor where it wants several answers, each of which may call for other texts; nor
-    where the provider keeps the answer.
+    where the provider keeps the answer. Nor beside tools of MCP servers: LiteLLM answers calls of its own there by itself,
+    and ours with an error.
     """
     if not policy.retrieval or request.format not in _DEFINITIONS or request.fields.get("n") not in (None, 1):
         return False
@@ -71,7 +72,9 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     tools = request.fields.get("tools") or ()
     if not isinstance(tools, (list, tuple)) or not (tools or policy.retrieval == "always"):
         return False
-    return RETRIEVE not in map(_name, tools) and _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
+    if RETRIEVE in map(_name, tools) or "mcp" in map(_kind, tools):
+        return False
+    return _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
 
 
 def definition_tokens(fmt: Format, counter: Counter) -> LocalTokens:
@@ -99,6 +102,6 @@ def _name(tool: Any) -> Any:
     return function.get("name") if isinstance(function, dict) else tool.get("name")
 
 
-def _kind(tool_choice: Any) -> Any:
-    """Return what a tool choice says, "" where there is none."""
-    return (tool_choice.get("type") if isinstance(tool_choice, dict) else tool_choice) or ""
+def _kind(value: Any) -> Any:
+    """Return the kind of a tool, or what a tool choice says, "" where there is none."""
+    return (value.get("type") if isinstance(value, dict) else value) or ""

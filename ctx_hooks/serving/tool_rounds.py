@@ -64,7 +64,7 @@ class Retrieval(Protocol):
 
 
 class View(NamedTuple):
-    """A conversation as its client sent it: the key of its record, and what was said."""
+    """A conversation as its client sent it: the key of its record, which is of one format, and what was said."""
 
     key: str
     said: Said
@@ -97,7 +97,8 @@ class ToolRounds:
             if form is None:
                 return fields
             messages = request.items
-            view = View(hidden_turns.conversation_key(messages), hidden_turns.said_in(messages))
+            key = f"{request.format} {hidden_turns.conversation_key(messages)}"
+            view = View(key, hidden_turns.said_in(messages))
             self._note(litellm_compat.request_id_of(fields), view)
             record = hidden_turns.read(await self._retrieval.get(fields, view.key))
             whole = hidden_turns.spliced(messages, record)

@@ -172,7 +172,7 @@ class Client:
         """Where clients send thinking back, it is asked for: then signatures and their place are checked."""
         if self.speaks_responses:
             return {"include": ["reasoning.encrypted_content"]}
-        thinks = not self.speaks_chat and self.group.startswith("claude")
+        thinks = not self.speaks_chat and "claude" in self.group
         return {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
 
     def payload(self, messages: list[Any], **fields: Any) -> dict[str, Any]:
@@ -207,7 +207,7 @@ class Client:
         """Return the answer that events bring; those of Responses that LiteLLM makes of chat are less strict."""
         if not self.speaks_responses:
             return assembled.chat(events) if self.speaks_chat else assembled.messages(events)
-        return assembled.translated_responses(events) if self.group.startswith("claude") else assembled.responses(events)
+        return assembled.translated_responses(events) if "claude" in self.group else assembled.responses(events)
 
     def file_result(self, answer: Answer) -> dict[str, Any]:
         """Return the message that answers the client's own call."""
