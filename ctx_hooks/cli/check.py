@@ -6,22 +6,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+import click
 from pydantic import ValidationError
 
+from ctx_hooks.cli.files import read_config
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.renamed import old_names
 from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
-from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.policy.settings import Settings
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+def command(config: Path) -> int:
+    """Find the mistakes of a proxy configuration, or print its policies."""
+    return run(config)
 
 
 def run(path: Path) -> int:
     """Print deprecated names and every mistake, or else the resolved policy of each model and team; return 1 or 0."""
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as error:
-        print(f"{path}: {error}")
-        return 1
+    config = read_config(path)
     settings, wrong = settings_of(config)
     wrong += _mistakes_of_models(config, Policies(settings))
     for line in wrong:
@@ -91,8 +95,3 @@ def _mistakes_of_models(config: Mapping[str, Any], policies: Policies) -> list[s
             ignored = policies.resolve(Caller(deployment=as_text(scope))).ignored
             lines += [f"model_list.{i}.{line}" for line in ignored if line.startswith("model_info")]
     return lines
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of the settings and of a policy's fields."""
-    return {"settings": Settings.model_json_schema(), "policy": Policy.model_json_schema()}
