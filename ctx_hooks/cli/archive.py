@@ -18,8 +18,7 @@ from ctx_hooks.archive import disk, redis_operator
 from ctx_hooks.archive.sealing import opened
 from ctx_hooks.archive.store import Stored
 from ctx_hooks.archive.tenant_key import SECRET_VARIABLE, secret_of_environment, tenant_key, tenant_name
-from ctx_hooks.cli.check import models_of, settings_of
-from ctx_hooks.cli.files import read_config
+from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration, redis_fields
 from ctx_hooks.cli.terminal import CommandError, json_option, print_json
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
 from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
@@ -30,7 +29,6 @@ NOWHERE = (
 )
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
 OWNERS = ("team", "key", "organization", "user")
-REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
 HOUR_SECONDS = 3_600
 T = TypeVar("T")
 
@@ -211,39 +209,37 @@ def _tenant(owner: Mapping[str, str | None]) -> str:
     return tenant_name(tenant_key(kind, identifier, secret_of_environment()))
 
 
-def _configuration(path: Path | None) -> dict[str, Any]:
-    """Return a proxy configuration.
+def _configuration(path: Path | None) -> Configuration:
+    """Return a proxy configuration, an empty one without a file.
 
     Raises:
-        CommandError: It has mistakes, or is none.
+        CommandError: It has mistakes, or cannot be read.
 
     """
-    config = read_config(path) if path else {}
-    if wrong := settings_of(config)[1]:
-        raise CommandError("\n".join(wrong))
+    config = read_configuration(path) if path else configuration_of({})
+    if config.mistakes:
+        raise CommandError("\n".join(config.mistakes))
     return config
 
 
-def _places(config: Mapping[str, Any]) -> Places:
+def _places(config: Configuration) -> Places:
     from litellm._redis import get_redis_async_client  # noqa: PLC0415 - slow to load
 
     named = {settings.path for settings in _archives(config) if settings.backend == "disk"}
     folders = sorted({path for path in (*named, os.environ.get(FOLDER_VARIABLE)) if path})
     try:
-        client = get_redis_async_client(**_redis_fields(config))
+        client = get_redis_async_client(**redis_fields(config))
     except ValueError:  # none is configured
         client = None
     return Places(tuple(map(Path, folders)), client)
 
 
-def _archives(config: Mapping[str, Any]) -> list[ArchiveSettings]:
+def _archives(config: Configuration) -> list[ArchiveSettings]:
     """Return what each scope of a configuration says of the archive."""
-    settings = settings_of(config)[0]
+    settings = config.settings
     sections = (settings.policies, settings.models, settings.teams, settings.keys, settings.sessions, settings.tags)
     scopes: list[Any] = [settings.defaults, *(scope for section in sections for scope in section.values())]
-    scopes += [
-        info.get("ctx_hooks") for info in (m.get("model_info") for m in models_of(config)) if isinstance(info, Mapping)
-    ]
+    scopes += [listed.deployment.model_info.get("ctx_hooks") for listed in config.listed]
     said = [scope.get("archive") for scope in scopes if isinstance(scope, Mapping)]
     found = []
     for archive in said:
@@ -252,15 +248,3 @@ def _archives(config: Mapping[str, Any]) -> list[ArchiveSettings]:
         except ValidationError:  # of a model's own `model_info`: the proxy ignores that scope
             continue
     return found
-
-
-def _redis_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a configuration says of the Router's Redis, else of LiteLLM's cache; LiteLLM reads the environment."""
-    router = _mapping(config.get("router_settings"))
-    cache = _mapping(_mapping(config.get("litellm_settings")).get("cache_params"))
-    named = {field: router.get(f"redis_{field}") for field in REDIS_FIELDS if router.get(f"redis_{field}") is not None}
-    return named or {field: cache[field] for field in REDIS_FIELDS if cache.get(field) is not None}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

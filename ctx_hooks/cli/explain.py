@@ -11,7 +11,7 @@ from typing import Any
 import click
 import yaml
 
-from ctx_hooks.cli.check import settings_of
+from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary.model_written import applies_to
 from ctx_hooks.decision import Compressed, GaveUp, NotRetried, Rescued, Untouched
@@ -39,8 +39,9 @@ def command(
 ) -> int:
     """Say what would be done with a request, and why; nothing is sent."""
     config: dict[str, Any] = yaml.safe_load(config_path.read_text(encoding="utf-8")) if config_path else {}
-    settings, wrong = settings_of(config)
-    for line in wrong:
+    found = configuration_of(config)
+    settings = found.settings
+    for line in found.mistakes:
         print(line)
     name, info = _deployment(config, model)
     caller = Caller(
