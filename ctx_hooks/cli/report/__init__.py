@@ -6,9 +6,19 @@ import glob
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import click
+
 from ctx_hooks.cli.report.figures import Figures
 from ctx_hooks.cli.report.page import page
 from ctx_hooks.telemetry.event_json import Recorded, from_json
+
+
+@click.command()
+@click.argument("events", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), default="report.html", show_default=True, help="The page.")
+def command(events: Sequence[str], output: Path) -> int:
+    """Make a page of what was done, or would have been, from event files, folders or patterns."""
+    return run(events, output)
 
 
 def run(events: Sequence[str], output: Path) -> int:
@@ -40,12 +50,12 @@ def files_of(name: str) -> set[Path] | None:
 def figures_of(paths: Sequence[Path]) -> Figures:
     """Return the figures of files of events, which are read line by line."""
     figures = Figures()
-    for event in _events(paths):
+    for event in read_events(paths):
         figures.count(event)
     return figures
 
 
-def _events(paths: Sequence[Path]) -> Iterator[Recorded | None]:
+def read_events(paths: Sequence[Path]) -> Iterator[Recorded | None]:
     """Yield each event, None for a line that is none, as the last one of a process that was killed."""
     for path in paths:
         with path.open("rb") as lines:
