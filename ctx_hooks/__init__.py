@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
-from ctx_hooks.compaction.steps import Step
-from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
-from ctx_hooks.policy.settings import Policy
-from ctx_hooks.telemetry.events import (
-    AnswerEvent,
-    CompactionEvent,
-    CompressionTimeoutEvent,
-    DecisionEvent,
-    LimitEvent,
-    OverflowEvent,
-    TruncationEvent,
-)
-from ctx_hooks.telemetry.listeners import on
-
 if TYPE_CHECKING:
+    from ctx_hooks.api import CompressionResult, RepairResult, compress, repair
+    from ctx_hooks.compaction.steps import Step
     from ctx_hooks.hook import CtxHooks
+    from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
+    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.telemetry.events import (
+        AnswerEvent,
+        CompactionEvent,
+        CompressionTimeoutEvent,
+        DecisionEvent,
+        LimitEvent,
+        OverflowEvent,
+        TruncationEvent,
+    )
+    from ctx_hooks.telemetry.listeners import on
 
     proxy_handler_instance: CtxHooks
 
@@ -44,12 +44,35 @@ __all__ = [
     "repair",
 ]
 
+_MODULES = {
+    "ctx_hooks.api": ("CompressionResult", "RepairResult", "compress", "repair"),
+    "ctx_hooks.compaction.steps": ("Step",),
+    "ctx_hooks.overflow.recognise": ("Overflow", "recognise_overflow"),
+    "ctx_hooks.policy.settings": ("Policy",),
+    "ctx_hooks.telemetry.events": (
+        "AnswerEvent",
+        "CompactionEvent",
+        "CompressionTimeoutEvent",
+        "DecisionEvent",
+        "LimitEvent",
+        "OverflowEvent",
+        "TruncationEvent",
+    ),
+    "ctx_hooks.telemetry.listeners": ("on",),
+}
+"""Where each name is defined."""
+
 
 def __getattr__(name: str) -> Any:
-    """Make the callback when LiteLLM asks for it: the library alone does not load LiteLLM."""
-    if name != "proxy_handler_instance":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ctx_hooks.hook import CtxHooks  # noqa: PLC0415
+    """Load a name when it is asked for: the command line starts without what it does not need.
 
-    globals()[name] = instance = CtxHooks()
-    return instance
+    The callback is made when LiteLLM asks for it: the library alone does not load LiteLLM.
+    """
+    if name == "proxy_handler_instance":
+        value: Any = import_module("ctx_hooks.hook").CtxHooks()
+    elif module := next((module for module, names in _MODULES.items() if name in names), None):
+        value = getattr(import_module(module), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value

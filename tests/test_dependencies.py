@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROXY = "litellm[proxy]"
 
 REQUIRED = {
+    "click": ("litellm", "the command line"),
     "cryptography": (PROXY, "encrypts what is archived"),
     "fastapi": (PROXY, "the proxy's answers; the fake provider"),
     "httpx": ("litellm", "the demo and the fake provider ask over HTTP"),

@@ -1,63 +1,91 @@
-"""The command line: demo, check, schema, explain, replay, limits, archive, report."""
+"""The command line: `ctx-hooks COMMAND`. Each command is a module of its own, imported when that command is asked for."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-from pathlib import Path
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import MappingProxyType
 
-from ctx_hooks.cli import archive, check, demo, explain, limits, replay, report
+import click
+from click.shell_completion import CompletionItem
+
+from ctx_hooks.cli.terminal import CommandError, print_error
+
+COMMANDS = MappingProxyType(
+    {
+        "demo": "Ask a real proxy over every route; no key, no network.",
+        "check": "Find the mistakes of a proxy configuration, or print its policies.",
+        "explain": "Say what would be done with a request, and why.",
+        "replay": "Replay recorded sessions: tokens, cache and cost.",
+        "report": "Make a page of what was done, from event files.",
+        "archive": "List, print and delete the cut texts that are kept.",
+        "limits": "Print or clear what was learned of each deployment.",
+        "schema": "Print the JSON Schema of the settings.",
+    }
+)
+"""Each command's help, here so that no command is imported for it. The module has the command's name."""
+INTERRUPTED = 130
+"""What a shell returns for a process that Ctrl-C ended: 128 and the number of SIGINT."""
+READER_GONE = 141
+"""The same for SIGPIPE: who reads the output closed it, as `head` does."""
 
 
-def main(argv: list[str] | None = None) -> int:
+class Commands(click.Group):
+    """A group that imports the module of a command when that command is run, or asked for its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Return a command, None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"ctx_hooks.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin as was typed, and the group's own options."""
+        named = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run a command and return its exit code."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except CommandError as failure:
+            return print_error(ctx, failure)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+            return READER_GONE
+        return int(code or 0)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 fine, 1 something is wrong and is told, 2 wrong usage of the command.",
+)
+@click.version_option(package_name="ctx-hooks", prog_name="ctx-hooks")
+def commands() -> None:
+    """Fit LLM conversations to their model's context window."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="ctx-hooks", description="Fits LLM conversations to their model's context window.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("demo", help="an overflowing conversation over every route of a real proxy; no key, no network")
-    commands.add_parser("schema", help="the JSON Schema of the settings")
-    checked = commands.add_parser("check", help="validate a proxy configuration and print the resolved policies")
-    checked.add_argument("config", type=Path)
-    explained = commands.add_parser("explain", help="what the plugin would do with a request, and why; nothing is sent")
-    explained.add_argument("request", type=Path)
-    explained.add_argument("--model", required=True, help="the model group, or a LiteLLM model name")
-    explained.add_argument("--config", type=Path, help="the proxy configuration")
-    explained.add_argument("--team", help="team id or alias")
-    explained.add_argument("--key", help="alias of a virtual key")
-    explained.add_argument("--diff", action="store_true", help="print only what changes in the request")
-    replayed = commands.add_parser("replay", help="recorded sessions, request by request: tokens, cache and cost")
-    replayed.add_argument("sessions", type=Path, help="JSON lines with `format` and `messages`")
-    replayed.add_argument("--budget", type=int, default=32_000, help="trigger tokens: a larger request is compacted")
-    replayed.add_argument("--plot", type=Path, help="write a plot of the last session (needs matplotlib)")
-    learned = commands.add_parser("limits", help="statistics of each deployment, in the Redis that the workers share")
-    learned.add_argument("action", choices=["ls", "clear"])
-    learned.add_argument("deployment", nargs="?", help="a deployment as `ls` names it, or a pattern with *")
-    archive.add_arguments(commands)
-    reported = commands.add_parser("report", help="what the plugin did or would have done, as a page, from files of events")
-    reported.add_argument("events", nargs="+", metavar="EVENTS", help="files, folders or patterns")
-    reported.add_argument("-o", "--output", type=Path, default=Path("report.html"), help="the page (default: report.html)")
-    arguments = parser.parse_args(argv)
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
-        return _run(arguments)
-    except KeyboardInterrupt:
-        return 130  # the shell's code for Ctrl-C; the processes have ended with their context managers
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    if arguments.command == "check":
-        return check.run(arguments.config)
-    if arguments.command == "schema":
-        print(json.dumps(check.schema(), indent=2))
-        return 0
-    if arguments.command == "explain":
-        return explain.run(arguments)
-    if arguments.command == "replay":
-        return replay.run(arguments.sessions, arguments.budget, arguments.plot)
-    if arguments.command == "limits":
-        return limits.run(arguments.action, arguments.deployment)
-    if arguments.command == "archive":
-        return archive.run(arguments)
-    if arguments.command == "report":
-        return report.run(arguments.events, arguments.output)
-    return demo.run()
+        return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED  # what was started has ended with its context managers

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import sqlite3
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import yaml
+import click
 from pydantic import ValidationError
 
 from ctx_hooks.archive import disk, redis_operator
 from ctx_hooks.archive.sealing import opened
 from ctx_hooks.archive.store import Stored
 from ctx_hooks.archive.tenant_key import SECRET_VARIABLE, secret_of_environment, tenant_key, tenant_name
-from ctx_hooks.cli.check import models_of, settings_of
+from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration, redis_fields
+from ctx_hooks.cli.terminal import CommandError, json_option, print_json
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
 from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
 
@@ -31,8 +29,8 @@ NOWHERE = (
 )
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
 OWNERS = ("team", "key", "organization", "user")
-REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
 HOUR_SECONDS = 3_600
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,94 +41,134 @@ class Places:
     redis: Any
 
 
-def add_arguments(commands: Any) -> None:
-    """Add the command and its actions to the commands of a parser."""
-    archive = commands.add_parser("archive", help="the cut texts that are kept on disk and in Redis, by tenant")
-    actions = archive.add_subparsers(dest="action", required=True)
-    listed = actions.add_parser("ls", help="how much is kept of each tenant; with an owner its texts")
-    shown = actions.add_parser("show", help="print a text; without an owner one that came without a key")
-    shown.add_argument("handle", type=_handle, help="as a placeholder has it")
-    pruned = actions.add_parser("prune", help="delete what has expired; Redis does that by itself")
-    deleted = actions.add_parser("delete", help="delete all texts of an owner")
-    for parser in (listed, shown, pruned, deleted):
-        parser.add_argument("--config", type=Path, help="the proxy configuration: its folders and its Redis")
-        parser.add_argument("--json", action="store_true", help="print JSON")
-    for parser in (listed, shown, deleted):
-        owners = parser.add_mutually_exclusive_group(required=parser is deleted)
-        owners.add_argument("--team", help="team id")
-        owners.add_argument("--key", help="virtual key, or its hash")
-        owners.add_argument("--organization", help="organization id")
-        owners.add_argument("--user", help="user id, of requests without a key")
-        if parser is not shown:
-            owners.add_argument("--tenant", help="a tenant as `ls` names it")
+def _handle(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
+    if not is_handle(text):
+        raise click.BadParameter(f"a handle has {HANDLE_CHARS} characters of a to z and 2 to 7")
+    return text
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print what is kept or was deleted; return 1 where there is no such text or a place cannot be reached, else 0."""
+def _options(*, owners: bool = True, tenant: bool = True) -> Callable[[Any], Any]:
+    """Return the options of an action: the configuration, `--json`, and whose texts."""
+    options = [click.option("--config", type=click.Path(path_type=Path), help="The proxy configuration."), json_option]
+    if owners:
+        helps = ("team id", "virtual key, or its hash", "organization id", "user id, of requests without a key")
+        options += [click.option(f"--{kind}", help=f"Of a {text}.") for kind, text in zip(OWNERS, helps, strict=True)]
+    if tenant:
+        options.append(click.option("--tenant", help="Of a tenant as `ls` names it."))
+
+    def added(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return added
+
+
+@click.group()
+def command() -> None:
+    """List, print and delete the cut texts that are kept on disk and in Redis, by tenant."""
+
+
+@command.command("ls")
+@_options()
+def _ls(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
+    """List how much is kept of each tenant; with an owner its texts."""
+    tenant = _tenant(owner)
+    found = asyncio.run(_at(config, lambda places: _listed(places, tenant)))
+    if as_json:
+        print_json([{"place": place, **asdict(stored)} for place, listed in found.items() for stored in listed])
+    else:
+        click.echo("\n".join(lines(found, time.time())) or "Nothing is kept.")
+
+
+@command.command("show")
+@click.argument("handle", callback=_handle)
+@_options(tenant=False)
+def _show(*, handle: str, config: Path | None, as_json: bool, **owner: str | None) -> None:
+    """Print a text by the handle of its placeholder; without an owner one that came without a key."""
+    kind, identifier = _owner(owner)
+    text = asyncio.run(_at(config, lambda places: _text(places, kind, identifier, handle)))
+    if text is None:
+        raise CommandError(NOT_AVAILABLE)
+    if as_json:
+        print_json({"handle": handle, "text": text})
+    else:
+        click.echo(text.encode("utf-8", "replace"))
+
+
+@command.command("prune")
+@_options(owners=False, tenant=False)
+def _prune(*, config: Path | None, as_json: bool) -> None:
+    """Delete what has expired; Redis does that by itself."""
+
+    async def pruned(places: Places) -> int:
+        return sum(disk.prune(folder) for folder in places.folders)
+
+    _print_deleted(asyncio.run(_at(config, pruned)), as_json=as_json)
+
+
+@command.command("delete")
+@_options()
+def _delete(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
+    """Delete all texts of an owner."""
+    tenant = _tenant(owner)
+    if not tenant:
+        raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
+    _print_deleted(asyncio.run(_at(config, lambda places: _deleted(places, tenant))), as_json=as_json)
+
+
+async def _at(path: Path | None, act: Callable[[Places], Awaitable[T]]) -> T:
+    """Return what an action finds at the places where texts are kept.
+
+    Raises:
+        CommandError: The configuration is wrong, no place is known, or one cannot be reached.
+
+    """
     from redis.exceptions import RedisError  # noqa: PLC0415 - slow to load, and for this command alone
 
-    config, wrong = _configuration(arguments.config)
-    if wrong:
-        print("\n".join(wrong))
-        return 1
-    places = _places(config)
+    places = _places(_configuration(path))
     if not places.folders and places.redis is None:
-        print(NOWHERE)
-        return 1
+        raise CommandError(NOWHERE)
     written = tuple(folder for folder in places.folders if (folder / disk.FILE).exists())  # none is made here
     try:
-        return asyncio.run(_run(arguments, replace(places, folders=written)))
+        return await act(replace(places, folders=written))
     except sqlite3.Error as error:
-        print(f"The file in {', '.join(map(str, places.folders))} cannot be used: {error}")
+        raise CommandError(f"The file in {', '.join(map(str, places.folders))} cannot be used: {error}") from None
     except (OSError, RedisError) as error:
-        print(f"A place cannot be reached: {error}")
-    return 1
-
-
-async def _run(arguments: argparse.Namespace, places: Places) -> int:
-    try:
-        if arguments.action == "show":
-            return await _show(arguments, places)
-        if arguments.action == "ls":
-            return await _list(arguments, places)
-        if arguments.action == "delete":
-            tenant = _tenant(arguments)
-            gone = [disk.delete(folder, tenant) for folder in places.folders]
-            gone += [await redis_operator.delete(places.redis, tenant)] if places.redis is not None else []
-        else:
-            gone = [disk.prune(folder) for folder in places.folders]
-        print(json.dumps({"deleted": sum(gone)}) if arguments.json else f"{sum(gone):,} texts deleted")
-        return 0
+        raise CommandError(f"A place cannot be reached: {error}") from None
     finally:
         if places.redis is not None:
             await places.redis.aclose()
 
 
-async def _show(arguments: argparse.Namespace, places: Places) -> int:
-    secret, handle = secret_of_environment(), arguments.handle
-    tenant = tenant_key(*_owner(arguments), secret)
-    values = [disk.read(folder, tenant_name(tenant), handle) for folder in places.folders]
-    values += [await redis_operator.read(places.redis, tenant_name(tenant), handle)] if places.redis is not None else []
-    texts = (opened(value, tenant, handle, secret) for value in values if value is not None)
-    text = next((text for text in texts if text is not None), None)
-    if text is None:
-        print(NOT_AVAILABLE, file=sys.stderr)
-        return 1
-    print(json.dumps({"handle": handle, "text": text}) if arguments.json else text.encode("utf-8", "replace").decode())
-    return 0
-
-
-async def _list(arguments: argparse.Namespace, places: Places) -> int:
-    tenant = _tenant(arguments)
+async def _listed(places: Places, tenant: str) -> dict[str, list[Stored]]:
     found = {str(folder): disk.texts(folder, tenant) if tenant else disk.tenants(folder) for folder in places.folders}
     if places.redis is not None:
         listing = redis_operator.texts(places.redis, tenant) if tenant else redis_operator.tenants(places.redis)
         found["redis"] = await listing
-    if arguments.json:
-        print(json.dumps([{"place": place, **asdict(stored)} for place, listed in found.items() for stored in listed]))
+    return found
+
+
+async def _text(places: Places, kind: str, identifier: str, handle: str) -> str | None:
+    secret = secret_of_environment()
+    tenant = tenant_key(kind, identifier, secret)
+    values = [disk.read(folder, tenant_name(tenant), handle) for folder in places.folders]
+    values += [await redis_operator.read(places.redis, tenant_name(tenant), handle)] if places.redis is not None else []
+    texts = (opened(value, tenant, handle, secret) for value in values if value is not None)
+    return next((text for text in texts if text is not None), None)
+
+
+async def _deleted(places: Places, tenant: str) -> int:
+    gone = [disk.delete(folder, tenant) for folder in places.folders]
+    gone += [await redis_operator.delete(places.redis, tenant)] if places.redis is not None else []
+    return sum(gone)
+
+
+def _print_deleted(texts: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"deleted": texts})
     else:
-        print("\n".join(lines(found, time.time())) or "Nothing is kept.")
-    return 0
+        click.echo(f"{texts:,} texts deleted")
 
 
 def lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:
@@ -145,58 +183,63 @@ def lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:
     return told
 
 
-def _owner(arguments: argparse.Namespace) -> tuple[str, str]:
+def _owner(owner: Mapping[str, str | None]) -> tuple[str, str]:
+    """Return the kind and the identifier of the owner that is named, of "nobody" where none is.
+
+    Raises:
+        UsageError: There are two.
+
+    """
+    named = [(kind, identifier) for kind, identifier in owner.items() if identifier]
+    if len(named) > 1:
+        raise click.UsageError(f"Say one owner, not {' and '.join(f'--{kind}' for kind, _ in named)}.")
+    kind, identifier = named[0] if named else ("nobody", "")
+    if kind != "key":
+        return kind, identifier
     from ctx_hooks.litellm_compat import key_id_of  # noqa: PLC0415 - LiteLLM takes seconds to load
 
-    if arguments.key:
-        return "key", key_id_of(arguments.key)
-    return next(((kind, getattr(arguments, kind)) for kind in OWNERS if getattr(arguments, kind)), ("nobody", ""))
+    return kind, key_id_of(identifier)
 
 
-def _tenant(arguments: argparse.Namespace) -> str:
-    """Return the name of the tenant that the arguments say, "" where they say none."""
-    if arguments.tenant or not any(getattr(arguments, kind) for kind in OWNERS):
-        return str(arguments.tenant or "")
-    return tenant_name(tenant_key(*_owner(arguments), secret_of_environment()))
+def _tenant(owner: Mapping[str, str | None]) -> str:
+    """Return the name of the tenant of an owner, "" where none is named."""
+    kind, identifier = _owner(owner)
+    if kind == "tenant" or not identifier:
+        return identifier
+    return tenant_name(tenant_key(kind, identifier, secret_of_environment()))
 
 
-def _handle(text: str) -> str:
-    if not is_handle(text):
-        raise argparse.ArgumentTypeError(f"a handle has {HANDLE_CHARS} characters of a to z and 2 to 7")
-    return text
+def _configuration(path: Path | None) -> Configuration:
+    """Return a proxy configuration, an empty one without a file.
+
+    Raises:
+        CommandError: It has mistakes, or cannot be read.
+
+    """
+    config = read_configuration(path) if path else configuration_of({})
+    if config.mistakes:
+        raise CommandError("\n".join(config.mistakes))
+    return config
 
 
-def _configuration(path: Path | None) -> tuple[dict[str, Any], list[str]]:
-    """Return a proxy configuration and its mistakes."""
-    try:
-        config = (yaml.safe_load(path.read_text(encoding="utf-8")) if path else None) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        return {}, [f"{path}: {error}"]
-    if not isinstance(config, dict):
-        return {}, [f"{path}: a proxy configuration is expected"]
-    return config, settings_of(config)[1]
-
-
-def _places(config: Mapping[str, Any]) -> Places:
+def _places(config: Configuration) -> Places:
     from litellm._redis import get_redis_async_client  # noqa: PLC0415 - slow to load
 
     named = {settings.path for settings in _archives(config) if settings.backend == "disk"}
     folders = sorted({path for path in (*named, os.environ.get(FOLDER_VARIABLE)) if path})
     try:
-        client = get_redis_async_client(**_redis_fields(config))
+        client = get_redis_async_client(**redis_fields(config))
     except ValueError:  # none is configured
         client = None
     return Places(tuple(map(Path, folders)), client)
 
 
-def _archives(config: Mapping[str, Any]) -> list[ArchiveSettings]:
+def _archives(config: Configuration) -> list[ArchiveSettings]:
     """Return what each scope of a configuration says of the archive."""
-    settings = settings_of(config)[0]
+    settings = config.settings
     sections = (settings.policies, settings.models, settings.teams, settings.keys, settings.sessions, settings.tags)
     scopes: list[Any] = [settings.defaults, *(scope for section in sections for scope in section.values())]
-    scopes += [
-        info.get("ctx_hooks") for info in (m.get("model_info") for m in models_of(config)) if isinstance(info, Mapping)
-    ]
+    scopes += [listed.deployment.model_info.get("ctx_hooks") for listed in config.listed]
     said = [scope.get("archive") for scope in scopes if isinstance(scope, Mapping)]
     found = []
     for archive in said:
@@ -205,15 +248,3 @@ def _archives(config: Mapping[str, Any]) -> list[ArchiveSettings]:
         except ValidationError:  # of a model's own `model_info`: the proxy ignores that scope
             continue
     return found
-
-
-def _redis_fields(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a configuration says of the Router's Redis, else of LiteLLM's cache; LiteLLM reads the environment."""
-    router = _mapping(config.get("router_settings"))
-    cache = _mapping(_mapping(config.get("litellm_settings")).get("cache_params"))
-    named = {field: router.get(f"redis_{field}") for field in REDIS_FIELDS if router.get(f"redis_{field}") is not None}
-    return named or {field: cache[field] for field in REDIS_FIELDS if cache.get(field) is not None}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

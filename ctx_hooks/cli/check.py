@@ -1,98 +1,142 @@
-"""`ctx-hooks check FILE`: the mistakes of a proxy configuration, or the policies that it resolves to."""
+"""`ctx-hooks check FILE`: the mistakes of a proxy configuration, or its windows, its policies and its weak spots."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import yaml
-from pydantic import ValidationError
+import click
 
-from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.renamed import old_names
-from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
-from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.cli.terminal import FAILED, console, json_option, print_json, table
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def run(path: Path) -> int:
-    """Print deprecated names and every mistake, or else the resolved policy of each model and team; return 1 or 0."""
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as error:
-        print(f"{path}: {error}")
-        return 1
-    settings, wrong = settings_of(config)
-    wrong += _mistakes_of_models(config, Policies(settings))
-    for line in wrong:
-        print(line)
-    for line in _old_names(config, settings):
-        print(line)
-    if wrong:
-        print(f"{len(wrong)} mistakes")
-        return 1
-    print(table(config, settings))
-    return 0
+    from rich.console import Console
+
+    from ctx_hooks.cli.configuration import Configuration
+    from ctx_hooks.cli.policy_table import Row
+
+SOURCES = {
+    "policy": "the policy",
+    "model_info": "model_info",
+    "model_map": "LiteLLM",
+    "default": "nobody: assumed",
+}
+"""Who states a window."""
 
 
-def settings_of(config: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    """Return the settings of a proxy configuration and their mistakes."""
-    section = config.get("callback_settings") if isinstance(config, Mapping) else None
-    raw = section.get("ctx_hooks") if isinstance(section, Mapping) else None
-    try:
-        settings = Settings.model_validate(raw or {})
-    except ValidationError as error:
-        return Settings(), mistakes(error, "callback_settings.ctx_hooks", Settings)
-    return settings, [f"callback_settings.ctx_hooks.{line}" for line in Policies(settings).mistakes()]
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@json_option
+def command(config: Path, *, as_json: bool) -> int:
+    """Find the mistakes of a proxy configuration, or print its policies.
+
+    CONFIG is the YAML file that `litellm --config` is given. All mistakes are named with their path; without one you see the
+    window of each deployment, every field of a policy that differs from its default, and what could be better.
+    """
+    from ctx_hooks.cli.configuration import read_configuration  # noqa: PLC0415 - slow to load, and not for --help
+
+    found = read_configuration(config)
+    if as_json:
+        print_json(_document(found))
+    else:
+        _print(console(), config, found)
+    return FAILED if found.mistakes else 0
 
 
-def table(config: Mapping[str, Any], settings: Settings) -> str:
-    """Return the policy of each model group, and of each team on it: the fields that are set, and by which scope."""
-    policies = Policies(settings)
-    lines = []
-    for model in models_of(config):
-        info = model.get("model_info") or {}
-        group = str(model.get("model_name") or "")
-        alone = Caller(group=group, deployment=as_text(info.get("ctx_hooks")))
-        lines.append(_row(group, policies.resolve(alone)))
-        for team in settings.teams:
-            caller = Caller(group=group, deployment=alone.deployment, team_names=(team,))
-            lines.append(_row(f"{group}, team {team}", policies.resolve(caller)))
-    return "\n".join(lines)
+def _document(found: Configuration) -> dict[str, Any]:
+    from ctx_hooks.cli.policy_table import rows  # noqa: PLC0415
+    from ctx_hooks.cli.weak_spots import weak_spots  # noqa: PLC0415
+
+    return {
+        "mistakes": found.mistakes,
+        "deprecated": found.old_names,
+        "deployments": _windows(found),
+        "policies": [asdict(row) for row in rows(found)],
+        "findings": [asdict(finding) for finding in weak_spots(found)],
+    }
 
 
-def _row(name: str, resolved: Resolved) -> str:
-    fields = [f"{n}={getattr(resolved.policy, n)!r} ({origin})" for n, origin in sorted(resolved.origins.items())]
-    return f"{name}: {', '.join(fields) or 'all defaults'}"
+def _windows(found: Configuration) -> list[dict[str, Any]]:
+    from ctx_hooks.cli.configuration import window_of_deployment  # noqa: PLC0415
+
+    windows = [window_of_deployment(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
+    return [
+        {
+            "model_group": entry.group,
+            "model": entry.deployment.model,
+            "window_tokens": window.tokens,
+            "window_source": window.source,
+        }
+        for entry, window in zip(found.listed, windows, strict=True)
+    ]
 
 
-def models_of(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the entries of a proxy configuration's list of models."""
-    listed = config.get("model_list") if isinstance(config, Mapping) else None
-    return [m for m in listed if isinstance(m, Mapping)] if isinstance(listed, list) else []
+def _print(out: Console, path: Path, found: Configuration) -> None:
+    for line in (*found.mistakes, *found.old_names):
+        out.print(line, soft_wrap=True)
+    if found.mistakes:
+        out.print(f"{len(found.mistakes)} mistake{'s' * (len(found.mistakes) != 1)} in {path}", style="bold red")
+        return
+    from ctx_hooks.cli.findings import print_findings  # noqa: PLC0415
+    from ctx_hooks.cli.policy_table import rows  # noqa: PLC0415
+    from ctx_hooks.cli.weak_spots import weak_spots  # noqa: PLC0415
+
+    out.print(f"{path}: no mistakes", style="bold green")
+    _print_windows(out, _windows(found))
+    _print_policies(out, rows(found))
+    if findings := weak_spots(found):
+        out.print("\nWhat could be better", style="bold")
+        print_findings(out, findings)
 
 
-def _old_names(config: Mapping[str, Any], settings: Settings) -> list[str]:
-    """Return a line for every deprecated name in the settings and in the deployments' `model_info`."""
-    lines = [f"callback_settings.ctx_hooks.{line}" for line in Policies(settings).old_names()]
-    for i, model in enumerate(models_of(config)):
-        info = model.get("model_info")
-        scope = info.get("ctx_hooks") if isinstance(info, Mapping) else None
-        lines += old_names(f"model_list.{i}.model_info.ctx_hooks", scope)
-    return lines
+def _print_windows(out: Console, windows: Sequence[dict[str, Any]]) -> None:
+    if not windows:
+        out.print("\nIt lists no deployment.")
+        return
+    shown = table("model group", "deployment", "window", "stated by", right=(2,))
+    for row in windows:
+        tokens, source = f"{row['window_tokens']:,}", SOURCES[row["window_source"]]
+        shown.add_row(row["model_group"], row["model"], tokens, source)
+    out.print()
+    out.print(shown)
 
 
-def _mistakes_of_models(config: Mapping[str, Any], policies: Policies) -> list[str]:
-    lines = []
-    for i, model in enumerate(models_of(config)):
-        info = model.get("model_info")
-        scope = info.get("ctx_hooks") if isinstance(info, Mapping) else None
-        if scope:
-            ignored = policies.resolve(Caller(deployment=as_text(scope))).ignored
-            lines += [f"model_list.{i}.{line}" for line in ignored if line.startswith("model_info")]
-    return lines
+def _print_policies(out: Console, rows: Sequence[Row]) -> None:
+    from ctx_hooks.cli.policy_table import default_of  # noqa: PLC0415
+
+    differing = [row for row in rows if not row.is_default]
+    same = len(rows) - len(differing)
+    out.print()
+    if not differing:
+        out.print("Every policy is the default.")
+        return
+    shown = table("policy of", "field", "value", "default", "set by")
+    for row in differing:
+        shown.add_row(_whose(row), row.field, _shown(row.value), _shown(default_of(row.field)), row.set_by)
+    out.print(shown)
+    if same:
+        out.print(f"Not listed: {same} that {'is' if same == 1 else 'are'} set to the default.", style="dim")
 
 
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of the settings and of a policy's fields."""
-    return {"settings": Settings.model_json_schema(), "policy": Policy.model_json_schema()}
+def _whose(row: Row) -> str:
+    models = ", ".join(row.models) or "all models"
+    if not row.caller:
+        return models
+    kind, name = row.caller.split(".", 1)
+    return f"{kind.removesuffix('s')} {name}" + (f" on {models}" if row.models else "")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as YAML has it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_shown(v)}" for name, v in value.items() if v is not None)
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value)) or "-"
+    return str(value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import httpx
 import yaml
 
@@ -37,6 +38,12 @@ ROUTES = (
     Route("/v1/messages", "anthropic", "gpt", "OpenAI behind it"),
     Route("/v1/responses", "openai-responses", "gpt", "OpenAI"),
 )
+
+
+@click.command()
+def command() -> int:
+    """Ask a real proxy over every route; no key, no network."""
+    return run()
 
 
 def run() -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import difflib
 import json
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 
-from ctx_hooks.cli.check import settings_of
+from ctx_hooks.cli.configuration import configuration_of
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary.model_written import applies_to
 from ctx_hooks.decision import Compressed, GaveUp, NotRetried, Rescued, Untouched
@@ -27,24 +27,34 @@ from ctx_hooks.tokens.units import to_local, to_provider
 from ctx_hooks.tokens.window import ReservedOutput, Window, budget_tokens_of, target_tokens_of
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print policy, window, budget, steps and the request as it would be sent; return 0."""
-    config: dict[str, Any] = yaml.safe_load(Path(arguments.config).read_text(encoding="utf-8")) if arguments.config else {}
-    settings, wrong = settings_of(config)
-    for line in wrong:
+@click.command()
+@click.argument("request_path", metavar="REQUEST", type=click.Path(path_type=Path))
+@click.option("--model", required=True, help="The model group, or a LiteLLM model name.")
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="The proxy configuration.")
+@click.option("--team", help="Team id or alias.")
+@click.option("--key", help="Alias of a virtual key.")
+@click.option("--diff", is_flag=True, help="Print only what changes in the request.")
+def command(
+    request_path: Path, model: str, config_path: Path | None, team: str | None, key: str | None, *, diff: bool
+) -> int:
+    """Say what would be done with a request, and why; nothing is sent."""
+    config: dict[str, Any] = yaml.safe_load(config_path.read_text(encoding="utf-8")) if config_path else {}
+    found = configuration_of(config)
+    settings = found.settings
+    for line in found.mistakes:
         print(line)
-    model, info = _deployment(config, arguments.model)
+    name, info = _deployment(config, model)
     caller = Caller(
-        group=arguments.model,
+        group=model,
         deployment=as_text(info.get("ctx_hooks")),
-        team_names=(arguments.team,) if arguments.team else (),
-        key_names=(arguments.key,) if arguments.key else (),
+        team_names=(team,) if team else (),
+        key_names=(key,) if key else (),
     )
     resolved = Policies(settings).resolve(caller)
-    fields = json.loads(Path(arguments.request).read_text(encoding="utf-8"))
+    fields = json.loads(request_path.read_text(encoding="utf-8"))
     request = Request(_format(fields), fields)
-    target = of_deployment(Deployment(model, info), resolved, "explain")
-    _print_policy(resolved, target.window, request, model)
+    target = of_deployment(Deployment(name, info), resolved, "explain")
+    _print_policy(resolved, target.window, request, name)
     decision = asyncio.run(AttemptRunner().decide(request, target))
     if isinstance(decision, (Untouched, NotRetried)):
         print(f"untouched: {decision.reason}")
@@ -58,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         sent = {**fields, **decision.changes}
         _print_summary(resolved.policy, Request(request.format, sent), decision)
     before, after = (json.dumps(f, indent=1, ensure_ascii=False) for f in (fields, sent))
-    if arguments.diff:
+    if diff:
         print("\n".join(difflib.unified_diff(before.splitlines(), after.splitlines(), "received", "sent", lineterm="", n=1)))
     else:
         print(after)

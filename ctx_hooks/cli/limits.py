@@ -6,6 +6,8 @@ import asyncio
 import time
 from typing import Any
 
+import click
+
 from ctx_hooks.learning import redis_store
 from ctx_hooks.learning.stats import DeploymentStats
 
@@ -13,6 +15,14 @@ WITHOUT_REDIS = (
     "No Redis is configured: set REDIS_URL, or REDIS_HOST and REDIS_PORT, as for the proxy. Without Redis each worker keeps "
     "its statistics in memory and loses them at a restart."
 )
+
+
+@click.command()
+@click.argument("action", type=click.Choice(["ls", "clear"]))
+@click.argument("deployment", required=False)
+def command(action: str, deployment: str | None) -> int:
+    """Print or clear what was learned of each deployment, or of one: a name as `ls` has it, or a pattern with *."""
+    return run(action, deployment)
 
 
 def run(action: str, deployment: str | None) -> int:

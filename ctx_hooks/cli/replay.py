@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
 from ctx_hooks.compaction.cost import CACHE_PRICES, cost_of
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
@@ -39,6 +41,15 @@ class Session:
     uncompressed: tuple[Sent, ...]
     replayed: tuple[Sent, ...]
     sliding: tuple[Sent, ...]
+
+
+@click.command()
+@click.argument("sessions", type=click.Path(path_type=Path))
+@click.option("--budget", type=int, default=32_000, show_default=True, help="Trigger tokens: a larger request is compacted.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Write a plot of the last session (needs matplotlib).")
+def command(sessions: Path, budget: int, plot: Path | None) -> int:
+    """Replay recorded sessions: JSON lines with `format` and `messages`."""
+    return run(sessions, budget, plot)
 
 
 def run(path: Path, budget_tokens: int, plot: Path | None) -> int:

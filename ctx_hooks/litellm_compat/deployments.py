@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.gemini_config import came_over_google_route
+from ctx_hooks.litellm_compat.model_map import model_map
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
@@ -151,13 +152,12 @@ def known_window_tokens(deployment: Deployment) -> int | None:
 
 def _known(deployment: Deployment) -> Mapping[str, Any]:
     """Return the entry of LiteLLM's model map for the deployment's base model, else for its model."""
-    import litellm  # noqa: PLC0415 - loaded by the proxy long before; the library's pure part does without it
-
+    listed = model_map()
     for name in (deployment.model_info.get("base_model"), deployment.model):
         if isinstance(name, str):
-            known = litellm.model_cost.get(name) or litellm.model_cost.get(name.split("/", 1)[-1])
+            known: Mapping[str, Any] = listed.get(name) or listed.get(name.split("/", 1)[-1]) or {}
             if known:
-                return known  # type: ignore[no-any-return]  # untyped here
+                return known
     return {}
 
 

@@ -25,6 +25,11 @@ def warn_of_other_lists(instance: object) -> None:
     loop.call_soon(_warn, instance)
 
 
+def no_effect(name: str) -> str:
+    """Return what is wrong with a configuration that has the plugin in one of OTHER_LISTS alone."""
+    return f"in litellm_settings.{name} ctx_hooks has no effect: list it under litellm_settings.callbacks"
+
+
 def _warn(instance: object) -> None:
     import litellm  # noqa: PLC0415
 
@@ -32,7 +37,7 @@ def _warn(instance: object) -> None:
         return
     for name in OTHER_LISTS:
         if _holds(getattr(litellm, name, None), instance):
-            logger.warning("in litellm_settings.%s ctx_hooks has no effect: list it under litellm_settings.callbacks", name)
+            logger.warning("%s", no_effect(name))
 
 
 def _holds(callbacks: Any, instance: object) -> bool:

@@ -6,9 +6,6 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import litellm
-from fastapi import HTTPException
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,7 +25,15 @@ def failing_open(consequence: str) -> Iterator[None]:
     """
     try:
         yield
-    except (HTTPException, litellm.ContextWindowExceededError):
-        raise
     except Exception as error:
+        if _is_answer(error):
+            raise
         logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
+
+
+def _is_answer(error: Exception) -> bool:
+    """Whether an exception is how LiteLLM is told what to answer."""
+    import litellm  # noqa: PLC0415 - in the proxy it is loaded; `ctx-hooks explain` does without
+    from fastapi import HTTPException  # noqa: PLC0415
+
+    return isinstance(error, (HTTPException, litellm.ContextWindowExceededError))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,13 @@ from ctx_hooks.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def told(capsys):
+    return json.loads(capsys.readouterr().out)
+
+
 def test_the_configuration_of_the_project_is_right(capsys):
     assert main(["check", str(ROOT / "litellm_config.yaml")]) == 0
-    assert "local: " in capsys.readouterr().out
+    assert "litellm_config.yaml: no mistakes" in capsys.readouterr().out
 
 
 def test_every_mistake_of_a_configuration_is_printed(tmp_path, capsys):
@@ -43,17 +48,19 @@ def test_the_table_names_the_scope_of_every_field_that_is_set(tmp_path, capsys):
     path = tmp_path / "config.yaml"
     plain = {"model_name": "plain", "litellm_params": {"model": "openai/y"}}
     path.write_text(yaml.safe_dump({"model_list": [model, plain], "callback_settings": {"ctx_hooks": settings}}))
-    assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "m: max_turns=7 (model_info.ctx_hooks), reserve_tokens=9 (defaults)",
-        "m, team red: language='zh' (teams.red), max_turns=7 (model_info.ctx_hooks), reserve_tokens=9 (defaults)",
-        "plain: reserve_tokens=9 (defaults)",
-        "plain, team red: language='zh' (teams.red), reserve_tokens=9 (defaults)",
-    ]
+    assert main(["check", str(path), "--json"]) == 0
+    found = {(*r["models"], r["caller"], r["field"], r["value"], r["set_by"]) for r in told(capsys)["policies"]}
+    assert found == {
+        ("m", "", "max_turns", 7, "model_info.ctx_hooks"),
+        ("", "reserve_tokens", 9, "defaults"),
+        ("teams.red", "language", "zh", "teams.red"),
+    }
 
 
 def test_a_model_without_settings_has_the_defaults(tmp_path, capsys):
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump({"model_list": [{"model_name": "m", "litellm_params": {"model": "openai/x"}}]}))
     assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out == "m: all defaults\n"
+    assert "Every policy is the default." in capsys.readouterr().out
+    assert main(["check", str(path), "--json"]) == 0
+    assert told(capsys)["policies"] == []

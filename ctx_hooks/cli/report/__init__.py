@@ -6,9 +6,19 @@ import glob
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import click
+
 from ctx_hooks.cli.report.figures import Figures
 from ctx_hooks.cli.report.page import page
 from ctx_hooks.telemetry.event_json import Recorded, from_json
+
+
+@click.command()
+@click.argument("events", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), default="report.html", show_default=True, help="The page.")
+def command(events: Sequence[str], output: Path) -> int:
+    """Make a page of what was done, or would have been, from event files, folders or patterns."""
+    return run(events, output)
 
 
 def run(events: Sequence[str], output: Path) -> int:

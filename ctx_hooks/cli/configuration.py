@@ -1,0 +1,131 @@
+"""A proxy configuration as the commands read it: the settings, their mistakes, the deployments and their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ctx_hooks.cli.files import read_config
+from ctx_hooks.litellm_compat import Deployment, known_window_tokens
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.renamed import old_names
+from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
+from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.tokens.window import Window, holds_output, window_of
+
+REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry of `model_list`.
+
+    Attributes:
+        path: where it stands, as `model_list.0`.
+        group: the name that clients ask for.
+        deployment: the model and its `model_info`.
+        params: its `litellm_params`.
+    """
+
+    path: str
+    group: str
+    deployment: Deployment
+    params: Mapping[str, Any]
+
+    @property
+    def overrides(self) -> str:
+        """The policy of the deployment, as a caller has it."""
+        return as_text(self.deployment.model_info.get("ctx_hooks"))
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A proxy configuration.
+
+    Attributes:
+        raw: the file.
+        settings: those of the plugin; the defaults where they are wrong.
+        policies: resolves them.
+        mistakes: each with its path.
+        old_names: each deprecated name with its path.
+        listed: the deployments.
+    """
+
+    raw: Mapping[str, Any]
+    settings: Settings
+    policies: Policies
+    mistakes: tuple[str, ...]
+    old_names: tuple[str, ...]
+    listed: tuple[Listed, ...]
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """Return a section such as `router_settings`, an empty one where there is none."""
+        return mapping(self.raw.get(name))
+
+    def resolved(self, listed: Listed, **names: Any) -> Resolved:
+        """Return the policy of a deployment, for a caller of these names."""
+        return self.policies.resolve(Caller(group=listed.group, deployment=listed.overrides, **names))
+
+
+def read_configuration(path: Path) -> Configuration:
+    """Return the configuration of a file; raises CommandError where it cannot be read."""
+    return configuration_of(read_config(path))
+
+
+def configuration_of(raw: Mapping[str, Any]) -> Configuration:
+    """Return a configuration with its mistakes."""
+    settings, wrong = _settings_of(raw)
+    policies, listed = Policies(settings), tuple(_listed(raw))
+    deprecated = [f"callback_settings.ctx_hooks.{line}" for line in policies.old_names()]
+    for entry in listed:
+        scope = entry.deployment.model_info.get("ctx_hooks")
+        ignored = policies.resolve(Caller(deployment=entry.overrides)).ignored
+        wrong += [f"{entry.path}.{line}" for line in ignored if line.startswith("model_info")]
+        deprecated += old_names(f"{entry.path}.model_info.ctx_hooks", scope)
+    return Configuration(raw, settings, policies, tuple(wrong), tuple(deprecated), listed)
+
+
+def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:
+    """Return the window of a deployment as it is stated, or as LiteLLM knows it."""
+    return window_of(
+        policy.window_tokens,
+        deployment.model_info.get("max_input_tokens"),
+        known_window_tokens(deployment),
+        holds_output=holds_output(deployment.model, policy),
+    )
+
+
+def redis_fields(config: Configuration) -> dict[str, Any]:
+    """Return what a configuration says of the Router's Redis, else of LiteLLM's cache; LiteLLM reads the environment."""
+    router = config.section("router_settings")
+    cache = mapping(config.section("litellm_settings").get("cache_params"))
+    named = {field: router.get(f"redis_{field}") for field in REDIS_FIELDS if router.get(f"redis_{field}") is not None}
+    return named or {field: cache[field] for field in REDIS_FIELDS if cache.get(field) is not None}
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return a value that is a mapping, an empty one for any other."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _settings_of(raw: Mapping[str, Any]) -> tuple[Settings, list[str]]:
+    section = mapping(raw.get("callback_settings")).get("ctx_hooks")
+    try:
+        settings = Settings.model_validate(section or {})
+    except ValidationError as error:
+        return Settings(), mistakes(error, "callback_settings.ctx_hooks", Settings)
+    return settings, [f"callback_settings.ctx_hooks.{line}" for line in Policies(settings).mistakes()]
+
+
+def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:
+    entries = raw.get("model_list")
+    for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+        if isinstance(entry, Mapping):
+            params = mapping(entry.get("litellm_params"))
+            group = str(entry.get("model_name") or "")
+            deployment = Deployment(str(params.get("model") or group), mapping(entry.get("model_info")))
+            yield Listed(f"model_list.{i}", group, deployment, params)

@@ -1,0 +1,63 @@
+"""The files that commands are given: what cannot be read is told in a line, with its path."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from ctx_hooks.cli.terminal import CommandError
+
+STDIN = Path("-")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, `-` for standard input.
+
+    Raises:
+        CommandError: It cannot be read, or is no text.
+
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{path}: not a text file in UTF-8") from None
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON document of a file.
+
+    Raises:
+        CommandError: It cannot be read, or holds no JSON.
+
+    """
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise CommandError(f"{path}: not JSON: {error}") from None
+    except RecursionError:
+        raise CommandError(f"{path}: nested too deeply") from None
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return a proxy configuration.
+
+    Raises:
+        CommandError: It cannot be read, or is not a mapping in YAML.
+
+    """
+    import yaml  # noqa: PLC0415 - not for --help
+
+    try:
+        config = yaml.safe_load(read_text(path)) or {}
+    except yaml.YAMLError as error:
+        raise CommandError(f"{path}: not YAML: {error}") from None
+    except RecursionError:
+        raise CommandError(f"{path}: nested too deeply") from None
+    if not isinstance(config, dict):
+        raise CommandError(f"{path}: a proxy configuration is expected, with keys such as `model_list`")
+    return config

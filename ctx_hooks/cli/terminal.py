@@ -1,0 +1,91 @@
+"""What the commands share: `--json`, errors, tables in the width of the terminal, and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+FAILED = 1
+"""The exit code of a command that found something wrong, or could not do what it was asked for."""
+_AS_JSON = "ctx_hooks.as_json"
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked for; the text says why, and what to do."""
+
+
+def _note(ctx: click.Context, _parameter: click.Parameter, value: bool) -> bool:  # noqa: FBT001 - click's signature
+    ctx.meta[_AS_JSON] = value
+    return value
+
+
+json_option = click.option("--json", "as_json", is_flag=True, callback=_note, help="Print one JSON document.")
+"""The option that every command has."""
+
+
+def print_json(value: Any) -> None:
+    """Print a JSON document."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def print_error(ctx: click.Context, error: CommandError) -> int:
+    """Print why a command failed, to stderr, or as its JSON document; return the exit code."""
+    if ctx.meta.get(_AS_JSON):
+        print_json({"error": str(error)})
+    else:
+        click.echo(f"Error: {error}", err=True)
+    return FAILED
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console that prints text as it is: names from files are no markup.
+
+    Rich finds out the width (80 columns where there is no terminal) and whether there are colours: none where the output
+    is no terminal, or NO_COLOR is set.
+    """
+    from rich.console import Console  # noqa: PLC0415 - slow to load, and not for --help or --json
+
+    class _Console(Console):
+        def on_broken_pipe(self) -> NoReturn:
+            """Leave the end to the command line: Rich would end with 1, which says that something is wrong."""
+            raise BrokenPipeError
+
+    return _Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def table(*headings: str, right: tuple[int, ...] = (), folded: tuple[int, ...] = ()) -> Table:
+    """Return a table without lines but the one below its headings.
+
+    Args:
+        headings: one a column.
+        right: the columns of figures.
+        folded: the columns whose words wrap; of the others a name that is too long is broken.
+    """
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for i, heading in enumerate(headings):
+        made.add_column(heading, justify="right" if i in right else "left", overflow="fold", no_wrap=i in right)
+        if i in folded:
+            made.columns[i].ratio = 1
+    return made
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on stderr that something is going on, on a terminal alone."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with console(stderr=True).status(text):
+        yield
