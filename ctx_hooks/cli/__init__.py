@@ -17,6 +17,7 @@ COMMANDS = MappingProxyType(
     {
         "demo": "Ask a real proxy over every route; no key, no network.",
         "check": "Find the mistakes of a proxy configuration, or print its policies.",
+        "doctor": "Try the plugin in this installation, and look at a configuration.",
         "explain": "Say what would be done with a request, and why.",
         "replay": "Replay recorded sessions: tokens, cache and cost.",
         "report": "Make a page of what was done, from event files.",

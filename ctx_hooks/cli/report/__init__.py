@@ -50,12 +50,12 @@ def files_of(name: str) -> set[Path] | None:
 def figures_of(paths: Sequence[Path]) -> Figures:
     """Return the figures of files of events, which are read line by line."""
     figures = Figures()
-    for event in _events(paths):
+    for event in read_events(paths):
         figures.count(event)
     return figures
 
 
-def _events(paths: Sequence[Path]) -> Iterator[Recorded | None]:
+def read_events(paths: Sequence[Path]) -> Iterator[Recorded | None]:
     """Yield each event, None for a line that is none, as the last one of a process that was killed."""
     for path in paths:
         with path.open("rb") as lines:
