@@ -100,28 +100,31 @@ class FakeProvider:
 class ProxyProcess:
     """A real `litellm` proxy with `config` as its YAML and so many `workers`; a context manager.
 
-    Raises RuntimeError with the end of the log when the proxy does not come up.
+    `program` is the `litellm` to run, by default that of this Python. Raises RuntimeError with the end of the log when the
+    proxy does not come up.
     """
 
-    def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, workers: int = 1) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, workers: int = 1, program: Path | None = None
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.headers = {"Authorization": f"Bearer {MASTER_KEY}"}
         self._config = config
         self._env = dict(env or {})
         self._workers = workers
+        self._program = program or Path(sys.executable).with_name("litellm")
         self._folder = tempfile.TemporaryDirectory(prefix="ctx_hooks_")
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         folder = Path(self._folder.name)
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
-        program = Path(sys.executable).with_name("litellm")
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
         arguments += ["--num_workers", str(self._workers)]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter's proxy
-                [str(program), *arguments],
+                [str(self._program), *arguments],
                 cwd=folder,
                 env=self._environment(),
                 stdout=log,

@@ -1,0 +1,47 @@
+"""The package built as for a release, and LiteLLM in an environment of its own, without the plugin, as in its image."""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+from environments import ROOT, Environment, Package, done
+from uv import find_uv_bin
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory) -> Package:
+    """The source distribution of this tree, and the wheel that is built of it."""
+    folder, unpacked = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("source")
+    build = (sys.executable, "-m", "hatchling", "build", "-d", folder)
+    done(*build, "-t", "sdist", cwd=ROOT)
+    (sdist,) = folder.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    done(*build, "-t", "wheel", cwd=source)
+    (wheel,) = folder.glob("*.whl")
+    return Package(folder, sdist, wheel)
+
+
+@pytest.fixture(scope="session")
+def constraints(tmp_path_factory) -> Path:
+    """The versions that these tests run with: another environment of the same is linked from uv's cache."""
+    path = tmp_path_factory.mktemp("constraints") / "constraints.txt"
+    path.write_text(done(find_uv_bin(), "pip", "freeze", "--python", sys.executable, "--exclude-editable", cwd=ROOT))
+    return path
+
+
+@pytest.fixture(scope="session")
+def litellm_alone(package, constraints, tmp_path_factory) -> Environment:
+    """What LiteLLM's image has: its proxy, Prometheus' client, pip; and no plugin."""
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    uv = find_uv_bin()
+    done(uv, "venv", "--quiet", "--seed", "--python", sys.executable, folder, cwd=ROOT)
+    declared = [requirement for requirement in requires("ctx-hooks") or () if "extra ==" not in requirement]
+    wanted = (*declared, "prometheus_client")
+    done(uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python", "-c", constraints, *wanted, cwd=ROOT)
+    return Environment(folder, package)

@@ -1,0 +1,58 @@
+"""What a release publishes: the source distribution and the wheel hold what they should and nothing else."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+from environments import ROOT
+
+LEFT_OUT = {"__pycache__", ".hypothesis", ".pytest_cache"}
+
+
+def files_below(*names: str) -> set[str]:
+    """Return the files of these files and folders of the tree, without what running it leaves."""
+    found = [path for name in names for path in ([ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*"))]
+    return {p.relative_to(ROOT).as_posix() for p in found if p.is_file() and not LEFT_OUT & set(p.parts)}
+
+
+@pytest.fixture(scope="module")
+def in_sdist(package) -> set[str]:
+    with tarfile.open(package.sdist) as archive:
+        return {PurePosixPath(*Path(member.name).parts[1:]).as_posix() for member in archive if member.isfile()}
+
+
+@pytest.fixture(scope="module")
+def in_wheel(package) -> set[str]:
+    with zipfile.ZipFile(package.wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_the_source_distribution_holds_the_package_its_documentation_and_its_tests(in_sdist):
+    wanted = files_below("ctx_hooks", "docs", "tests", "litellm_config.yaml", "README.md", "CHANGELOG.md", "LICENSE")
+    added_by_the_builder = {"PKG-INFO", ".gitignore", "pyproject.toml"}
+    assert in_sdist == wanted | added_by_the_builder
+
+
+def test_every_figure_of_the_readme_is_in_the_source_distribution(in_sdist):
+    figures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert figures
+    assert set(figures) <= in_sdist
+
+
+def test_the_wheel_holds_the_package_with_the_demos_configuration_and_nothing_else(in_wheel):
+    metadata = {name for name in in_wheel if ".dist-info/" in name}
+    assert in_wheel - metadata == files_below("ctx_hooks") | {"ctx_hooks/cli/litellm_config.yaml"}
+    names = {PurePosixPath(name).name for name in metadata}
+    assert names == {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "LICENSE"}
+
+
+def test_type_checkers_find_the_annotations_of_the_wheel(in_wheel):
+    assert "ctx_hooks/py.typed" in in_wheel
+
+
+def test_the_wheel_runs_on_every_python_and_platform(package):
+    assert package.wheel.name.endswith("-py3-none-any.whl")
