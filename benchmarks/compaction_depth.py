@@ -23,8 +23,8 @@ from typing import Any
 from contestants import text_of
 from fidelity import sessions
 from recall import Step, kept_lines, share, steps
+from replaying import Sent, cache_share, price
 
-from ctx_hooks.cli.replay import Sent, cache_share, price
 from ctx_hooks.compaction.cost import MISSED_NAME_REQUESTS
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History

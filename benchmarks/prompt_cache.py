@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ctx_hooks.cli.replay import cache_share, measure, price
+from replaying import cache_share, measure, price
+
 from ctx_hooks.compaction.cost import LARGEST_TARGET_FRACTION
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History

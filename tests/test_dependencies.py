@@ -33,7 +33,6 @@ REQUIRED = {
 }
 """Each imported module: what requires its distribution, and what it is for."""
 OPTIONAL = {
-    "matplotlib": "`ctx-hooks replay --plot`; in the dependency group `bench`",
     "prometheus_client": "metrics; the extra `prometheus`",
     "zstandard": "`compress: zstd` of the archive; the extra `zstd`",
 }

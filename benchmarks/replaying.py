@@ -1,14 +1,10 @@
-"""`ctx-hooks replay FILE.jsonl`: the requests of recorded sessions as the plugin would have sent them, with their cost."""
+"""The requests of a session as received, as compacted to a budget, and with the oldest exchanges cut at each request."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import click
 
 from ctx_hooks.compaction.cost import CACHE_PRICES, cost_of
 from ctx_hooks.compaction.cut_points import Thresholds
@@ -41,26 +37,6 @@ class Session:
     uncompressed: tuple[Sent, ...]
     replayed: tuple[Sent, ...]
     sliding: tuple[Sent, ...]
-
-
-@click.command()
-@click.argument("sessions", type=click.Path(path_type=Path))
-@click.option("--budget", type=int, default=32_000, show_default=True, help="Trigger tokens: a larger request is compacted.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Write a plot of the last session (needs matplotlib).")
-def command(sessions: Path, budget: int, plot: Path | None) -> int:
-    """Replay recorded sessions: JSON lines with `format` and `messages`."""
-    return run(sessions, budget, plot)
-
-
-def run(path: Path, budget_tokens: int, plot: Path | None) -> int:
-    """Print a table a session; write a plot where one is asked for. Return 0."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        recorded = json.loads(line)
-        session = measure(str(recorded.get("id") or path.stem), recorded["format"], recorded["messages"], budget_tokens)
-        _print(session)
-        if plot is not None:
-            _plot(session, plot)
-    return 0
 
 
 def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int) -> Session:
@@ -108,28 +84,3 @@ def price(sent: Sequence[Sent]) -> float:
 def cache_share(sent: Sequence[Sent]) -> float:
     """Return the share of all prompt tokens that a prefix cache would serve."""
     return sum(s.cached_tokens for s in sent) / max(1, sum(s.tokens for s in sent))
-
-
-def _print(session: Session) -> None:
-    print(f"{session.name}: {len(session.replayed)} requests, {session.replayed[-1].compactions} compactions")
-    print(f"{'request':>8}{'before':>10}{'after':>10}{'shared':>10}{'compactions':>13}")
-    for n, (raw, sent) in enumerate(zip(session.uncompressed, session.replayed, strict=True), 1):
-        print(f"{n:8}{raw.tokens:10,}{sent.tokens:10,}{sent.cached_tokens:10,}{sent.compactions:13}")
-    for name in ("replayed", "uncompressed", "sliding"):
-        sent_all = getattr(session, name)
-        print(f"  {name:14}cost {price(sent_all):14,.0f}   cache share {cache_share(sent_all):.3f}")
-
-
-def _plot(session: Session, path: Path) -> None:
-    import matplotlib as mpl  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415 - an extra, for this alone
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # type: ignore[import-not-found, unused-ignore]  # noqa: PLC0415
-
-    figure, panel = plt.subplots(figsize=(9, 4))
-    for name in ("uncompressed", "replayed", "sliding"):
-        panel.plot([s.tokens for s in getattr(session, name)], label=name)
-    panel.set(xlabel="request", ylabel="prompt tokens", title=session.name)
-    panel.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)

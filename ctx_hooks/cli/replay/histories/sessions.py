@@ -1,0 +1,57 @@
+"""Whole sessions: JSON lines with `format` and `messages`, and if known `id`, `model`, `system` and `tools`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import text_or_empty
+from ctx_hooks.request.request import Request
+
+NAME = "sessions"
+NO_SESSION = "rows that hold no session of a known format"
+ITEMS = {"openai-responses": "input", "gemini": "contents"}
+SYSTEM = {"openai-responses": "instructions", "gemini": "systemInstruction"}
+
+
+def recognises(fields: Mapping[str, Any]) -> bool:
+    """Whether a row is a session."""
+    return fields.get("format") in CODECS and isinstance(fields.get("messages"), list)
+
+
+def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
+    """Yield each request of each session: before every answer, and at the end."""
+    for row in rows:
+        if not recognises(row.fields):
+            yield LeftOut(NO_SESSION)
+            continue
+        try:
+            lengths = _request_lengths(row.fields)
+        except MalformedConversationError:
+            yield LeftOut(NO_SESSION)
+            continue
+        name = text_or_empty(row.fields.get("id")) or f"line {row.line}"
+        for length in lengths:
+            yield Recorded(_request(row.fields, length), session=name, model=text_or_empty(row.fields.get("model")))
+
+
+def _request(session: Mapping[str, Any], length: int) -> Request:
+    fmt = session["format"]
+    items = session["messages"][:length]
+    fields = {ITEMS.get(fmt, "messages"): items, "tools": session.get("tools")}
+    system = session.get("system")
+    if system and fmt == "openai-chat":  # there it is a message
+        fields["messages"] = [{"role": "system", "content": system}, *items]
+    elif system:
+        fields[SYSTEM.get(fmt, "system")] = system
+    return Request(fmt, fields)
+
+
+def _request_lengths(session: Mapping[str, Any]) -> list[int]:
+    """Return the lengths at which the client must have sent a request."""
+    roles = [m.role for m in CODECS[session["format"]].read(session["messages"]).messages]
+    answers = [i for i in range(1, len(roles)) if roles[i] == "assistant" and roles[i - 1] != "assistant"]
+    return answers if roles and roles[-1] == "assistant" else [*answers, len(roles)]

@@ -1,0 +1,105 @@
+"""LiteLLM's spend log: rows of the table LiteLLM_SpendLogs, as JSON or CSV.
+
+Texts are there with `store_prompts_in_spend_logs: true` alone, and LiteLLM shortens each that is longer than
+MAX_STRING_LENGTH_PROMPT_IN_DB, by default 2,048 characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from ctx_hooks.cli.replay.histories.bodies import json_of, request_of_body
+from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded, Row, mapping_of, names_of
+from ctx_hooks.formats.fields import text_or_empty
+from ctx_hooks.overflow.recognise import recognise_overflow
+from ctx_hooks.request.request import FORMATS, Request
+from ctx_hooks.tokens.usage import Billed, billed_of
+
+NAME = "LiteLLM spend log"
+COLUMNS = frozenset({"request_id", "call_type", "prompt_tokens"})
+SHORTENED = b"(litellm_truncated skipped "
+"""What LiteLLM puts into a text that it shortens (`_sanitize_request_body_for_spend_logs_payload`)."""
+REDACTED = b'"redacted-by-litellm"'
+"""What stands for each text under `turn_off_message_logging`."""
+NO_CONVERSATION = "requests without a conversation, as embeddings"
+FROM_CACHE = "answers from LiteLLM's own response cache"
+FAILED = "requests that failed for another reason than their length"
+NO_TOKENS = "rows with neither texts nor tokens"
+
+
+def recognises(fields: Mapping[str, Any]) -> bool:
+    """Whether a row is one of a spend log."""
+    return fields.keys() >= COLUMNS
+
+
+def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
+    """Yield the request of each row."""
+    for row in rows:
+        yield _request(row.fields)
+
+
+def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
+    metadata = mapping_of(json_of(row.get("metadata")))
+    if row.get("call_type") not in FORMATS:
+        return LeftOut(NO_CONVERSATION)
+    if str(row.get("cache_hit")).lower() == "true":
+        return LeftOut(FROM_CACHE)
+    was_refused = "failure" in (row.get("status"), metadata.get("status"))
+    if was_refused and not _is_overflow(metadata):
+        return LeftOut(FAILED)
+    request, missing = _text(row)
+    billed = _billed(row, metadata)
+    if request is None and billed is None:
+        return LeftOut(NO_TOKENS)
+    return Recorded(
+        request,
+        missing,
+        session=text_or_empty(row.get("session_id")),
+        model=text_or_empty(row.get("model")),
+        group=text_or_empty(row.get("model_group")),
+        team_names=names_of(row.get("team_id"), metadata.get("user_api_key_team_alias")),
+        key_names=names_of(metadata.get("user_api_key_alias")),
+        model_info=mapping_of(mapping_of(metadata.get("model_map_information")).get("model_map_value")),
+        billed=billed,
+        dollars=_number(row.get("spend")),
+        was_refused=was_refused,
+        started=str(row.get("startTime") or ""),
+    )
+
+
+def _text(row: Mapping[str, Any]) -> tuple[Request | None, Missing]:
+    """Return the request of a row, or why its texts are missing."""
+    body = mapping_of(json_of(row.get("proxy_server_request")))
+    request = request_of_body(body) or request_of_body({"messages": json_of(row.get("messages"))})
+    if request is None:
+        return None, "not stored"
+    text = orjson.dumps(request.fields, default=str, option=orjson.OPT_NON_STR_KEYS)
+    if REDACTED in text:
+        return None, "not stored"
+    return (None, "shortened") if SHORTENED in text else (request, "")
+
+
+def _is_overflow(metadata: Mapping[str, Any]) -> bool:
+    error = mapping_of(json_of(metadata.get("error_information")))
+    if error.get("error_class") == "ContextWindowExceededError":
+        return True
+    return recognise_overflow(text_or_empty(error.get("error_message"))) is not None
+
+
+def _billed(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> Billed | None:
+    """Return the usage that LiteLLM has noted; older versions note the sums alone."""
+    found = billed_of(metadata.get("usage_object"))
+    if found is not None:
+        return found
+    sums = {name: int(_number(row.get(name)) or 0) for name in ("prompt_tokens", "completion_tokens")}
+    return billed_of(sums | dict(mapping_of(metadata.get("additional_usage_values"))))
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

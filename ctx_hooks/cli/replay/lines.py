@@ -1,0 +1,143 @@
+"""The JSON objects of a file, one by one: JSON lines, a JSON array or CSV, told apart by their first characters."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
+
+from ctx_hooks.cli.replay.recorded import Row
+
+MOST_ROW_BYTES = 64_000_000
+"""Of a line, or of an object of an array: twice the largest request that the plugin reads. It bounds the memory."""
+CHUNK_CHARS = 1_000_000
+"""Read at once of an array, whose objects may stand on one line."""
+_BETWEEN = re.compile(r"[\s,]*")
+_BOM = b"\xef\xbb\xbf"
+CSV_COLUMNS = (b"request_id", b"call_type")
+"""In the first line of LiteLLM's spend log as CSV."""
+
+
+class Broken(NamedTuple):
+    """A place in a file that could not be read, and why."""
+
+    line: int
+    reason: str
+
+
+def rows_of(file: BinaryIO) -> Iterator[Row | Broken]:
+    """Yield each object of a file, and each place where none could be read.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    first = file.readline(MOST_ROW_BYTES).removeprefix(_BOM)
+    file.seek(0)
+    begin = first.strip()
+    if begin == b"{" or begin.startswith(b"["):
+        yield from _of_document(file)
+    elif all(name in first for name in CSV_COLUMNS) and not begin.startswith(b"{"):
+        yield from _of_csv(file)
+    else:
+        yield from _of_lines(file)
+
+
+def _of_lines(file: BinaryIO) -> Iterator[Row | Broken]:
+    for number, line in _bounded(file):
+        if line is None:
+            yield Broken(number, f"longer than {MOST_ROW_BYTES:,} bytes")
+        elif line.strip():
+            yield _row(number, line.removeprefix(_BOM))
+
+
+def _bounded(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the number of each line and the line; None for one that is too long, which is passed over."""
+    number = 0
+    while line := file.readline(MOST_ROW_BYTES):
+        number += 1
+        if len(line) < MOST_ROW_BYTES or line.endswith(b"\n"):
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(MOST_ROW_BYTES)
+        yield number, None
+
+
+def _row(number: int, line: bytes) -> Row | Broken:
+    try:
+        return _of_value(number, loads(line))
+    except (ValueError, RecursionError):
+        return Broken(number, "no JSON")
+
+
+def loads(text: str | bytes) -> Any:
+    """Return the value of a JSON text; raises ValueError, or RecursionError where it is nested too deeply."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)  # takes lone surrogates and huge integers, which orjson refuses
+
+
+def _of_value(number: int, value: Any) -> Row | Broken:
+    return Row(number, value) if isinstance(value, dict) else Broken(number, "no JSON object")
+
+
+def _of_document(file: BinaryIO) -> Iterator[Row | Broken]:
+    """Yield the objects of an array, or of a document written over several lines; after broken JSON no more follow."""
+    decode = json.JSONDecoder().raw_decode
+    characters = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    text, line = "", 1
+    size, is_begin = CHUNK_CHARS, True
+    while True:
+        more = file.read(size)
+        text += characters.decode(more, final=not more)
+        if is_begin:
+            text, is_begin = text.lstrip().removeprefix("["), False
+        at = 0
+        while (start := _after(_BETWEEN, text, at)) < len(text) and text[start] != "]":
+            try:
+                value, end = decode(text, start)
+            except (ValueError, RecursionError):
+                break
+            line += text.count("\n", at, end)
+            yield _of_value(line, value)
+            at = end
+        rest = text[at:]
+        if not more or len(rest) > MOST_ROW_BYTES:
+            left = rest.strip().strip(",]")
+            if left:
+                yield Broken(line + 1, "no JSON from here on: the rest of the file is left out")
+            return
+        # What is incomplete is tried again with twice as much, so that the whole stays linear.
+        size = max(CHUNK_CHARS, len(rest))
+        text = rest
+
+
+def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    return found.end() if found else start
+
+
+def _of_csv(file: BinaryIO) -> Iterator[Row | Broken]:
+    csv.field_size_limit(MOST_ROW_BYTES)
+    rows = csv.reader(line.decode("utf-8-sig", "replace") for _, line in _bounded(file) if line is not None)
+    names: list[str] = []
+    while True:
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Broken(rows.line_num, f"no CSV: {error}")
+            continue
+        if not names:
+            names = cells
+        elif len(cells) != len(names):
+            yield Broken(rows.line_num, f"{len(cells)} columns instead of {len(names)}")
+        else:
+            yield Row(rows.line_num, dict(zip(names, cells, strict=True)))

@@ -1,0 +1,154 @@
+"""What a replay found, as tables on a terminal and as a JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.cli.replay.bills import Bill, SessionBills
+from ctx_hooks.cli.replay.reading import Reading
+from ctx_hooks.cli.replay.replaying import Replay
+from ctx_hooks.cli.report.numbers import dollars, percent, short, whole
+from ctx_hooks.cli.terminal import table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WITHOUT = "without ctx_hooks"
+RECORDED = "as recorded"
+MOST_SESSIONS = 10
+"""Sessions that are printed one by one, those with the largest prompts; the JSON document has all."""
+HEADINGS = ("", "Answered", "Refused", "Compactions", "Prompt", "From cache", "Cost")
+WHY = {
+    "not stored": "have no text: LiteLLM keeps texts with `store_prompts_in_spend_logs: true` alone.",
+    "shortened": (
+        "have shortened texts (`litellm_truncated`): LiteLLM keeps MAX_STRING_LENGTH_PROMPT_IN_DB characters of each, by "
+        "default 2,048."
+    ),
+}
+
+
+def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
+    """Print what was read, the totals, the largest sessions, and what could not be replayed."""
+    for line in _read(reading, replay):
+        out.print(line)
+    if replay.sessions:
+        out.print()
+        out.print(_bills(("All sessions", *HEADINGS[1:]), [("", replay.total())], replay))
+        largest = sorted(replay.sessions, key=lambda s: -_prompts(s))[:MOST_SESSIONS]
+        if len(replay.sessions) > 1:
+            out.print()
+            out.print(_bills(("Session", *HEADINGS[1:]), [(_title(s), s) for s in largest], replay))
+            more = len(replay.sessions) - len(largest)
+            if more:
+                out.print(f"and {whole(more)} smaller sessions: --json has them all")
+    for line in _notes(reading, replay):
+        out.print()
+        out.print(line)
+
+
+def _read(reading: Reading, replay: Replay) -> Iterator[str]:
+    kinds = ", ".join(f"{name} ({whole(n)} file{'s' * (n != 1)})" for name, n in reading.kinds.items())
+    total = replay.total()
+    requests = total.without.requests + total.without.refused
+    yield f"Read: {kinds or 'nothing'}"
+    yield f"{whole(requests)} requests of {whole(len(replay.sessions))} sessions are replayed. Nothing is sent anywhere."
+
+
+def _title(session: SessionBills) -> str:
+    return f"{session.name}: {session.model or 'no model named'}, window {short(session.window_tokens)}"
+
+
+def _bills(headings: Sequence[str], sessions: Sequence[tuple[str, SessionBills]], replay: Replay) -> Any:
+    made = table(*headings, right=tuple(range(1, len(headings))))
+    for title, session in sessions:
+        if title:
+            made.add_row(title)
+        if session.recorded.requests:
+            made.add_row(*_cells(RECORDED, session.recorded, compactions=False))
+        made.add_row(*_cells(WITHOUT, session.without, compactions=False))
+        for way, bill in zip(replay.ways, session.ways, strict=True):
+            made.add_row(*_cells(way.name, bill))
+    return made
+
+
+def _cells(name: str, bill: Bill, *, compactions: bool = True) -> tuple[str, ...]:
+    cost = dollars(bill.dollars) if bill.requests > bill.unpriced else "–"
+    made = whole(bill.compactions) if compactions else ""
+    figures = (short(bill.input_tokens), percent(bill.cached_fraction), cost)
+    return f"  {name}", whole(bill.requests), whole(bill.refused), made, *figures
+
+
+def _prompts(session: SessionBills) -> int:
+    return session.without.input_tokens + max((bill.input_tokens for bill in session.ways), default=0)
+
+
+def _notes(reading: Reading, replay: Replay) -> Iterator[str]:
+    """Yield what a reader of the tables has to know besides."""
+    for missing, figures in replay.no_text.items():
+        above = ", ".join(f"{whole(n)} by {way.name}" for way, n in zip(replay.ways, figures.above_budget, strict=True))
+        yield (
+            f"{whole(figures.requests)} requests {WHY[missing]} They are not replayed. By their tokens "
+            f"({short(figures.input_tokens)} of prompts, {dollars(figures.dollars)}), {whole(figures.refused)} exceed the "
+            f"window, and would be compacted: {above}."
+        )
+    held = sorted({s.not_held_tokens for s in replay.sessions if s.not_held_tokens})
+    if held:
+        yield (
+            f"Not all that was sent is in the files, as system prompt and tools: {_span(held)} tokens a request, by the "
+            "first usage of each session. They are counted and never cut."
+        )
+    unpriced = sum(max(s.without.unpriced, *(bill.unpriced for bill in s.ways)) for s in replay.sessions)
+    if unpriced:
+        yield f"{whole(unpriced)} requests have no price: LiteLLM knows none of their model (another: --model NAME)."
+    if replay.out_of_order:
+        yield f"{whole(replay.out_of_order)} requests stand behind a later one of their session: sort the export by time."
+    for reason, n in replay.left_out.items():
+        yield f"Left out: {whole(n)} {reason}."
+    if reading.broken:
+        yield "\n".join([f"{whole(reading.broken)} places cannot be read:", *(f"  {line}" for line in reading.named)])
+    if reading.not_read:
+        yield "\n".join(["Files that cannot be read:", *(f"  {line}" for line in reading.not_read)])
+
+
+def _span(figures: Sequence[int]) -> str:
+    least, most = whole(figures[0]), whole(figures[-1])
+    return least if least == most else f"{least} to {most}"
+
+
+def document(reading: Reading, replay: Replay) -> dict[str, Any]:
+    """Return the same as a JSON document, with all sessions."""
+    return {
+        "kinds": dict(reading.kinds),
+        "policies": [way.name for way in replay.ways],
+        "total": _figures(replay.total(), replay),
+        "sessions": [_figures(session, replay) for session in replay.sessions],
+        "without_text": {missing: _without_text(figures, replay) for missing, figures in replay.no_text.items()},
+        "left_out": dict(replay.left_out),
+        "out_of_order": replay.out_of_order,
+        "broken": reading.broken,
+        "broken_places": reading.named,
+        "not_read": reading.not_read,
+    }
+
+
+def _figures(session: SessionBills, replay: Replay) -> dict[str, Any]:
+    return {
+        "name": session.name,
+        "model": session.model,
+        "window_tokens": session.window_tokens,
+        "not_held_tokens": session.not_held_tokens,
+        "recorded": _bill(session.recorded),
+        "without": _bill(session.without),
+        "policies": {way.name: _bill(bill) for way, bill in zip(replay.ways, session.ways, strict=True)},
+    }
+
+
+def _bill(bill: Bill) -> dict[str, Any]:
+    return asdict(bill) | {"cached_fraction": bill.cached_fraction}
+
+
+def _without_text(figures: Any, replay: Replay) -> dict[str, Any]:
+    named = zip((way.name for way in replay.ways), figures.above_budget, strict=True)
+    return asdict(figures) | {"above_budget": dict(named)}

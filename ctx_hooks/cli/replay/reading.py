@@ -1,0 +1,93 @@
+"""The recorded requests of files and folders: each file is recognised by its content, and what cannot be read is noted."""
+
+from __future__ import annotations
+
+import glob
+from collections import Counter as Occurrences
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+from ctx_hooks.cli.replay.histories import reader_of
+from ctx_hooks.cli.replay.lines import Broken, rows_of
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.cli.terminal import CommandError
+
+ENDINGS = ("*.jsonl", "*.json", "*.ndjson", "*.csv")
+"""Of the files that are read in a folder, and in the folders below it."""
+MOST_NAMED = 10
+"""Broken places that are named one by one; all are counted."""
+UNKNOWN = "no history of a known kind"
+
+
+def files_of(names: Sequence[str]) -> list[Path]:
+    """Return the files of paths, folders and patterns, each once and sorted.
+
+    Raises:
+        CommandError: one of them is not there.
+    """
+    found: set[Path] = set()
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            found |= {file for ending in ENDINGS for file in path.rglob(ending) if file.is_file()}
+            continue
+        matching = [name] if path.exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - Path takes no absolute one
+        if not matching:
+            raise CommandError(f"{name}: there is no such file or folder")
+        found |= {Path(match) for match in matching if not Path(match).is_dir()}
+    return sorted(found)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was read.
+
+    Attributes:
+        kinds: how many files there are of each kind.
+        not_read: the files that could not be read, and why.
+        broken: how many places could not be read in the others.
+        named: the first of them, by file and line.
+        rows: how many rows were read.
+    """
+
+    kinds: Occurrences[str] = field(default_factory=Occurrences)
+    not_read: list[str] = field(default_factory=list)
+    broken: int = 0
+    named: list[str] = field(default_factory=list)
+    rows: int = 0
+
+    def of(self, path: Path, opened: Callable[[Path], AbstractContextManager[BinaryIO]]) -> Iterator[Recorded | LeftOut]:
+        """Yield the requests of a file.
+
+        Args:
+            path: the file.
+            opened: opens it.
+        """
+        broken: list[Broken] = []
+        try:
+            with opened(path) as file:
+                rows = self._rows(file, broken)
+                first = next(((reader, row) for row in rows if (reader := reader_of(row.fields)) is not None), None)
+                if first is None:
+                    self.not_read.append(f"{path}: {UNKNOWN}")
+                    return
+                reader, row = first
+                self.kinds[reader.NAME] += 1
+                yield from reader.requests(chain([row], rows))
+        except OSError as error:
+            self.not_read.append(f"{path}: {(error.strerror or str(error)).lower()}")
+        self.broken += len(broken)
+        self.named += [f"{path}:{b.line}: {b.reason}" for b in broken[: MOST_NAMED - len(self.named)]]
+
+    def _rows(self, file: BinaryIO, broken: list[Broken]) -> Iterator[Row]:
+        """Yield the rows of a file; what cannot be read is appended to `broken`."""
+        for row in rows_of(file):
+            if isinstance(row, Broken):
+                broken.append(row)
+            else:
+                self.rows += 1
+                yield row

@@ -1,0 +1,72 @@
+"""One request of a history, whatever recorded it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ctx_hooks.formats.fields import text_or_empty
+from ctx_hooks.request.request import Request
+from ctx_hooks.tokens.usage import Billed
+
+Missing = Literal["", "not stored", "shortened"]
+"""Why the texts of a request are not in the history; "" where they are."""
+
+
+class Row(NamedTuple):
+    """A JSON object of a file, and the line that it ends in."""
+
+    line: int
+    fields: Mapping[str, Any]
+
+
+class LeftOut(NamedTuple):
+    """A row that holds no request to replay, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One request of a history.
+
+    Attributes:
+        request: its format and fields; None where the texts are missing.
+        missing: why they are.
+        session: what the history calls its session; "" where it does not say.
+        model: the model that was asked, with LiteLLM's prefix of the provider where the history has it.
+        group: the model group of the proxy; "" where there was none.
+        team_names: id and alias of the team that asked.
+        key_names: the alias of the virtual key.
+        model_info: prices and window of the deployment, where the history states them.
+        billed: what the provider's usage says; None where it is not recorded.
+        dollars: what LiteLLM has billed; None where it is not recorded.
+        was_refused: whether the provider refused it as too long.
+        has_all: False where the client sent more than the history holds, as the system prompt and the tools.
+        started: when it was sent, as the history writes it; in one file these sort by time.
+    """
+
+    request: Request | None
+    missing: Missing = ""
+    session: str = ""
+    model: str = ""
+    group: str = ""
+    team_names: tuple[str, ...] = ()
+    key_names: tuple[str, ...] = ()
+    model_info: Mapping[str, Any] = field(default_factory=dict)
+    billed: Billed | None = None
+    dollars: float | None = None
+    was_refused: bool = False
+    has_all: bool = True
+    started: str = ""
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Return a value that is a mapping, an empty one for any other."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def names_of(*values: Any) -> tuple[str, ...]:
+    """Return the values that are texts and not empty."""
+    return tuple(filter(None, map(text_or_empty, values)))

@@ -1,0 +1,207 @@
+"""Recorded requests, one after another, through every way: what each would have been sent as, and at what cost."""
+
+from __future__ import annotations
+
+from collections import Counter as Occurrences
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from ctx_hooks.cli.replay.bills import Bill, SessionBills, no_bills
+from ctx_hooks.cli.replay.known_sessions import KnownSessions, Session
+from ctx_hooks.cli.replay.prices import Prices
+from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
+from ctx_hooks.cli.replay.sending import Sent, as_received, as_sent, history_in
+from ctx_hooks.cli.replay.ways import Deployments, Way, target_of, untouched
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning.calibration import Calibration, family_factor
+from ctx_hooks.litellm_compat import Deployment
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target, of_deployment
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import LocalTokens, to_local
+from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.window import budget_tokens_of
+
+MOST_SESSIONS = 10_000
+"""Whose figures are kept one by one, about 2 KB each; the requests of further ones are counted together."""
+OTHERS = "all further sessions"
+MALFORMED = "requests whose messages cannot be read"
+
+
+@dataclass(slots=True)
+class NoText:
+    """Requests of which the history has the figures alone.
+
+    Attributes:
+        requests: how many.
+        refused: how many exceed the window.
+        input_tokens: their prompts.
+        dollars: what LiteLLM has billed for them.
+        above_budget: for each way, how many it would have compacted.
+    """
+
+    requests: int = 0
+    refused: int = 0
+    input_tokens: int = 0
+    dollars: float = 0.0
+    above_budget: list[int] = field(default_factory=list)
+
+
+class Replay:
+    """Replays recorded requests, in the order in which they were sent.
+
+    Args:
+        ways: the ways to compare.
+        deployments: where the requests go.
+    """
+
+    def __init__(self, ways: Sequence[Way], deployments: Deployments) -> None:
+        self.ways = tuple(ways)
+        self.sessions: list[SessionBills] = []
+        self.no_text: dict[Missing, NoText] = {}
+        self.left_out: Occurrences[str] = Occurrences()
+        self.out_of_order = 0
+        self._deployments = deployments
+        self._prices = Prices()
+        self._calibrations: dict[str, Calibration] = {}
+        self._others: SessionBills | None = None
+        self._open = KnownSessions(self._end)
+
+    def add(self, found: Recorded | LeftOut) -> None:
+        """Replay the next request."""
+        if isinstance(found, LeftOut):
+            self.left_out[found.reason] += 1
+            return
+        deployment = self._deployments.of(found)
+        targets = [target_of(way, deployment, found) for way in self.ways]
+        plain = of_deployment(deployment, untouched(), "replay")
+        if found.request is None:
+            self._add_figures(found, plain, targets)
+            return
+        try:
+            self._add_request(found, found.request, deployment, plain, targets)
+        except MalformedConversationError:
+            self.left_out[MALFORMED] += 1
+
+    def end(self) -> None:
+        """End all sessions."""
+        self._open.close_all()
+        if self._others is not None:
+            self.sessions.append(self._others)
+
+    def total(self) -> SessionBills:
+        """Return the sum of all sessions' figures."""
+        total = no_bills("total", "", len(self.ways))
+        for session in self.sessions:
+            total.add(session)
+        return total
+
+    def _add_request(
+        self, found: Recorded, request: Request, deployment: Deployment, plain: Target, targets: Sequence[Target]
+    ) -> None:
+        counter = Counter(vocabulary_of(deployment.model))
+        history = history_in(request, counter)
+        begin = partial(_begun, found.session, deployment.model, len(self.ways))
+        session = self._open.of(found.session, as_received(history).prefixes, begin)
+        self.out_of_order += found.started < session.started
+        session.started = max(found.started, session.started)
+        calibration = self._calibrations.get(deployment.model, Calibration())
+        if not found.has_all:
+            history = history_in(request, counter, _not_held(found, session, history.tokens, deployment.model))
+        received = as_received(history)
+        learned = calibration.factor(deployment.model)
+        ratio = found.billed.input_tokens / max(1, received.tokens) if found.billed is not None else learned
+        costs = _Costs(
+            session, deployment, self._prices, ratio, found.billed.output_tokens if found.billed is not None else 0
+        )
+        costs.note(found, plain.window.tokens)
+        asked = request.max_output_tokens or 0 if plain.window.holds_output else 0
+        is_refused = found.was_refused or received.tokens * ratio + asked > plain.window.tokens
+        costs.count(0, session.bills.without, received, is_refused=is_refused)
+        for n, to in enumerate(targets):
+            factor = learned if to.policy.calibrate else family_factor(to.model)
+            sent = as_sent(request, history, to, factor, counter)
+            bill = session.bills.ways[n]
+            if sent.rewrites and sent.prefixes[-1] != session.newest_compaction[n]:
+                bill.compactions += 1
+                session.newest_compaction[n] = sent.prefixes[-1]
+            # A retry asks for less output, so that the input alone has to fit.
+            remains = sent.tokens * ratio > to.window.tokens or (found.was_refused and not sent.is_changed)
+            costs.count(n + 1, bill, sent, is_refused=remains)
+        if found.billed is not None and not request.has_uncounted_content:
+            observed = calibration.observe(LocalTokens(received.tokens), found.billed.input_tokens)
+            self._calibrations[deployment.model] = observed
+
+    def _add_figures(self, found: Recorded, plain: Target, targets: Sequence[Target]) -> None:
+        """Count a request without texts: what a compaction of it leaves is not known."""
+        figures = self.no_text.setdefault(found.missing, NoText(above_budget=[0] * len(targets)))
+        tokens = found.billed.input_tokens if found.billed is not None else 0
+        figures.requests += 1
+        figures.refused += found.was_refused or tokens > plain.window.tokens
+        figures.input_tokens += tokens
+        figures.dollars += found.dollars or 0.0
+        for n, to in enumerate(targets):
+            figures.above_budget[n] += to.policy.enabled and tokens > budget_tokens_of(to.window, to.policy)
+
+    def _end(self, session: Session) -> None:
+        if len(self.sessions) < MOST_SESSIONS:
+            self.sessions.append(session.bills)
+            return
+        if self._others is None:
+            self._others = no_bills(OTHERS, "", len(self.ways))
+        self._others.add(session.bills)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What forms of one request cost, and in which figures they are counted.
+
+    Attributes:
+        session: the session of the request.
+        deployment: where it goes.
+        prices: of that.
+        ratio: provider tokens per local token of this request: as billed, where that is recorded.
+        output_tokens: the answer, 0 where it is not recorded.
+    """
+
+    session: Session
+    deployment: Deployment
+    prices: Prices
+    ratio: float
+    output_tokens: int
+
+    def note(self, found: Recorded, window_tokens: int) -> None:
+        """Note what is recorded of the request, and the window that it has."""
+        bills = self.session.bills
+        bills.window_tokens = min(bills.window_tokens or window_tokens, window_tokens)
+        bills.not_held_tokens = self.session.not_held or 0
+        if found.was_refused:
+            bills.recorded.refused += 1
+        elif found.billed is not None:
+            bills.recorded.answer(found.billed, found.dollars)
+
+    def count(self, place: int, bill: Bill, sent: Sent, *, is_refused: bool) -> None:
+        """Count a form of the request, the one at `place` of the session's sizes and prefixes."""
+        tokens = round(sent.tokens * self.ratio)
+        self.session.bills.sizes[place].append(0 if is_refused else tokens)
+        if is_refused:
+            bill.refused += 1
+            return
+        earlier = self.session.prefixes[place]
+        shared = min(tokens, round(sent.shared_tokens(earlier) * self.ratio))
+        earlier.update(sent.prefixes)
+        billed = self.prices.billed(self.deployment, tokens, shared, self.output_tokens)
+        bill.answer(billed, self.prices.dollars(self.deployment, billed))
+
+
+def _begun(name: str, model: str, ways: int, number: int) -> Session:
+    bills = no_bills(name or f"session {number}", model, ways)
+    return Session(bills, [set() for _ in range(ways + 1)], [b""] * ways)
+
+
+def _not_held(found: Recorded, session: Session, tokens: LocalTokens, model: str) -> LocalTokens:
+    """Return what the client sends besides what the history holds: by the first usage of the session, for all of it."""
+    if session.not_held is None and found.billed is not None:
+        session.not_held = LocalTokens(max(0, to_local(found.billed.input_tokens, family_factor(model)) - tokens))
+    return session.not_held or LocalTokens(0)

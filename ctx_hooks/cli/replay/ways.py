@@ -1,0 +1,126 @@
+"""The ways in which a history is replayed: the configuration's own policies, and others that are tried in their stead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from ctx_hooks.cli.replay.recorded import Recorded, mapping_of
+from ctx_hooks.cli.terminal import CommandError
+from ctx_hooks.litellm_compat import Deployment
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.request.target import Target, of_deployment
+
+DEFAULT = "balanced"
+"""The preset that a proxy without settings has."""
+OWN = "config"
+"""The name of the way that the given configuration has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A name, and the policies that hold."""
+
+    name: str
+    policies: Policies
+
+
+def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
+    """Return what is to be compared.
+
+    Args:
+        names: policies, each a name or fields in YAML such as `reserve_tokens: 8192`.
+        config: a proxy's configuration, empty for none; its own policies are a way as well.
+
+    Raises:
+        CommandError: a policy or the configuration has mistakes.
+    """
+    section = mapping_of(mapping_of(config.get("callback_settings")).get("ctx_hooks"))
+    own = (_way(OWN, section, "callback_settings.ctx_hooks"),) if config else ()
+    named = mapping_of(section.get("policies"))
+    tried = tuple(
+        _way(name, {"policies": named, "defaults": _scope(name)}, f"--policy {name!r}") for name in dict.fromkeys(names)
+    )
+    return (*own, *tried) or (_way(DEFAULT, {}, DEFAULT),)
+
+
+def _way(name: str, settings: Mapping[str, Any], origin: str) -> Way:
+    try:
+        policies = Policies(Settings.model_validate(settings))
+        wrong = policies.mistakes()
+    except ValidationError as error:
+        wrong = mistakes(error, origin, Settings)
+    if wrong:
+        raise CommandError(f"{origin}: " + "; ".join(wrong))
+    return Way(name, policies)
+
+
+def _scope(text: str) -> Any:
+    """Return a policy's name, or its fields."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise CommandError(f"--policy {text!r}: not YAML: {error}") from None
+    return value if isinstance(value, Mapping) else text
+
+
+@dataclass(frozen=True)
+class Deployments:
+    """The deployment of each recorded request.
+
+    Attributes:
+        config: a proxy's configuration, empty for none.
+        model: the model or model group to take for all; "" for the recorded ones.
+        window_tokens: the window to take for all; None for that of each.
+    """
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+    model: str = ""
+    window_tokens: int | None = None
+
+    def of(self, recorded: Recorded) -> Deployment:
+        """Return the deployment, with the prices and windows of the configuration, else of the history."""
+        asked = [name for name in ((self.model,) if self.model else (recorded.group, recorded.model)) if name]
+        listed = mapping_of(next((entry for name in asked for entry in self._entries(name)), None))
+        params = mapping_of(listed.get("litellm_params"))
+        stated = {} if self.model else dict(recorded.model_info)
+        prices = {name: value for name, value in params.items() if "cost_per" in name or name.endswith("_token_cost")}
+        info = {**_figures(stated), **prices, **mapping_of(listed.get("model_info"))}
+        if self.window_tokens is not None:
+            info["max_input_tokens"] = self.window_tokens
+        return Deployment(str(params.get("model") or self.model or recorded.model or recorded.group), info)
+
+    def _entries(self, group: str) -> list[Any]:
+        listed = self.config.get("model_list")
+        entries = listed if isinstance(listed, list) else []
+        return [entry for entry in entries if mapping_of(entry).get("model_name") == group]
+
+
+def _figures(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the windows and prices that are stated; LiteLLM writes a price of 0 where it knows none."""
+    return {name: value for name, value in stated.items() if isinstance(value, (int, float)) and value}
+
+
+def target_of(way: Way, deployment: Deployment, recorded: Recorded) -> Target:
+    """Return where a request goes, and the policy that holds for its caller there."""
+    caller = Caller(
+        group=recorded.group or recorded.model,
+        deployment=as_text(deployment.model_info.get("ctx_hooks")),
+        session=recorded.session,
+        team_names=recorded.team_names,
+        key_names=recorded.key_names,
+    )
+    return of_deployment(deployment, way.policies.resolve(caller), "replay")
+
+
+@lru_cache(maxsize=1)
+def untouched() -> Resolved:
+    """Return the policy of a proxy without the plugin: what it says of windows alone is asked."""
+    return Policies(Settings()).resolve(Caller())
