@@ -1,0 +1,165 @@
+"""What each recipe of the documentation promises, seen at the provider: one proxy serves all of them."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from documentation import ROOT, recipes
+
+from ctx_hooks.testing import LOOPBACK, MASTER_KEY, FakeProvider, ProviderSettings, ProxyProcess, agent_session, violations
+
+CODEX_WINDOW, LARGE_WINDOW = 272_000, 1_000_000
+AUTH = """
+from litellm.proxy._types import UserAPIKeyAuth
+
+async def user_api_key_auth(request, api_key):
+    return UserAPIKeyAuth(api_key=api_key, team_id=api_key.removeprefix("sk-team-"))
+"""
+"""Says of a key what a database would: its team."""
+
+
+def merged(configurations):
+    """Return one configuration with the models and settings of several, which must not contradict each other."""
+    models, scopes = [], {}
+    for configuration in configurations:
+        assert configuration["litellm_settings"] == {"callbacks": ["ctx_hooks.proxy_handler_instance"]}
+        models += configuration["model_list"]
+        for section, entries in configuration.get("callback_settings", {}).get("ctx_hooks", {}).items():
+            known = scopes.setdefault(section, {})
+            assert not known.keys() & entries.keys()
+            known.update(entries)
+    return {
+        "model_list": models,
+        "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"], "num_retries": 0},
+        "callback_settings": {"ctx_hooks": scopes},
+        "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY", "custom_auth": "recipes_auth.user_api_key_auth"},
+    }
+
+
+def point(configuration, provider_url):
+    """Point every deployment at the provider, at the path that its own address has."""
+    for model in configuration["model_list"]:
+        params = model["litellm_params"]
+        usual = "" if params["model"].startswith("anthropic/") else "/v1"
+        path = urlsplit(params["api_base"]).path if "api_base" in params else usual
+        params.update(api_base=provider_url + path, api_key="not-a-key")
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with FakeProvider(ProviderSettings(window_tokens=LARGE_WINDOW)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def proxy(provider, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "recipes_auth.py").write_text(AUTH)
+    configuration = merged([yaml.safe_load(text) for text in recipes().values()])
+    point(configuration, provider.url)
+    with ProxyProcess(configuration, {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _fresh_provider(provider):
+    provider.reset(window_tokens=LARGE_WINDOW, windows={}, wording="openai", counts_output=False)
+
+
+def ask(proxy, path, payload, key=MASTER_KEY, user_agent="a client"):
+    """Return the answer to a request, which has to be one."""
+    headers = {"Authorization": f"Bearer {key}", "User-Agent": user_agent}
+    answer = LOOPBACK.post(proxy.url + path, json=payload, headers=headers, timeout=120)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def accepted(provider):
+    """Return the only request that the provider has answered; what it got kept its rules."""
+    (only,) = [r for r in provider.requests() if r["status"] == 200]
+    assert violations(only["format"], only["payload"]) == []
+    return only
+
+
+def texts(payload):
+    """Return the texts of a chat request's messages."""
+    return [message["content"] for message in payload["messages"]]
+
+
+def test_every_recipe_has_its_test():
+    assert list(recipes()) == [
+        "Claude Code on a small local model",
+        "Codex",
+        "A team on a budget",
+        "vLLM where `max_tokens` is too large",
+        "llama.cpp",
+        "Several windows in one group",
+    ]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_claude_code_is_answered_past_the_window_of_a_local_model_that_counts_the_output(stream, proxy, provider):
+    provider.reset(window_tokens=65_536, wording="openai_requested", counts_output=True)
+    fields = {"max_tokens": 32_000, "stream": stream}
+    ask(proxy, "/v1/messages", {**agent_session("anthropic", model="local-coder", turns=70), **fields})
+    sent = accepted(provider)
+    assert sent["input_tokens"] + sent["max_tokens"] <= 65_536
+    provider.reset()
+    payload = agent_session("anthropic", model="local-coder", turns=34)
+    ask(proxy, "/v1/messages", {**payload, **fields})
+    sent = accepted(provider)
+    assert sent["input_tokens"] > 65_536 - 32_000, "once an answer is known, its room is kept free and no more"
+    assert sent["input_tokens"] + sent["max_tokens"] <= 65_536
+
+
+@pytest.mark.parametrize(("turns", "whole"), [(207, True), (240, False)], ids=["reserve used", "beyond the window"])
+def test_codex_is_left_to_compact_by_itself_until_the_window_is_full(turns, whole, proxy, provider):
+    """257,000 tokens are more than the window less the reserve, and less than the window and the error of an estimate."""
+    provider.reset(window_tokens=CODEX_WINDOW)
+    payload = agent_session("openai-responses", model="codex", turns=turns)
+    ask(proxy, "/v1/responses", payload, user_agent="codex_exec/0.169.0")
+    sent = accepted(provider)
+    assert sent["input_tokens"] <= CODEX_WINDOW
+    assert (sent["payload"]["input"] == payload["input"]) is whole
+
+
+def test_a_team_is_held_to_its_limit_and_the_others_are_not(proxy, provider):
+    payload = agent_session("anthropic", model="sonnet", turns=60)
+    ask(proxy, "/v1/messages", payload, "sk-team-interns")
+    assert accepted(provider)["input_tokens"] <= 40_000
+    provider.reset()
+    ask(proxy, "/v1/messages", {**payload, "metadata": {"ctx_hooks": {"window_tokens": 200_000}}}, "sk-team-interns")
+    assert accepted(provider)["input_tokens"] <= 40_000, "no request raises it"
+    provider.reset()
+    ask(proxy, "/v1/messages", payload, "sk-team-seniors")
+    assert accepted(provider)["payload"]["messages"] == payload["messages"]
+
+
+def test_a_large_max_tokens_is_lowered_and_no_message_is_cut(proxy, provider):
+    provider.reset(window_tokens=32_768, wording="openai_requested", counts_output=True)
+    payload = agent_session("openai-chat", model="qwen", turns=3)
+    ask(proxy, "/v1/chat/completions", {**payload, "max_tokens": 32_000})
+    sent = accepted(provider)
+    assert sent["max_tokens"] < 32_000
+    assert texts(sent["payload"]) == texts(payload)
+
+
+def test_a_window_smaller_than_the_reserve_is_used(proxy, provider):
+    provider.reset(window_tokens=16_384, wording="llamacpp")
+    ask(proxy, "/v1/chat/completions", agent_session("openai-chat", model="llama", turns=30))
+    assert 4_000 < accepted(provider)["input_tokens"] <= 16_384
+    assert [r["status"] for r in provider.requests()] == [200], "it was fitted before the call"
+
+
+@pytest.mark.parametrize(("turns", "whole"), [(24, True), (1_000, False)], ids=["one holds it", "none holds it"])
+def test_a_long_request_goes_to_the_deployment_that_holds_it(turns, whole, proxy, provider):
+    provider.reset(windows={"small": 16_000, "gpt-4.1": LARGE_WINDOW})
+    payload = agent_session("openai-chat", model="assistant", turns=turns)
+    for _ in range(5 if whole else 1):
+        ask(proxy, "/v1/chat/completions", payload)
+    answered = provider.requests()
+    assert {r["model"] for r in answered} == {"gpt-4.1"}
+    assert all((texts(r["payload"]) == texts(payload)) is whole for r in answered if r["status"] == 200)

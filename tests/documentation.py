@@ -1,0 +1,48 @@
+"""The pages of the documentation, and the blocks of code on them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FENCED = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: the page, from the project's folder, the line of its fence, its language and its text."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def pages() -> list[Path]:
+    """Return the README and every page of the documentation."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(*languages: str) -> list[Block]:
+    """Return every block, or those in one of the languages."""
+    return [b for page in pages() for b in _blocks(page) if not languages or b.language in languages]
+
+
+def recipes() -> dict[str, str]:
+    """Return the configuration of each recipe, by its title."""
+    text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    return {part.splitlines()[0]: next(FENCED.finditer(part))["text"] for part in text.split("\n## ")[1:]}
+
+
+def _blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in FENCED.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        yield Block(str(page.relative_to(ROOT)), line, found["language"], textwrap.dedent(found["text"]))
