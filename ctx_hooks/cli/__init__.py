@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ COMMANDS = MappingProxyType(
     {
         "demo": "Ask a real proxy over every route; no key, no network.",
         "check": "Find the mistakes of a proxy configuration, or print its policies.",
+        "doctor": "Try the plugin in this installation, and look at a configuration.",
         "explain": "Say what would be done with a request, and why.",
         "replay": "Replay recorded sessions: tokens, cache and cost.",
         "report": "Make a page of what was done, from event files.",
@@ -81,6 +83,7 @@ def commands() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    logging.getLogger("ctx_hooks").addHandler(logging.NullHandler())  # a command prints what it has to say itself
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
         return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)

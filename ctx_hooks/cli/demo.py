@@ -1,109 +1,97 @@
-"""One conversation, larger than the window, over every route of a real proxy in front of a strict fake provider."""
+"""`ctx-hooks demo`: one conversation, larger than the window, over every route of a real proxy."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import httpx
-import yaml
 
-from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
-from ctx_hooks.testing.counting import count_payload
-from ctx_hooks.testing.rules import Format
+from ctx_hooks.cli.terminal import FAILED, json_option, print_json, working
 
-WINDOW_TOKENS = 12_000
-TURNS = 60
-RESULT_CHARS = 4_000
-ANSWER_CHARS = 36
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+    from ctx_hooks.cli.trial import Asked, Route
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A route of the proxy, the model group that is asked there, and the format of its deployment."""
-
-    path: str
-    fmt: Format
-    model: str
-    note: str
-
-
-ROUTES = (
-    Route("/v1/chat/completions", "openai-chat", "gpt", "OpenAI"),
-    Route("/v1/chat/completions", "openai-chat", "local", "OpenAI, window configured"),
-    Route("/v1/messages", "anthropic", "claude", "Anthropic"),
-    Route("/v1/messages", "anthropic", "gpt", "OpenAI behind it"),
-    Route("/v1/responses", "openai-responses", "gpt", "OpenAI"),
-)
+HEADING = f"{'route':22}{'deployment':18}{'stream':7}{'sent':>7}{'asked':>7}{'accepted':>10}  answer"
 
 
 @click.command()
-def command() -> int:
-    """Ask a real proxy over every route; no key, no network."""
-    return run()
+@json_option
+def command(*, as_json: bool) -> int:
+    """Ask a real proxy over every route; no key, no network.
+
+    A LiteLLM proxy with this plugin and a provider with a small window start on loopback. The provider counts for itself and
+    refuses what is too long or breaks a rule of its API.
+    """
+    from ctx_hooks.cli.trial import WINDOW_TOKENS  # noqa: PLC0415 - slow to load, and not for --help
+
+    if not as_json:
+        click.echo(f"A provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
+        click.echo(HEADING)
+    rows = []
+    for route, deployment, stream, asked in _asked():
+        rows.append((route, deployment, stream, asked))
+        if not as_json:
+            click.echo(_row(route, deployment, asked, stream=stream))
+    answered = all(asked.answered for *_, asked in rows)
+    if as_json:
+        told = [_document(route, deployment, asked, stream=stream) for route, deployment, stream, asked in rows]
+        print_json({"window_tokens": WINDOW_TOKENS, "answered": answered, "requests": told})
+    else:
+        click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
+        click.echo("Every route was answered." if answered else "A route was not answered.")
+    return 0 if answered else FAILED
 
 
-def run() -> int:
-    """Run the demo and print its table; return 0 when every route was answered, else 1."""
-    provider_settings = ProviderSettings(window_tokens=WINDOW_TOKENS)
-    print(f"A provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy are starting on loopback …")
-    with (
-        FakeProvider(provider_settings) as provider,
-        ProxyProcess(_config(provider.url), _environment(provider.url)) as proxy,
-    ):
-        print(f"{'route':22}{'deployment':27}{'stream':8}{'sent':>8}{'window':>9}{'attempts':>10}{'accepted':>10}  answer")
-        answered = [
-            _ask(provider, proxy, provider_settings, route, stream=stream) for route in ROUTES for stream in (False, True)
-        ]
-    print("Every route was answered." if all(answered) else "A route was not answered.")
-    return 0 if all(answered) else 1
+def _asked() -> Iterator[tuple[Route, str, bool, Asked]]:
+    """Yield each request as it is answered: its route, its deployment, whether it was streamed, and what became of it."""
+    from ctx_hooks.cli import trial  # noqa: PLC0415
+    from ctx_hooks.testing import FakeProvider, ProxyProcess  # noqa: PLC0415
 
-
-def _ask(provider: FakeProvider, proxy: ProxyProcess, settings: ProviderSettings, route: Route, *, stream: bool) -> bool:
-    payload = agent_session(route.fmt, turns=TURNS, result_chars=RESULT_CHARS, model=route.model)
-    sent = count_payload(route.fmt, payload, settings)
-    provider.reset()
-    answer = LOOPBACK.post(
-        f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=120
+    requests = (
+        (trial.CHAT, "gpt", "OpenAI"),
+        (trial.CHAT, "local", "window configured"),
+        (trial.MESSAGES, "claude", "Anthropic"),
+        (trial.MESSAGES_TO_OPENAI, "gpt", "OpenAI"),
+        (trial.RESPONSES, "gpt", "OpenAI"),
     )
-    attempts = provider.requests()
-    accepted = [a["input_tokens"] for a in attempts if a["status"] == httpx.codes.OK]
-    row = f"{route.path:22}{route.note:27}{'yes' if stream else 'no':8}{sent:8,}{WINDOW_TOKENS:9,}{len(attempts):10}"
-    text = _text(answer, stream=stream)
-    print(f"{row}{accepted[-1] if accepted else 0:10,}  {text[:ANSWER_CHARS] or answer.status_code}")
-    return answer.status_code == httpx.codes.OK and bool(accepted) and bool(text)
+    with ExitStack() as running:
+        provider = running.enter_context(FakeProvider(trial.PROVIDER))
+        with working("The proxy starts"):
+            proxy = running.enter_context(ProxyProcess(_config(provider.url), _environment(provider.url)))
+        for route, model, deployment in requests:
+            for stream in (False, True):
+                yield route, deployment, stream, trial.ask(provider, proxy, route, model, stream=stream)
 
 
-def _text(answer: httpx.Response, *, stream: bool) -> str:
-    """Return the answer's text; of a stream, the deltas of all three routes' events joined."""
-    if answer.status_code != httpx.codes.OK:
-        return ""
-    if not stream:
-        return _first_text(answer.json())
-    events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
-    return "".join(_delta(json.loads(e)) for e in events)
+def _row(route: Route, deployment: str, asked: Asked, *, stream: bool) -> str:
+    figures = f"{asked.sent_tokens:7,}{asked.attempts:7}{asked.accepted_tokens:10,}"
+    return (
+        f"{route.path:22}{deployment:18}{'yes' if stream else 'no':7}{figures}  {'yes' if asked.answered else asked.status}"
+    )
 
 
-def _delta(event: dict[str, Any]) -> str:
-    if event.get("choices"):
-        return event["choices"][0]["delta"].get("content") or ""
-    delta = event.get("delta")
-    text = delta.get("text") if isinstance(delta, dict) else delta
-    return text if isinstance(text, str) else ""
-
-
-def _first_text(body: dict[str, Any]) -> str:
-    if "choices" in body:
-        return body["choices"][0]["message"]["content"] or ""
-    blocks = body.get("content") or [b for item in body.get("output", []) for b in item.get("content") or []]
-    return next((b["text"] for b in blocks if b.get("text")), "")
+def _document(route: Route, deployment: str, asked: Asked, *, stream: bool) -> dict[str, Any]:
+    return {
+        "route": route.path,
+        "deployment": deployment,
+        "stream": stream,
+        "sent_tokens": asked.sent_tokens,
+        "attempts": asked.attempts,
+        "accepted_tokens": asked.accepted_tokens,
+        "status": asked.status,
+        "answer": asked.text,
+        "answered": asked.answered,
+    }
 
 
 def _config(provider_url: str) -> dict[str, Any]:
     """Return litellm_config.yaml with every deployment pointed at the fake provider."""
+    import yaml  # noqa: PLC0415
+
     config: dict[str, Any] = yaml.safe_load(_config_path().read_text(encoding="utf-8"))
     for model in config["model_list"]:
         is_openai = model["litellm_params"]["model"].startswith("openai/")

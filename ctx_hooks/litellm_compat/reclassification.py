@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from ctx_hooks.litellm_compat.errors import as_overflow
 from ctx_hooks.litellm_compat.identity import request_id_of
 from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
+from ctx_hooks.litellm_compat.seams import IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import StreamedError, flat_chat_error, flat_error
 
 logger = logging.getLogger("ctx_hooks")
@@ -46,7 +47,7 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
     if getattr(original, _OURS, False):
         return True
     if not inspect.iscoroutinefunction(original):
-        logger.warning("this LiteLLM has no Router.make_call: overflows that LiteLLM does not recognise are not retried")
+        logger.warning("%s", MAKE_CALL.missing)
         return False
 
     @wraps(original)
@@ -107,7 +108,7 @@ def _reclassify_in_stream(router: Any, note: Note) -> None:
     """
     original = getattr(router, "async_function_with_fallbacks_common_utils", None)
     if original is None:
-        logger.warning("this LiteLLM has no fallbacks inside a stream: an overflow that a stream reports is not retried")
+        logger.warning("%s", IN_STREAM.missing)
         return
 
     @wraps(original)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import json
+
 from ctx_hooks.cli import main
-from ctx_hooks.cli.demo import ROUTES, WINDOW_TOKENS
+from ctx_hooks.cli.trial import WINDOW_TOKENS
+
+ROUTES = ("/v1/chat/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages", "/v1/responses")
 
 
 def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_window(capsys):
     assert main(["demo"]) == 0
-    _, header, *rows, verdict = capsys.readouterr().out.splitlines()
-    assert header.split() == ["route", "deployment", "stream", "sent", "window", "attempts", "accepted", "answer"]
-    assert verdict == "Every route was answered."
-    asked = [(row.split()[0], row[49:57].strip()) for row in rows]
-    assert asked == [(route.path, stream) for route in ROUTES for stream in ("no", "yes")]
+    lines = capsys.readouterr().out.splitlines()
+    (heading,) = (n for n, line in enumerate(lines) if line.startswith("route"))
+    rows = [line.split() for line in lines[heading + 1 : heading + 11]]
+    assert lines[heading].split() == ["route", "deployment", "stream", "sent", "asked", "accepted", "answer"]
+    assert lines[-1] == "Every route was answered."
+    assert max(map(len, lines)) <= 80
+    assert [(row[0], row[-5]) for row in rows] == [(route, stream) for route in ROUTES for stream in ("no", "yes")]
     for row in rows:
-        figures, answer = row[57:].split("  Answer to ")
-        sent, window, attempts, accepted = (int(figure.replace(",", "")) for figure in figures.split())
-        assert sent > window == WINDOW_TOKENS >= accepted > 0
+        sent, attempts, accepted = (int(figure.replace(",", "")) for figure in row[-4:-1])
+        assert sent > WINDOW_TOKENS >= accepted > 0
         assert attempts >= 1
-        assert answer.rstrip() == f"{accepted} tokens."
+        assert row[-1] == "yes"
+
+
+def test_the_document_has_every_answer_with_the_tokens_that_the_provider_has_read(capsys):
+    assert main(["demo", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["answered"] is True
+    assert len(told["requests"]) == 2 * len(ROUTES)
+    for request in told["requests"]:
+        assert request["sent_tokens"] > told["window_tokens"] >= request["accepted_tokens"]
+        assert request["answer"].strip() == f"Answer to {request['accepted_tokens']} tokens."

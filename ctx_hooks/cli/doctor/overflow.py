@@ -1,0 +1,171 @@
+"""Whether the plugin works in this installation: one overflow through every route and hook of a real proxy."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ctx_hooks.cli.findings import Finding
+from ctx_hooks.cli.report import read_events
+from ctx_hooks.cli.trial import (
+    CHAT,
+    MESSAGES,
+    MESSAGES_TO_OPENAI,
+    PROVIDER,
+    RESPONSES,
+    WINDOW_TOKENS,
+    Asked,
+    Route,
+    ask,
+)
+from ctx_hooks.telemetry.headers import DECISION
+from ctx_hooks.testing import FakeProvider, ProxyProcess
+
+ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES)
+LARGE_TOKENS = 200_000
+TINY_TOKENS = 60
+"""A window that no request can be fitted to."""
+UNKNOWN_WORDING = "xai"
+"""An overflow that LiteLLM leaves as a BadRequestError."""
+ERROR_TEXT = "worded for ctx-hooks doctor"
+POLICIES: dict[str, dict[str, Any]] = {
+    "usage-*": {"report_usage": "original"},
+    "mixed": {"deployment_choice": "holds_request"},
+    "hopeless": {"error_text": ERROR_TEXT},
+}
+UPGRADE = "See docs/versions.md for what each LiteLLM version has; 1.103 and later have it."
+BROKEN = "Look into the proxy's log for warnings of ctx_hooks, and report it with the versions above."
+
+
+def overflow_findings() -> list[Finding]:
+    """Return what became of an overflow on each route, and which hooks of LiteLLM were seen to work."""
+    provider = FakeProvider(PROVIDER)
+    with tempfile.TemporaryDirectory(prefix="ctx_hooks_doctor_") as folder:
+        with provider:
+            provider.configure(windows={"tiny": TINY_TOKENS, "large": LARGE_TOKENS})
+            with ProxyProcess(_config(provider.url, folder)) as proxy:
+                found = [*_routes(provider, proxy), *_hooks(provider, proxy)]
+        return [*found, *_recorded(Path(folder))]
+
+
+def _routes(provider: FakeProvider, proxy: ProxyProcess) -> Iterator[Finding]:
+    for number, route in enumerate(ROUTES):
+        provider.configure(refused_form="wording")
+        whole = ask(provider, proxy, route, f"whole-{number}")
+        streamed = ask(provider, proxy, route, f"streamed-{number}", stream=True)
+        provider.configure(refused_form="nested")
+        told = ask(provider, proxy, route, f"told-{number}", stream=True)
+        provider.configure(refused_form="wording")
+        yield _route(route, {"whole": whole, "streamed": streamed, "told inside a stream": told})
+
+
+def _route(route: Route, ways: dict[str, Asked]) -> Finding:
+    name = f"{route.path} to {route.provider} format"
+    failed = [way for way, asked in ways.items() if not asked.answered or asked.attempts < 2]  # noqa: PLR2004 - a retry
+    if not failed:
+        asked = ways["whole"]
+        return Finding(
+            "route",
+            "ok",
+            f"{name}: {asked.sent_tokens:,} tokens refused, {asked.accepted_tokens:,} sent and answered; {', '.join(ways)}",
+        )
+    is_told = failed == ["told inside a stream"]
+    statuses = ", ".join(f"{way} ({ways[way].status})" for way in failed)
+    return Finding(
+        "route",
+        "weak" if is_told else "fails",
+        f"{name}: an overflow was not retried and answered: {statuses}",
+        UPGRADE if is_told else BROKEN,
+    )
+
+
+def _hooks(provider: FakeProvider, proxy: ProxyProcess) -> Iterator[Finding]:
+    fitted = ask(provider, proxy, CHAT, "fitted")
+    yield _hook(
+        "async_pre_call_deployment_hook",
+        "A request that is too long is fitted before it is sent",
+        works=fitted.answered and fitted.attempts == 1,
+    )
+    rescued = ask(provider, proxy, CHAT, "rescued")
+    works = rescued.answered and rescued.attempts > 1
+    yield _hook("async_pre_call_hook", "Retries on the same model are arranged", works=works)
+    yield _hook(
+        "async_post_call_response_headers_hook",
+        "The client is told what was done",
+        works=rescued.headers.get(DECISION) == "rescued",
+    )
+    provider.configure(wording=UNKNOWN_WORDING)
+    unknown = ask(provider, proxy, CHAT, "unknown")
+    provider.configure(wording=PROVIDER.wording)
+    yield _hook(
+        "Router.make_call",
+        "An overflow in words that LiteLLM does not know is retried",
+        works=unknown.answered and unknown.attempts > 1,
+    )
+    mixed = ask(provider, proxy, CHAT, "mixed")
+    yield _hook(
+        "async_filter_deployments",
+        "A request goes to the deployment that holds it, where the policy says so",
+        works=mixed.answered and mixed.accepted_tokens > WINDOW_TOKENS,
+    )
+    whole = ask(provider, proxy, CHAT, "usage-chat")
+    yield _hook("async_post_call_success_hook", "An answer's usage can be the caller's own size", works=_states_all(whole))
+    streamed = ask(provider, proxy, MESSAGES, "usage-messages", stream=True)
+    yield _hook("async_post_call_streaming_iterator_hook", "A stream's usage as well", works=_states_all(streamed))
+    hopeless = ask(provider, proxy, CHAT, "hopeless")
+    yield _hook(
+        "async_post_call_failure_hook",
+        "What no retry helps ends in one readable error",
+        works=hopeless.status == httpx.codes.BAD_REQUEST and ERROR_TEXT in hopeless.body,
+    )
+
+
+def _recorded(folder: Path) -> Iterator[Finding]:
+    """Yield what the proxy's event file shows; it is whole when the proxy has ended."""
+    names = {event.name for event in read_events(sorted(folder.iterdir())) if event is not None}
+    yield _hook("async_post_call_failure_deployment_hook", "A refusal is heard and learned from", works="overflow" in names)
+    yield _hook("async_logging_hook", "The bill of an answer is read and learned from", works="answer" in names)
+
+
+def _hook(name: str, does: str, *, works: bool) -> Finding:
+    return Finding("hook", "ok" if works else "fails", f"{does} ({name})", "" if works else BROKEN)
+
+
+def _states_all(asked: Asked) -> bool:
+    """Whether the usage of an answer states the request as it came, which is more than the window holds."""
+    stated = re.findall(r'"(?:prompt|input)_tokens": ?(\d+)', asked.body)
+    return asked.answered and any(int(tokens) > WINDOW_TOKENS for tokens in stated)
+
+
+def _config(provider_url: str, events: str) -> dict[str, Any]:
+    """Return a configuration with a group and a model for each request: no limit is known from the one before it."""
+    ways = [f"{way}-{number}" for number in range(len(ROUTES)) for way in ("whole", "streamed", "told")]
+    claude = {f"{way}-{ROUTES.index(MESSAGES)}" for way in ("whole", "streamed", "told")} | {"usage-messages"}
+    groups = [*ways, "rescued", "unknown", "usage-chat", "usage-messages"]
+    models = [_deployment(provider_url, g, g, claude=g in claude) for g in groups]
+    models += [
+        _deployment(provider_url, "fitted", "fitted", max_input_tokens=WINDOW_TOKENS),
+        _deployment(provider_url, "mixed", "small", max_input_tokens=WINDOW_TOKENS),
+        _deployment(provider_url, "mixed", "large", max_input_tokens=LARGE_TOKENS),
+        _deployment(provider_url, "hopeless", "tiny"),
+    ]
+    return {
+        "model_list": models,
+        "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"]},
+        "callback_settings": {"ctx_hooks": {"models": POLICIES, "events": {"path": events}}},
+        "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"},
+    }
+
+
+def _deployment(provider_url: str, group: str, model: str, *, claude: bool = False, **info: Any) -> dict[str, Any]:
+    params = {
+        "model": f"anthropic/claude-{model}" if claude else f"openai/{model}",
+        "api_base": provider_url if claude else f"{provider_url}/v1",
+        "api_key": "not-a-key",
+    }
+    return {"model_name": group, "litellm_params": params, "model_info": info}

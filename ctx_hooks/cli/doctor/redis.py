@@ -1,0 +1,56 @@
+"""Whether the Redis that the proxy's workers share can be reached, and how fast it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from statistics import median
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from ctx_hooks.cli.configuration import Configuration
+from ctx_hooks.cli.findings import Finding
+from ctx_hooks.cli.redis_client import redis_client
+from ctx_hooks.learning import redis_store
+from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS
+
+TRIES = 9
+"""The median of so many is the usual round trip; the first one also connects."""
+WAIT_SECONDS = 5.0
+"""A Redis that takes longer is of no use to a request, which waits 0.25 s for it."""
+
+
+def redis_finding(config: Configuration | None) -> Finding:
+    """Return what is found of the Redis that a configuration names, or the environment."""
+    client = redis_client(config)
+    if client is None:
+        return Finding(
+            "redis",
+            "note",
+            "No Redis is configured: each worker learns limits and ratios for itself, and loses them at a restart",
+            "With several workers write redis_host, redis_port and redis_password under `router_settings`.",
+        )
+    try:
+        seconds = asyncio.run(asyncio.wait_for(_round_trip_seconds(client), WAIT_SECONDS))
+    except (OSError, RedisError, TimeoutError, asyncio.TimeoutError) as error:
+        reason = str(error) or f"no answer within {WAIT_SECONDS:.0f} seconds"
+        return Finding("redis", "fails", f"Redis cannot be used: {reason}", "Check its address, password and rights.")
+    text = f"Redis answers in {seconds * 1_000:.1f} ms"
+    if seconds <= REDIS_TIMEOUT_SECONDS:
+        return Finding("redis", "ok", text)
+    most = f"{REDIS_TIMEOUT_SECONDS * 1_000:.0f} ms"
+    return Finding("redis", "weak", f"{text}: a request waits {most} for it and goes on without", "Use one that is nearer.")
+
+
+async def _round_trip_seconds(client: Any) -> float:
+    """Return the usual time of the script by which statistics are read, which the server must allow."""
+    try:
+        taken = []
+        for _ in range(TRIES):
+            begun = time.perf_counter()
+            await client.eval(redis_store.READ, 1, f"{redis_store.KEY_PREFIX}doctor")
+            taken.append(time.perf_counter() - begun)
+        return median(taken)
+    finally:
+        await client.aclose()

@@ -1,0 +1,107 @@
+"""One conversation, larger than the window, asked over a route of a real proxy in front of a strict fake provider."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing.counting import count_payload
+from ctx_hooks.testing.rules import Format
+
+WINDOW_TOKENS = 12_000
+PROVIDER = ProviderSettings(window_tokens=WINDOW_TOKENS)
+TURNS = 60
+RESULT_CHARS = 4_000
+TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route of the proxy, the format of its requests, and whose format its deployment has."""
+
+    path: str
+    fmt: Format
+    provider: str
+
+
+CHAT = Route("/v1/chat/completions", "openai-chat", "OpenAI")
+MESSAGES = Route("/v1/messages", "anthropic", "Anthropic")
+MESSAGES_TO_OPENAI = Route("/v1/messages", "anthropic", "OpenAI")
+RESPONSES = Route("/v1/responses", "openai-responses", "OpenAI")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of a request.
+
+    Attributes:
+        sent_tokens: its size, as the provider counts.
+        attempts: how often the provider was asked.
+        accepted_tokens: the size that the provider has answered; 0 for none.
+        status: of the answer.
+        text: what was answered; "" for nothing.
+        body: the answer as it came.
+        headers: of the answer.
+    """
+
+    sent_tokens: int
+    attempts: int
+    accepted_tokens: int
+    status: int
+    text: str
+    body: str
+    headers: httpx.Headers
+
+    @property
+    def answered(self) -> bool:
+        """Whether the provider accepted the request, and its answer reached the client."""
+        return self.status == httpx.codes.OK and self.accepted_tokens > 0 and bool(self.text)
+
+
+def ask(provider: FakeProvider, proxy: ProxyProcess, route: Route, model: str, *, stream: bool = False) -> Asked:
+    """Send the conversation, and return what became of it."""
+    payload = agent_session(route.fmt, turns=TURNS, result_chars=RESULT_CHARS, model=model)
+    provider.reset()
+    answer = LOOPBACK.post(
+        f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=TIMEOUT_SECONDS
+    )
+    attempts = provider.requests()
+    accepted = [a["input_tokens"] for a in attempts if a["status"] == httpx.codes.OK]
+    return Asked(
+        count_payload(route.fmt, payload, PROVIDER),
+        len(attempts),
+        accepted[-1] if accepted else 0,
+        answer.status_code,
+        _text(answer, stream=stream),
+        answer.text,
+        answer.headers,
+    )
+
+
+def _text(answer: httpx.Response, *, stream: bool) -> str:
+    """Return the answer's text; of a stream, the deltas of all three routes' events joined."""
+    if answer.status_code != httpx.codes.OK:
+        return ""
+    if not stream:
+        return _first_text(answer.json())
+    events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
+    return "".join(_delta(json.loads(e)) for e in events)
+
+
+def _delta(event: dict[str, Any]) -> str:
+    if event.get("choices"):
+        return event["choices"][0]["delta"].get("content") or ""
+    delta = event.get("delta")
+    text = delta.get("text") if isinstance(delta, dict) else delta
+    return text if isinstance(text, str) else ""
+
+
+def _first_text(body: dict[str, Any]) -> str:
+    if "choices" in body:
+        return body["choices"][0]["message"]["content"] or ""
+    blocks = body.get("content") or [b for item in body.get("output", []) for b in item.get("content") or []]
+    return next((b["text"] for b in blocks if b.get("text")), "")
