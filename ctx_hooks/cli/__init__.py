@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -82,6 +83,7 @@ def commands() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    logging.getLogger("ctx_hooks").addHandler(logging.NullHandler())  # a command prints what it has to say itself
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
         return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)

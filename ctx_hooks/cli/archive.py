@@ -18,7 +18,8 @@ from ctx_hooks.archive import disk, redis_operator
 from ctx_hooks.archive.sealing import opened
 from ctx_hooks.archive.store import Stored
 from ctx_hooks.archive.tenant_key import SECRET_VARIABLE, secret_of_environment, tenant_key, tenant_name
-from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration, redis_fields
+from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
+from ctx_hooks.cli.redis_client import redis_client
 from ctx_hooks.cli.terminal import CommandError, json_option, print_json
 from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
 from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
@@ -223,15 +224,9 @@ def _configuration(path: Path | None) -> Configuration:
 
 
 def _places(config: Configuration) -> Places:
-    from litellm._redis import get_redis_async_client  # noqa: PLC0415 - slow to load
-
     named = {settings.path for settings in _archives(config) if settings.backend == "disk"}
     folders = sorted({path for path in (*named, os.environ.get(FOLDER_VARIABLE)) if path})
-    try:
-        client = get_redis_async_client(**redis_fields(config))
-    except ValueError:  # none is configured
-        client = None
-    return Places(tuple(map(Path, folders)), client)
+    return Places(tuple(map(Path, folders)), redis_client(config))
 
 
 def _archives(config: Configuration) -> list[ArchiveSettings]:

@@ -17,8 +17,6 @@ from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
-REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
-
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -97,14 +95,6 @@ def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:
         known_window_tokens(deployment),
         holds_output=holds_output(deployment.model, policy),
     )
-
-
-def redis_fields(config: Configuration) -> dict[str, Any]:
-    """Return what a configuration says of the Router's Redis, else of LiteLLM's cache; LiteLLM reads the environment."""
-    router = config.section("router_settings")
-    cache = mapping(config.section("litellm_settings").get("cache_params"))
-    named = {field: router.get(f"redis_{field}") for field in REDIS_FIELDS if router.get(f"redis_{field}") is not None}
-    return named or {field: cache[field] for field in REDIS_FIELDS if cache.get(field) is not None}
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -4,70 +4,138 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ctx_hooks.learning import redis_store
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.cli.terminal import CommandError, json_option, print_json
 
+if TYPE_CHECKING:
+    from ctx_hooks.learning.stats import DeploymentStats
+
+T = TypeVar("T")
 WITHOUT_REDIS = (
-    "No Redis is configured: set REDIS_URL, or REDIS_HOST and REDIS_PORT, as for the proxy. Without Redis each worker keeps "
-    "its statistics in memory and loses them at a restart."
+    "No Redis is configured: name the proxy's configuration with --config, or set REDIS_URL, or REDIS_HOST and REDIS_PORT, "
+    "as for the proxy. Without Redis each worker keeps its statistics in memory and loses them at a restart."
 )
+MOST_SHOWN = 2
+"""Of an observation of more values than a line has room for, the median is shown."""
+
+_config_option = click.option("--config", type=click.Path(path_type=Path), help="The proxy configuration: its Redis.")
 
 
-@click.command()
-@click.argument("action", type=click.Choice(["ls", "clear"]))
-@click.argument("deployment", required=False)
-def command(action: str, deployment: str | None) -> int:
-    """Print or clear what was learned of each deployment, or of one: a name as `ls` has it, or a pattern with *."""
-    return run(action, deployment)
+@click.group()
+def command() -> None:
+    """Print or clear what was learned of each deployment: limits, ratios, outputs.
+
+    DEPLOYMENT is a name as `ls` has it, or a pattern with *. Every one without it.
+    """
 
 
-def run(action: str, deployment: str | None) -> int:
-    """Print or clear the figures of every deployment, or of one; return 1 when no Redis can be reached, else 0."""
-    from litellm._redis import get_redis_async_client  # noqa: PLC0415 - slow to load, and for this command alone
-    from redis.exceptions import RedisError  # noqa: PLC0415
+@command.command("ls")
+@click.argument("deployment", default="*")
+@_config_option
+@json_option
+def _ls(*, deployment: str, config: Path | None, as_json: bool) -> None:
+    """Print what was learned of each deployment, the newest first."""
+    from ctx_hooks.learning import redis_store  # noqa: PLC0415 - slow to load, and not for --help
 
-    try:
-        client = get_redis_async_client()
-    except ValueError:
-        print(WITHOUT_REDIS)
-        return 1
-    try:
-        return asyncio.run(_run(client, action, deployment))
-    except (OSError, RedisError) as error:
-        print(f"Redis cannot be reached: {error}")
-        return 1
+    now = time.time()
+
+    async def read(client: Any) -> dict[str, DeploymentStats]:
+        keys = await _keys(client, deployment)
+        return {_name(k): redis_store.observations(await client.eval(redis_store.READ, 1, k), now) for k in keys}
+
+    found = _with_redis(config, read)
+    if as_json:
+        print_json([_document(name, stats, now) for name, stats in found.items()])
+    else:
+        click.echo("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
 
 
-async def _run(client: Any, action: str, deployment: str | None) -> int:
-    try:
-        pattern = f"*{redis_store.KEY_PREFIX}{deployment or '*'}"
-        keys = sorted([key.decode("utf-8", "replace") async for key in client.scan_iter(match=pattern)])
+@command.command("clear")
+@click.argument("deployment", default="*")
+@_config_option
+@json_option
+def _clear(*, deployment: str, config: Path | None, as_json: bool) -> None:
+    """Forget what was learned of deployments; the running workers still have it for a while."""
+
+    async def clear(client: Any) -> list[str]:
+        keys = await _keys(client, deployment)
         for key in keys:
-            if action == "clear":
-                await client.delete(key)
-                print(f"cleared {_name(key)}")
-            else:
-                fields = await client.eval(redis_store.READ, 1, key)
-                print("\n".join(lines(_name(key), redis_store.observations(fields, time.time()), time.time())))
-        if not keys:
-            print("Nothing was learned.")
-    finally:
-        await client.aclose()
-    return 0
+            await client.delete(key)
+        return [_name(key) for key in keys]
+
+    cleared = _with_redis(config, clear)
+    if as_json:
+        print_json({"cleared": cleared})
+    else:
+        click.echo("\n".join(f"cleared {name}" for name in cleared) or "Nothing was learned.")
 
 
 def lines(deployment: str, stats: DeploymentStats, now: float) -> list[str]:
     """Return the statistics of a deployment, one observation a line, the newest first."""
     found = sorted(stats.observations.items(), key=lambda item: -item[1].at)
     return [deployment] + [
-        f"  {kind:16}{' '.join(f'{v:,.10g}' for v in o.values):>12}  {tenant or 'anyone':18}{(now - o.at) / 60:8.0f} min ago"
+        f"  {kind:16}{_values(o.values):>20}  {tenant or 'anyone':18}{(now - o.at) / 60:8.0f} min ago"
         for (kind, tenant), o in found
     ]
 
 
+def _values(values: tuple[float, ...]) -> str:
+    if len(values) <= MOST_SHOWN:
+        return " ".join(f"{value:,.10g}" for value in values)
+    return f"{median(values):,.4g} of {len(values)}"
+
+
+def _document(deployment: str, stats: DeploymentStats, now: float) -> dict[str, Any]:
+    return {
+        "deployment": deployment,
+        "observations": [
+            {"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(now - o.at, 3)}
+            for (kind, tenant), o in sorted(stats.observations.items(), key=lambda item: -item[1].at)
+        ],
+    }
+
+
+def _with_redis(path: Path | None, act: Callable[[Any], Awaitable[T]]) -> T:
+    """Return what an action finds in the Redis that the proxy's workers share.
+
+    Raises:
+        CommandError: None is configured, or it cannot be reached.
+
+    """
+    from redis.exceptions import RedisError  # noqa: PLC0415 - slow to load, and not for --help
+
+    from ctx_hooks.cli.configuration import read_configuration  # noqa: PLC0415
+    from ctx_hooks.cli.redis_client import redis_client  # noqa: PLC0415
+
+    client = redis_client(read_configuration(path) if path else None)
+    if client is None:
+        raise CommandError(WITHOUT_REDIS)
+
+    async def run() -> T:
+        try:
+            return await act(client)
+        finally:
+            await client.aclose()
+
+    try:
+        return asyncio.run(run())
+    except (OSError, RedisError) as error:
+        raise CommandError(f"Redis cannot be reached: {error}") from None
+
+
+async def _keys(client: Any, deployment: str) -> list[str]:
+    from ctx_hooks.learning.redis_store import KEY_PREFIX  # noqa: PLC0415
+
+    return sorted([key.decode("utf-8", "replace") async for key in client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")])
+
+
 def _name(key: str) -> str:
-    return key.split(redis_store.KEY_PREFIX, 1)[1]
+    from ctx_hooks.learning.redis_store import KEY_PREFIX  # noqa: PLC0415
+
+    return key.split(KEY_PREFIX, 1)[1]

@@ -31,4 +31,4 @@ def test_a_redis_that_cannot_be_reached_is_told(monkeypatch, capsys):
         monkeypatch.setenv("REDIS_HOST", "127.0.0.1")
         monkeypatch.setenv("REDIS_PORT", str(unheard.getsockname()[1]))
         assert main(["limits", "ls"]) == 1
-    assert "Redis cannot be reached" in capsys.readouterr().out
+    assert "Redis cannot be reached" in capsys.readouterr().err

@@ -237,7 +237,7 @@ class TestWhichFiles:
 
     def test_what_is_not_there_is_said(self, tmp_path, capsys):
         assert main(["report", str(tmp_path / "none*"), "-o", str(tmp_path / "page.html")]) == 1
-        assert "no such file" in capsys.readouterr().out
+        assert "no such file" in capsys.readouterr().err
         assert not (tmp_path / "page.html").exists()
 
 

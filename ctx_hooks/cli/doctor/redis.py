@@ -7,8 +7,11 @@ import time
 from statistics import median
 from typing import Any
 
-from ctx_hooks.cli.configuration import Configuration, redis_fields
+from redis.exceptions import RedisError
+
+from ctx_hooks.cli.configuration import Configuration
 from ctx_hooks.cli.findings import Finding
+from ctx_hooks.cli.redis_client import redis_client
 from ctx_hooks.learning import redis_store
 from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS
 
@@ -20,13 +23,8 @@ WAIT_SECONDS = 5.0
 
 def redis_finding(config: Configuration | None) -> Finding:
     """Return what is found of the Redis that a configuration names, or the environment."""
-    from litellm._redis import get_redis_async_client  # noqa: PLC0415 - slow to load
-    from redis.exceptions import RedisError  # noqa: PLC0415
-
-    fields = redis_fields(config) if config else {}
-    try:
-        client = get_redis_async_client(**fields)
-    except ValueError:
+    client = redis_client(config)
+    if client is None:
         return Finding(
             "redis",
             "note",

@@ -5,36 +5,57 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ctx_hooks.cli.report.figures import Figures
-from ctx_hooks.cli.report.page import page
-from ctx_hooks.telemetry.event_json import Recorded, from_json
+from ctx_hooks.cli.terminal import CommandError, json_option, print_json, working
+
+if TYPE_CHECKING:
+    from ctx_hooks.cli.report.figures import Figures
+    from ctx_hooks.telemetry.event_json import Recorded
 
 
 @click.command()
 @click.argument("events", nargs=-1, required=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), default="report.html", show_default=True, help="The page.")
-def command(events: Sequence[str], output: Path) -> int:
-    """Make a page of what was done, or would have been, from event files, folders or patterns."""
-    return run(events, output)
+@json_option
+def command(*, events: Sequence[str], output: Path, as_json: bool) -> None:
+    """Make a page of what was done, or would have been, from event files.
+
+    EVENTS are files, folders or patterns; the proxy writes them with `events: {path: FOLDER}` under
+    callback_settings.ctx_hooks.
+    """
+    run(events, output, as_json=as_json)
 
 
-def run(events: Sequence[str], output: Path) -> int:
-    """Write the report of files, folders and patterns of files; return 1 where one of them is not there, else 0."""
+def run(events: Sequence[str], output: Path, *, as_json: bool = False) -> int:
+    """Write the report of files, folders and patterns of files; return 0.
+
+    Raises:
+        CommandError: one of them is not there or cannot be read, or the page cannot be written.
+    """
+    from ctx_hooks.cli.report.page import page  # noqa: PLC0415 - slow to load, and not for --help
+
     paths: set[Path] = set()
     for name in events:
         found = files_of(name)
         if found is None:
-            print(f"{name}: there is no such file or folder")
-            return 1
+            raise CommandError(f"{name}: there is no such file or folder")
         paths |= found
-    figures = figures_of(sorted(paths))
-    output.write_text(page(figures), encoding="utf-8")
+    with working(f"Reading {len(paths):,} file{'s' * (len(paths) != 1)}"):
+        figures = figures_of(sorted(paths))
+    try:
+        output.write_text(page(figures), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{output}: {error.strerror}") from None
+    if as_json:
+        told = {"events": figures.events, "files": len(paths), "unreadable_lines": figures.unreadable}
+        print_json({"output": str(output), **told})
+        return 0
     read = f"{figures.events:,} events of {len(paths):,} file{'s' * (len(paths) != 1)}"
     missing = f"; {figures.unreadable:,} lines are no events" if figures.unreadable else ""
-    print(f"{output}: {read}{missing}")
+    click.echo(f"{output}: {read}{missing}")
     return 0
 
 
@@ -49,6 +70,8 @@ def files_of(name: str) -> set[Path] | None:
 
 def figures_of(paths: Sequence[Path]) -> Figures:
     """Return the figures of files of events, which are read line by line."""
+    from ctx_hooks.cli.report.figures import Figures  # noqa: PLC0415
+
     figures = Figures()
     for event in read_events(paths):
         figures.count(event)
@@ -56,11 +79,20 @@ def figures_of(paths: Sequence[Path]) -> Figures:
 
 
 def read_events(paths: Sequence[Path]) -> Iterator[Recorded | None]:
-    """Yield each event, None for a line that is none, as the last one of a process that was killed."""
+    """Yield each event, None for a line that is none, as the last one of a process that was killed.
+
+    Raises:
+        CommandError: a file cannot be read.
+    """
+    from ctx_hooks.telemetry.event_json import from_json  # noqa: PLC0415
+
     for path in paths:
-        with path.open("rb") as lines:
-            for line in lines:
-                try:
-                    yield from_json(line)
-                except ValueError:
-                    yield None
+        try:
+            with path.open("rb") as lines:
+                for line in lines:
+                    try:
+                        yield from_json(line)
+                    except ValueError:
+                        yield None
+        except OSError as error:
+            raise CommandError(f"{path}: {error.strerror}") from None

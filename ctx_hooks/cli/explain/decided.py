@@ -1,0 +1,138 @@
+"""A request as the plugin would decide about it, with the policy and the window that it would be decided by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
+from ctx_hooks.cli.files import read_json
+from ctx_hooks.cli.terminal import CommandError
+from ctx_hooks.conversation.model import Format
+from ctx_hooks.decision import Decision, changes_of
+from ctx_hooks.learning.calibration import Calibration
+from ctx_hooks.litellm_compat import Deployment
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.resolve import Resolved
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target, of_deployment
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+
+TRIED = "--policy"
+"""The scope of a policy that is tried, which stands where that of a key's metadata does: only a lock is above it."""
+_KEY = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What would be done with a request.
+
+    Attributes:
+        group: the model group, or model, that is asked.
+        deployments: how many the group has; 0 where no configuration lists it. The first is asked.
+        request: as it came.
+        target: the deployment that is asked, with its window.
+        resolved: the policy.
+        decision: what would be done.
+        sent: the request as it would be sent.
+        factor: provider tokens per local token.
+        tried: the policy that is tried, as it was given; "" for none.
+    """
+
+    group: str
+    deployments: int
+    request: Request
+    target: Target
+    resolved: Resolved
+    decision: Decision
+    sent: Request
+    factor: float
+    tried: str = ""
+
+
+def decided(
+    path: Path, model: str | None, config_path: Path | None, team: str | None, key: str | None, policy: str | None
+) -> Decided:
+    """Return what would be done with the request of a file.
+
+    Args:
+        path: the file.
+        model: the model group; None for the one that the request names.
+        config_path: the proxy configuration; None for LiteLLM's own figures and the default policy.
+        team: id or alias of the caller's team.
+        key: alias of the caller's virtual key.
+        policy: one to try: a name, or its fields in YAML.
+
+    Raises:
+        CommandError: a file cannot be read, holds no request, or the configuration is wrong.
+        BadParameter: there is no such policy.
+    """
+    fields = read_json(path)
+    if not isinstance(fields, dict) or not {"messages", "input", "contents"} & fields.keys():
+        raise CommandError(f"{path}: the body of a request is expected, with `messages`, `input` or `contents`")
+    config = read_configuration(config_path) if config_path else configuration_of({})
+    if config.mistakes:
+        raise CommandError("\n".join(config.mistakes))
+    group = model or fields.get("model")
+    if not isinstance(group, str) or not group:
+        raise click.UsageError("The request names no model: say one with --model.")
+    listed = [entry for entry in config.listed if entry.group == group]
+    deployment = listed[0].deployment if listed else Deployment(group, {})
+    resolved = _resolved(config, group, deployment, team, key, policy)
+    request = Request(format_of(fields), fields)
+    target = of_deployment(deployment, resolved, "explain")
+    decision = asyncio.run(AttemptRunner().decide(request, _without_stores(target)))
+    sent = Request(request.format, {**fields, **changes_of(decision)})
+    factor = Calibration().factor(deployment.model)
+    return Decided(group, len(listed), request, target, resolved, decision, sent, factor, policy or "")
+
+
+def _resolved(
+    config: Configuration, group: str, deployment: Deployment, team: str | None, key: str | None, policy: str | None
+) -> Resolved:
+    try:
+        tried = yaml.safe_load(policy) if policy else None
+    except yaml.YAMLError as error:
+        raise click.BadParameter(f"not YAML: {error}", param_hint=TRIED) from None
+    caller = Caller(
+        group=group,
+        deployment=as_text(deployment.model_info.get("ctx_hooks")),
+        team_names=(team,) if team else (),
+        key_names=(key,) if key else (),
+        key=as_text(tried),
+    )
+    resolved = config.policies.resolve(caller)
+    wrong = [line for line in resolved.ignored if line.startswith((f"{_KEY}.", f"{_KEY}:")) and " is locked by " not in line]
+    if wrong:
+        raise click.BadParameter("; ".join(line.removeprefix(_KEY).lstrip(".: ") for line in wrong), param_hint=TRIED)
+    origins = {name: TRIED if origin == _KEY else origin for name, origin in resolved.origins.items()}
+    return replace(resolved, origins=origins)
+
+
+def _without_stores(target: Target) -> Target:
+    """Return the target with an archive in memory in the place of any other: placeholders alike, and nothing is stored."""
+    archive = target.policy.archive
+    if archive is None:
+        return target
+    in_memory = archive.model_copy(update={"backend": "memory"})
+    return replace(target, policy=target.policy.model_copy(update={"archive": in_memory}))
+
+
+def format_of(fields: Mapping[str, Any]) -> Format:
+    """Return the format of a request's body, by the fields and blocks that the others lack."""
+    if "contents" in fields:
+        return "gemini"
+    if "input" in fields and "messages" not in fields:
+        return "openai-responses"
+    messages = fields.get("messages")
+    contents = [m.get("content") for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
+    blocks = [b for content in contents if isinstance(content, list) for b in content]
+    kinds = {str(b.get("type")) for b in blocks if isinstance(b, Mapping)}
+    is_anthropic = "system" in fields or bool(kinds & {"tool_use", "tool_result", "thinking"})
+    return "anthropic" if is_anthropic else "openai-chat"

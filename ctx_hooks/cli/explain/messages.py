@@ -1,0 +1,157 @@
+"""What became of each message of a request: kept, changed, removed or added, with its size before and after, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+from ctx_hooks.compaction.message_index import digest_of
+from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Text
+from ctx_hooks.conversation.placeholders import MARK
+from ctx_hooks.formats import CODECS
+
+Became = Literal["kept", "changed", "removed", "added"]
+Kind = Literal["call", "result", "message"]
+SHARED_CHARS = 60
+"""Two texts that share so much of their beginning or their end are forms of one text: cuts keep one of both."""
+EMPTIED = "its text is removed; a line says what it was"
+SHORTENED = "part of its text is removed; a line says so"
+LOSSLESS = "the same text, written shorter"
+REASONING = "the reasoning of an older turn is removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A message of the request, or one that is sent with it.
+
+    Attributes:
+        received: its number in the request, from 1; None for one that was added.
+        sent: its number in what is sent; None for one that was removed.
+        who: its role, or the tool that it calls or whose result it is.
+        kind: whether it calls tools or brings their results.
+        became: what became of it.
+        tokens_before: its size as it came, 0 for one that was added.
+        tokens_after: its size as sent, 0 for one that was removed.
+        why: the reason, "" for one that was kept.
+        told: the line that says so to the model, "" for none.
+    """
+
+    received: int | None
+    sent: int | None
+    who: str
+    kind: Kind
+    became: Became
+    tokens_before: int
+    tokens_after: int
+    why: str = ""
+    told: str = ""
+
+
+def changed(
+    received: Conversation, sent: Conversation, size: Callable[[Message], int], why_removed: Callable[[int], str]
+) -> list[Changed]:
+    """Return what became of each message, in order.
+
+    Args:
+        received: the conversation as it came.
+        sent: as it is sent.
+        size: returns the tokens of a message.
+        why_removed: returns why the message of an index was removed.
+    """
+    tools = {call.id: call.name for message in received.messages for call in message.calls}
+    before, after = (_digests(conversation) for conversation in (received, sent))
+    found: list[Changed] = []
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            pairs: Iterator[tuple[int | None, int | None]] = zip(range(i, i_end), range(j, j_end), strict=True)
+        else:
+            pairs = _pairs(received.messages, range(i, i_end), sent.messages, range(j, j_end))
+        for old, new in pairs:
+            was = received.messages[old] if old is not None else None
+            is_now = sent.messages[new] if new is not None else None
+            who, kind = _who(was or is_now, tools)
+            sizes = (size(was) if was else 0, size(is_now) if is_now else 0)
+            numbers = (None if old is None else old + 1, None if new is None else new + 1)
+            if tag == "equal":
+                found.append(Changed(*numbers, who, kind, "kept", *sizes))
+            elif is_now is None:
+                found.append(Changed(*numbers, who, kind, "removed", *sizes, why_removed(old or 0)))
+            else:
+                told = _placeholder(was, is_now)
+                became: Became = "added" if was is None else "changed"
+                found.append(Changed(*numbers, who, kind, became, *sizes, _why(was, is_now, told), told))
+    return found
+
+
+def _digests(conversation: Conversation) -> list[bytes]:
+    return [digest_of(message) for message in CODECS[conversation.format].write(conversation)]
+
+
+def _pairs(
+    received: Sequence[Message], olds: range, sent: Sequence[Message], news: range
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the messages of two ranges, those that are forms of one message together."""
+    start = olds.start
+    for new in news:
+        match = next((old for old in range(start, olds.stop) if _is_form_of(received[old], sent[new])), None)
+        if match is None:
+            yield None, new
+            continue
+        yield from ((old, None) for old in range(start, match))
+        yield match, new
+        start = match + 1
+    yield from ((old, None) for old in range(start, olds.stop))
+
+
+def _is_form_of(was: Message, is_now: Message) -> bool:
+    """Whether a message is what became of another: with the same calls and results, or text of the same."""
+    if was.role != is_now.role:
+        return False
+    ids, ids_now = ([*(c.id for c in m.calls), *(r.call_id for r in m.results)] for m in (was, is_now))
+    if ids or ids_now:
+        return ids == ids_now
+    text, text_now = was.text, is_now.text
+    return text[:SHARED_CHARS] in text_now or text[-SHARED_CHARS:] in text_now
+
+
+def _why(was: Message | None, is_now: Message, told: str) -> str:
+    """Return why a message is sent in another form, or at all."""
+    if was is None or len(is_now.text) > len(was.text):
+        return told or "a rule of the provider's asks for it"
+    if told:
+        return EMPTIED if len(list(_lines(is_now))) == 1 else SHORTENED
+    return REASONING if _has_reasoning(was) and not _has_reasoning(is_now) else LOSSLESS
+
+
+def _placeholder(was: Message | None, is_now: Message) -> str:
+    """Return the first placeholder of a message that it did not come with, without its mark; "" for none."""
+    known = set(_lines(was)) if was else set()
+    told = (line for line in _lines(is_now) if MARK in line and line not in known)
+    return next((line[line.index(MARK) + len(MARK) :].strip(" \"'") for line in told), "")
+
+
+def _lines(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield from part.text.splitlines()
+    for result in message.results:
+        yield from result.text.splitlines()
+    for call in message.calls:
+        yield call.arguments
+
+
+def _has_reasoning(message: Message) -> bool:
+    return any(isinstance(part, Reasoning) for part in message.parts)
+
+
+def _who(message: Message | None, tools: dict[str, str]) -> tuple[str, Kind]:
+    if message is None:
+        return "", "message"
+    if message.calls:
+        return f"call of {', '.join(dict.fromkeys(call.name for call in message.calls))}", "call"
+    if message.results:
+        names = dict.fromkeys(tools.get(result.call_id, "") for result in message.results)
+        return f"result of {', '.join(filter(None, names)) or 'a call'}", "result"
+    return message.role, "message"

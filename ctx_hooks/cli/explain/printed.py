@@ -1,0 +1,229 @@
+"""What is printed of a decision: first what is done and by which figures, then every message like a diff."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from ctx_hooks.cli.explain.decided import TRIED, Decided
+from ctx_hooks.cli.explain.messages import Became, Changed, changed
+from ctx_hooks.cli.terminal import console, print_json, table
+from ctx_hooks.compaction.message_index import message_stats, newest_turns
+from ctx_hooks.compaction.steps import oldest_turns
+from ctx_hooks.compaction.summary.model_written import applies_to
+from ctx_hooks.decision import NotRetried, Untouched
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import to_local, to_provider
+from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.window import ReservedOutput, budget_tokens_of, target_tokens_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+SIGNS: dict[Became, tuple[str, str]] = {
+    "kept": (" ", "dim"),
+    "changed": ("~", "yellow"),
+    "removed": ("-", "red"),
+    "added": ("+", "green"),
+}
+RANKS: tuple[Became, ...] = ("kept", "removed", "changed", "added")
+"""Of an exchange the last one of these is told."""
+MOST_ALIKE = 3
+"""Exchanges one after the other that became the same for the same reason have a line each up to so many, else one in all."""
+REMOVED_BY_RULE = "a message rule of the provider would be broken"
+GAVE_WAY = "one of the least useful older exchanges: it gave way"
+
+
+def print_sent(found: Decided) -> None:
+    """Print the request as it would be sent."""
+    click.echo(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
+
+
+def print_document(found: Decided) -> None:
+    """Print everything that is known of the decision, as JSON."""
+    figures, values = found.decision.figures, found.resolved.policy.model_dump(mode="json")
+    print_json(
+        {
+            "model_group": found.group,
+            "model": found.target.model,
+            "format": found.request.format,
+            "decision": type(found.decision).__name__.lower(),
+            "reason": getattr(found.decision, "reason", ""),
+            "window_tokens": found.target.window.tokens,
+            "window_source": found.target.window.source,
+            "budget_tokens": _budget_tokens(found),
+            "target_tokens": _target_tokens(found),
+            "factor": found.factor,
+            "tokens_before": figures.tokens_before if figures else None,
+            "tokens_after": figures.tokens_after if figures else None,
+            "steps": [asdict(step) for step in getattr(found.decision, "steps", ())],
+            "messages": [asdict(message) for message in messages_of(found)],
+            "summary": summary_place(found),
+            "policy": {n: {"value": v, "set_by": found.resolved.origins.get(n, "default")} for n, v in values.items()},
+            "ignored": list(found.resolved.ignored),
+        }
+    )
+
+
+def print_decided(found: Decided, *, diff: bool) -> None:
+    """Print the decision, its figures, steps and policy, and what became of each message."""
+    out, messages = console(), messages_of(found)
+    asked = f"{found.group} ({found.target.model})" if found.group != found.target.model else found.group
+    out.print(f"{asked}: {found.request.format}, {sum(m.received is not None for m in messages)} messages", style="bold")
+    if found.deployments > 1:
+        out.print(f"The first of {found.deployments} deployments of this group.")
+    out.print(_verdict(found))
+    window = found.target.window
+    stated = f"the window of {window.tokens:,} ({window.source}), less what is kept free for the answer"
+    out.print(f"Its budget is {_budget_tokens(found):,} tokens: {stated}.")
+    target = _target_tokens(found)
+    if target is not None:
+        out.print(f"A compaction leaves {target:,} of them (target_fraction).")
+    if place := summary_place(found):
+        out.print(place)
+    _print_policy(out, found)
+    if isinstance(found.decision, (Untouched, NotRetried)):
+        return
+    if found.decision.steps:
+        shown = table("step", "tokens", "messages", "why", right=(1, 2), folded=(3,))
+        for step in found.decision.steps:
+            saved = int(step.tokens_saved * found.factor)
+            shown.add_row(step.name, f"{-saved:,}", f"{step.items_touched:,}", step.why)
+        out.print()
+        out.print(shown)
+    _print_messages(out, messages)
+    out.print("Tokens are estimates of what the provider counts. - removed, ~ changed, + added", style="dim")
+    if diff:
+        _print_diff(found)
+
+
+def messages_of(found: Decided) -> list[Changed]:
+    """Return what became of each message; none of a request that holds no conversation."""
+    counter = Counter(vocabulary_of(found.target.model))
+    try:
+        received, sent = found.request.conversation(), found.sent.conversation()
+        index = message_stats(found.request.messages, counter)
+    except MalformedConversationError:
+        return []
+    newest = set(newest_turns(index, found.resolved.policy.max_turns))
+    gave_way = any(step.name == oldest_turns.STEP.name for step in getattr(found.decision, "steps", ()))
+
+    def why(i: int) -> str:
+        if i not in newest:
+            return f"older than the newest {found.resolved.policy.max_turns} turns (max_turns)"
+        return GAVE_WAY if gave_way else REMOVED_BY_RULE
+
+    fmt = found.request.format
+    return changed(received, sent, lambda m: to_provider(counter.message(m, fmt), found.factor), why)
+
+
+def summary_place(found: Decided) -> str:
+    """Return where a summary would stand that a model has written, "" where none is written; none is written here."""
+    policy = found.resolved.policy
+    if policy.summary is None or isinstance(found.decision, (Untouched, NotRetried)):
+        return ""
+    place = next((i for i, m in enumerate(found.sent.conversation().messages) if m.role != "system"), 0)
+    if not applies_to(policy):
+        where = "none with `compaction: gentle` or `max_turns`"
+    elif all(step.name != oldest_turns.STEP.name for step in found.decision.steps):
+        where = "no place: no exchange gives way"
+    else:
+        where = f"stands in message {place + 1}, for the exchanges that gave way, instead of what is extracted from them"
+    return f"summary by {policy.summary.model}, once written: {where}"
+
+
+def _verdict(found: Decided) -> str:
+    decision = found.decision
+    name = type(decision).__name__
+    if isinstance(decision, (Untouched, NotRetried)):
+        return f"{name}: {decision.reason}."
+    figures = decision.figures
+    if figures is None:
+        return f"{name}: it fits, and a field of it is changed."
+    return f"{name}: {figures.tokens_before:,} tokens came, {figures.tokens_after:,} are sent, as the provider counts."
+
+
+def _budget_tokens(found: Decided) -> int:
+    output = ReservedOutput(found.request.max_output_tokens)
+    return budget_tokens_of(found.target.window, found.resolved.policy, output)
+
+
+def _target_tokens(found: Decided) -> int | None:
+    budget = budget_tokens_of(found.target.window, found.resolved.policy, ReservedOutput(found.request.max_output_tokens))
+    target = target_tokens_of(to_local(budget, found.factor), found.resolved.policy)
+    return None if target is None else to_provider(target, found.factor)
+
+
+def _print_policy(out: Console, found: Decided) -> None:
+    defaults, values = DEFAULT_POLICY.model_dump(), found.resolved.policy.model_dump()
+    for name, origin in sorted(found.resolved.origins.items()):
+        if values[name] != defaults[name]:
+            out.print(f"{name}: {values[name]!r} ({origin})")
+    if found.tried and TRIED not in found.resolved.origins.values():
+        out.print(f"{TRIED} {found.tried}: sets no field, so the other scopes and the defaults hold")
+    for line in found.resolved.ignored:
+        out.print(f"ignored: {line}")
+
+
+def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
+    shown = table("", "message", "who", "came", "sent", "why", right=(3, 4), folded=(5,))
+    for exchange in _alike(_exchanges(messages)):
+        told = max(exchange, key=lambda message: RANKS.index(message.became))
+        sign, style = SIGNS[told.became]
+        came, sent = sum(m.tokens_before for m in exchange), sum(m.tokens_after for m in exchange)
+        shown.add_row(sign, _numbers(exchange), _whose(exchange, told), f"{came:,}", f"{sent:,}", told.why, style=style)
+    out.print()
+    out.print(shown)
+
+
+def _exchanges(messages: Sequence[Changed]) -> Iterator[list[Changed]]:
+    """Yield each message with calls and their results together, and any other by itself."""
+    exchange: list[Changed] = []
+    for message in messages:
+        if exchange and (message.kind != "result" or exchange[0].kind == "message"):
+            yield exchange
+            exchange = []
+        exchange.append(message)
+    if exchange:
+        yield exchange
+
+
+def _alike(exchanges: Iterator[list[Changed]]) -> Iterator[list[Changed]]:
+    """Yield exchanges that became the same for the same reason as one, where there are more than a few in a row."""
+    for _, run in groupby(exchanges, key=_became):
+        alike = list(run)
+        yield from [[m for exchange in alike for m in exchange]] if len(alike) > MOST_ALIKE else alike
+
+
+def _became(exchange: Sequence[Changed]) -> tuple[str, str]:
+    told = max(exchange, key=lambda message: RANKS.index(message.became))
+    return told.became, told.why
+
+
+def _whose(messages: Sequence[Changed], told: Changed) -> str:
+    if len(messages) == 1:
+        return told.who
+    names = list(dict.fromkeys(m.who for m in messages if m.kind == "result"))
+    return names[0] if len(names) == 1 and len(messages) <= MOST_ALIKE else f"{len(messages)} messages"
+
+
+def _numbers(messages: Sequence[Changed]) -> str:
+    known = [m.received for m in messages if m.received is not None]
+    if not known:
+        return "new"
+    return str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"
+
+
+def _print_diff(found: Decided) -> None:
+    before, after = (json.dumps(r.fields, indent=1, ensure_ascii=False).splitlines() for r in (found.request, found.sent))
+    for line in difflib.unified_diff(before, after, "received", "sent", lineterm="", n=1):
+        click.echo(line)

@@ -1,0 +1,40 @@
+"""The Redis that a proxy's workers share, as LiteLLM connects to it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.cli.terminal import working
+
+if TYPE_CHECKING:
+    from ctx_hooks.cli.configuration import Configuration
+
+REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
+ENVIRONMENT = "REDIS_"
+"""LiteLLM reads each parameter of the client from a variable of this beginning."""
+
+
+def redis_client(config: Configuration | None) -> Any:
+    """Return a client of the Redis that a configuration or the environment names, None where neither names one.
+
+    LiteLLM, which takes seconds to load, is loaded only where there is one.
+    """
+    fields = redis_fields(config) if config else {}
+    if not fields and not any(name.startswith(ENVIRONMENT) for name in os.environ):
+        return None
+    with working("Loading LiteLLM"):
+        from litellm._redis import get_redis_async_client  # noqa: PLC0415
+    try:
+        return get_redis_async_client(**fields)
+    except ValueError:  # neither host nor URL
+        return None
+
+
+def redis_fields(config: Configuration) -> dict[str, Any]:
+    """Return what a configuration says of the Router's Redis, else of LiteLLM's cache."""
+    router, settings = config.section("router_settings"), config.section("litellm_settings")
+    named = {field: router.get(f"redis_{field}") for field in REDIS_FIELDS if router.get(f"redis_{field}") is not None}
+    cache = settings.get("cache_params")
+    said = cache if isinstance(cache, dict) else {}
+    return named or {field: said[field] for field in REDIS_FIELDS if said.get(field) is not None}
