@@ -1,18 +1,606 @@
-"""`ctx-hooks replay` prints each request of a recorded session: tokens, compactions, cache share and cost."""
+"""`ctx-hooks replay` reads what people have, and prints what each policy would have done with it."""
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import litellm
+import pytest
 
 from ctx_hooks.cli import main
+from ctx_hooks.cli.replay import histories
+from ctx_hooks.cli.replay.bills import Bill
+from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
+from ctx_hooks.cli.replay.known_sessions import MOST_OPEN
+from ctx_hooks.cli.replay.lines import CHUNK_CHARS, Broken, rows_of
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
 from ctx_hooks.testing import agent_session
 
+HISTORIES = Path(__file__).with_name("histories")
+TRAJECTORIES = Path(__file__).resolve().parents[3] / "shared" / "trajectories"
+MODEL = "claude-sonnet-4-5-20250929"
+BUDGETED = ("--window", "12000", "--model", MODEL)
 
-def test_replay_prints_each_request_and_the_cost(tmp_path, capsys):
-    sessions = tmp_path / "sessions.jsonl"
-    messages = agent_session("openai-chat", turns=40)["messages"]
-    sessions.write_text(json.dumps({"id": "one", "format": "openai-chat", "messages": messages}) + "\n")
-    assert main(["replay", str(sessions), "--budget", "6000"]) == 0
+
+def written(path, rows):
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(path)
+
+
+def whole_session(turns=40, **fields):
+    session = agent_session("openai-chat", turns=turns)
+    return {"id": "one", "format": "openai-chat", "model": "gpt-4o", "messages": session["messages"], **fields}
+
+
+def bodies(turns=12, fmt="openai-chat", **fields):
+    """Return the bodies of a client's requests, each longer than the one before."""
+    session = agent_session(fmt, turns=turns)
+    messages = session["messages"]
+    ends = [i for i, m in enumerate(messages) if m["role"] == "assistant" and i]
+    return [{**session, "messages": messages[:end], **fields} for end in ends]
+
+
+def spend_row(body, **columns):
+    """Return a row as LiteLLM 1.100 writes it, of which the replay reads these columns."""
+    return {
+        "request_id": "chatcmpl-1",
+        "call_type": "acompletion",
+        "api_key": "",
+        "spend": 0.01,
+        "prompt_tokens": 1_000,
+        "completion_tokens": 10,
+        "startTime": "2026-11-22 07:52:50.247963+00:00",
+        "model": "openai/gpt-4o",
+        "model_group": "gpt",
+        "metadata": json.dumps({"usage_object": {"prompt_tokens": 1_000, "completion_tokens": 10}}),
+        "cache_hit": "None",
+        "messages": "{}",
+        "response": "{}",
+        "proxy_server_request": json.dumps(body),
+        "session_id": "",
+        "status": "success",
+        **columns,
+    }
+
+
+def replayed(capsys, *arguments, status=0):
+    assert main(["replay", *map(str, arguments), "--json"]) == status
+    return json.loads(capsys.readouterr().out)
+
+
+def recorded(reader, rows):
+    return list(reader.requests(Row(n, row) for n, row in enumerate(rows, 1)))
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# what is printed
+
+
+def test_policies_stand_side_by_side_and_each_has_its_own_figures(tmp_path, capsys):
+    path = written(tmp_path / "sessions.jsonl", [whole_session()])
+    found = replayed(capsys, path, *BUDGETED, "--policy", "pi", "--policy", "reserve_tokens: 3000", "--policy", "off")
+    policies = found["total"]["policies"]
+    assert list(policies) == ["pi", "reserve_tokens: 3000", "off"]
+    assert policies["off"] == found["total"]["without"]
+    assert policies["off"]["refused"] > 0 == policies["pi"]["refused"]
+    assert policies["pi"]["compactions"] > 0
+    assert policies["pi"] != policies["reserve_tokens: 3000"]
+    assert policies["pi"]["requests"] == policies["off"]["requests"] + policies["off"]["refused"]
+
+
+def test_totals_are_the_sums_of_the_sessions(tmp_path, capsys):
+    path = written(tmp_path / "sessions.jsonl", [whole_session(turns=n, id=f"of {n}") for n in (5, 20, 40)])
+    found = replayed(capsys, path, *BUDGETED)
+    assert [s["name"] for s in found["sessions"]] == ["of 5", "of 20", "of 40"]
+    for key in ("without", "recorded"):
+        for name in Bill.__slots__:
+            assert found["total"][key][name] == pytest.approx(sum(s[key][name] for s in found["sessions"]))
+    for name in Bill.__slots__:
+        summed = sum(s["policies"]["balanced"][name] for s in found["sessions"])
+        assert found["total"]["policies"]["balanced"][name] == pytest.approx(summed)
+
+
+def test_tables_fit_into_80_columns_and_say_that_nothing_is_sent(tmp_path, capsys):
+    path = written(tmp_path / "sessions.jsonl", [whole_session(turns=n, id=f"of {n}") for n in (5, 20, 40)])
+    assert main(["replay", path, *BUDGETED, "--policy", "nanobot"]) == 0
     printed = capsys.readouterr().out
-    for expected in ("one: ", "compactions", "replayed", "uncompressed", "sliding", "cache share"):
+    assert "Nothing is sent anywhere" in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    for expected in ("without ctx_hooks", "nanobot", "Refused", "Compacted", "Cached", "Cost", "of 40"):
         assert expected in printed
+
+
+def test_a_configuration_gives_models_prices_and_the_policies_of_teams(tmp_path, capsys):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "model_list: [{model_name: gpt, litellm_params: {model: openai/own, input_cost_per_token: 0.001},"
+        " model_info: {max_input_tokens: 12000}}]\n"
+        "callback_settings: {ctx_hooks: {policies: {mild: {extends: gentle}}, teams: {red: {mode: 'off'}}}}\n"
+    )
+    rows = [spend_row(body) for body in bodies(turns=30)]
+    path = written(tmp_path / "log.jsonl", rows)
+    found = replayed(capsys, path, "--config", config, "--policy", "mild")
+    assert list(found["total"]["policies"]) == ["config", "mild"]
+    assert found["total"]["window_tokens"] == 0
+    assert found["sessions"][0]["window_tokens"] == 12_000
+    assert found["sessions"][0]["model"] == "openai/own"
+    bill = found["total"]["without"]
+    assert bill["dollars"] == pytest.approx(bill["input_tokens"] * 0.001)
+    of_red = written(tmp_path / "red.jsonl", [{**row, "team_id": "red"} for row in rows])
+    found = replayed(capsys, of_red, "--config", config)
+    assert found["total"]["policies"]["config"] == found["total"]["without"]
+
+
+def test_what_litellm_bills_is_what_is_printed(tmp_path, capsys):
+    """Where nothing is compacted, each request costs what LiteLLM makes of the same tokens."""
+    path = written(tmp_path / "sessions.jsonl", [whole_session(turns=8)])
+    found = replayed(capsys, path, "--model", MODEL)["total"]
+    assert found["without"] == found["policies"]["balanced"]
+    bill = found["without"]
+    assert bill["cached_tokens"] > 0
+    cost = litellm.cost_per_token(
+        model=MODEL,
+        prompt_tokens=bill["input_tokens"],
+        cache_read_input_tokens=bill["cached_tokens"],
+        cache_creation_input_tokens=bill["input_tokens"] - bill["cached_tokens"],
+    )
+    assert bill["dollars"] == pytest.approx(sum(cost))
+
+
+def test_what_is_recorded_as_billed_is_what_litellm_makes_of_it(tmp_path, capsys):
+    usage = {"prompt_tokens": 2_000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 1_500}}
+    spend = sum(
+        litellm.cost_per_token(model="gpt-4o", prompt_tokens=2_000, completion_tokens=50, cache_read_input_tokens=1_500)
+    )
+    rows = [spend_row(body, spend=spend, metadata={"usage_object": usage}) for body in bodies(turns=2)]
+    found = replayed(capsys, written(tmp_path / "log.jsonl", rows))["total"]
+    assert found["recorded"]["dollars"] == pytest.approx(spend * len(rows))
+    assert found["recorded"]["cached_fraction"] == 0.75
+    assert found["without"]["input_tokens"] == 2_000 * len(rows), "what was billed is not estimated"
+
+
+def test_a_model_without_a_price_has_none(tmp_path, capsys):
+    found = replayed(capsys, written(tmp_path / "s.jsonl", [whole_session(turns=3, model="nobody/knows-it")]))["total"]
+    assert found["without"]["unpriced"] == found["without"]["requests"] > 0
+    assert found["without"]["dollars"] == 0
+
+
+def test_the_plot_is_an_svg_of_the_largest_sessions_and_escapes_names(tmp_path):
+    name = "<script>&"
+    path = written(tmp_path / "sessions.jsonl", [whole_session(id=f"{name}{n}") for n in range(6)])
+    assert main(["replay", path, *BUDGETED, "--plot", str(tmp_path / "plot.svg")]) == 0
+    root = ET.fromstring((tmp_path / "plot.svg").read_text())  # noqa: S314 - our own
+    texts = [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert sum(name in text for text in texts) == 4
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))) == 8
+    assert main(["replay", path, *BUDGETED, "--plot", str(tmp_path / "no" / "plot.svg")]) == 1
+
+
+# sessions
+
+
+def test_requests_of_a_log_without_sessions_are_grouped_by_what_they_begin_with(tmp_path, capsys):
+    first, second = bodies(turns=6), bodies(turns=6, fmt="anthropic", model=MODEL)
+    mixed = [body for pair in zip(first, second, strict=True) for body in pair]
+    found = replayed(capsys, written(tmp_path / "log.jsonl", mixed))
+    assert len(found["sessions"]) == 2
+    assert all(s["without"]["cached_fraction"] > 0.5 for s in found["sessions"])
+
+
+def test_a_mark_of_what_to_cache_that_moves_on_is_no_other_message(tmp_path, capsys):
+    marked = []
+    for body in bodies(turns=6, fmt="anthropic", model=MODEL):
+        *before, last = body["messages"]
+        content = last["content"] if isinstance(last["content"], list) else [{"type": "text", "text": last["content"]}]
+        last = {**last, "content": [*content[:-1], {**content[-1], "cache_control": {"type": "ephemeral"}}]}
+        marked.append({**body, "messages": [*before, last]})
+    found = replayed(capsys, written(tmp_path / "log.jsonl", marked))
+    assert len(found["sessions"]) == 1
+    assert found["sessions"][0]["without"]["cached_fraction"] > 0.5
+
+
+def test_two_sessions_that_begin_alike_are_told_apart_by_their_names(tmp_path, capsys):
+    rows = [spend_row(body, session_id=name) for name in ("a", "b") for body in bodies(turns=4)]
+    found = replayed(capsys, written(tmp_path / "log.jsonl", rows))
+    assert [s["name"] for s in found["sessions"]] == ["a", "b"]
+
+
+def test_more_sessions_than_can_be_open_are_all_counted(tmp_path, capsys):
+    said = [[{"role": "user", "content": f"Question {n}"}] for n in range(MOST_OPEN + 20)]
+    found = replayed(capsys, written(tmp_path / "log.jsonl", [{"model": "gpt-4o", "messages": m} for m in said]))
+    assert len(found["sessions"]) == found["total"]["without"]["requests"] == MOST_OPEN + 20
+
+
+# LiteLLM's spend log
+
+
+@pytest.mark.parametrize("form", ["lines", "array", "pretty", "csv", "objects"])
+def test_a_spend_log_is_the_same_in_each_form(form, tmp_path, capsys):
+    rows = [spend_row(body, session_id='it\'s "one",\nof two lines') for body in bodies(turns=6)]
+    path = tmp_path / "log"
+    if form == "objects":  # as `row_to_json` gives columns of JSON
+        rows = [{**r, **{n: json.loads(r[n]) for n in ("metadata", "proxy_server_request")}} for r in rows]
+    if form == "csv":
+        with path.open("w", newline="") as file:
+            out = csv.DictWriter(file, rows[0])
+            out.writeheader()
+            out.writerows(rows)
+    elif form in ("array", "pretty"):
+        path.write_text(json.dumps(rows, indent=2 if form == "pretty" else None))
+    else:
+        written(path, rows)
+    found = replayed(capsys, path)
+    assert found["kinds"] == {"LiteLLM spend log": 1}
+    assert found["broken"] == 0
+    assert [s["name"] for s in found["sessions"]] == ['it\'s "one",\nof two lines']
+    assert found["total"]["recorded"]["requests"] == len(rows)
+    assert found["total"]["recorded"]["dollars"] == pytest.approx(0.01 * len(rows))
+
+
+def test_without_stored_prompts_the_tokens_say_what_would_have_overflowed(tmp_path, capsys):
+    rows = [
+        spend_row({}, proxy_server_request="{}", metadata=json.dumps({"usage_object": {"prompt_tokens": tokens}}))
+        for tokens in (1_000, 9_000, 20_000, 30_000)
+    ]
+    path = written(tmp_path / "log.jsonl", rows)
+    found = replayed(capsys, path, "--window", "16000", "--policy", "reserve_fraction: 0.5", status=0)
+    figures = found["without_text"]["not stored"]
+    assert (figures["requests"], figures["refused"], figures["input_tokens"]) == (4, 2, 60_000)
+    assert figures["above_budget"] == {"reserve_fraction: 0.5": 3}
+    assert found["sessions"] == []
+    assert main(["replay", path, "--window", "16000"]) == 0
+    assert "store_prompts_in_spend_logs" in capsys.readouterr().out
+
+
+def test_a_text_that_litellm_has_shortened_is_not_taken_for_the_real_one():
+    shortened = "x (litellm_truncated skipped 5000 chars. Truncation is a DB storage safeguard.) ... y"
+    body = {"messages": [{"role": "user", "content": shortened}]}
+    (found,) = recorded(spend_log, [spend_row(body)])
+    assert (found.request, found.missing, found.billed.input_tokens) == (None, "shortened", 1_000)
+
+
+def test_rows_of_other_calls_caches_and_failures_are_left_out_and_an_overflow_is_not():
+    body = {"messages": [{"role": "user", "content": "Hi"}]}
+    failed = {"status": "failure", "prompt_tokens": 0}
+    error = {"error_class": "RateLimitError", "error_message": "slow down"}
+    overflow = {"error_class": "BadRequestError", "error_message": "prompt is too long: 210000 tokens > 200000 maximum"}
+    found = recorded(
+        spend_log,
+        [
+            spend_row(body, call_type="aembedding"),
+            spend_row(body, cache_hit="True"),
+            spend_row(body, **failed, metadata={"error_information": error}),
+            spend_row(body, **failed, metadata={"error_information": overflow}),
+            spend_row({}, proxy_server_request="", prompt_tokens=0, metadata="{}"),
+        ],
+    )
+    assert [f.reason for f in found if isinstance(f, LeftOut)] == [
+        spend_log.NO_CONVERSATION,
+        spend_log.FROM_CACHE,
+        spend_log.FAILED,
+        spend_log.NO_TOKENS,
+    ]
+    assert [f.was_refused for f in found if isinstance(f, Recorded)] == [True]
+
+
+# logs of requests
+
+
+@pytest.mark.parametrize("envelope", [None, "request", "body", "payload"])
+@pytest.mark.parametrize(
+    ("body", "fmt"),
+    [
+        ({"messages": [{"role": "user", "content": "Hi"}]}, "openai-chat"),
+        ({"system": "Be brief.", "messages": [{"role": "user", "content": "Hi"}]}, "anthropic"),
+        ({"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}]}, "anthropic"),
+        ({"input": [{"role": "user", "content": "Hi"}]}, "openai-responses"),
+        ({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}, "gemini"),
+    ],
+)
+def test_a_body_is_found_in_its_envelope_and_its_format_by_its_shape(body, fmt, envelope):
+    body = {"model": "gpt-4o", **body}
+    row = {"id": 1, envelope: body, "response": {"usage": {"prompt_tokens": 7}}} if envelope else body
+    assert histories.reader_of(row) is request_log
+    (found,) = recorded(request_log, [row])
+    assert (found.request.format, found.model) == (fmt, "gpt-4o")
+    assert found.billed is None or found.billed.input_tokens == 7
+
+
+def test_a_refused_request_is_an_overflow_and_a_failed_one_is_left_out():
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}
+    errors = ["This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.", "busy"]
+    overflow, busy = recorded(
+        request_log, [{"request": body, "status": 400, "response": {"error": {"message": e}}} for e in errors]
+    )
+    assert overflow.was_refused
+    assert busy == LeftOut(request_log.FAILED)
+
+
+def test_the_input_of_embeddings_is_no_conversation():
+    assert histories.reader_of({"model": "text-embedding-3-small", "input": ["one", "two"]}) is None
+
+
+# whole sessions
+
+
+def test_a_whole_session_is_a_request_before_each_answer():
+    messages = [{"role": role, "content": role} for role in ("user", "assistant", "user", "assistant", "assistant", "user")]
+    found = recorded(sessions, [{"format": "openai-chat", "system": "S", "messages": messages}])
+    assert [len(f.request.fields["messages"]) - 1 for f in found] == [1, 3, 6]
+    assert found[0].request.fields["messages"][0] == {"role": "system", "content": "S"}
+
+
+# Claude Code
+
+
+def test_a_session_of_claude_code_is_read_as_the_client_wrote_it():
+    """The file is one that Claude Code 2.1 has written, its texts shortened."""
+    found = recorded(claude_code, lines_of(HISTORIES / "claude_code.jsonl"))
+    assert [len(f.request.fields["messages"]) for f in found] == [2, 4, 6]
+    assert [f.billed.input_tokens for f in found] == [18_900, 23_888, 28_807]
+    assert {f.model for f in found} == {MODEL}
+    assert not any(f.has_all for f in found)
+    last = found[-1].request.fields["messages"]
+    assert [m["role"] for m in last] == ["user", "user", "assistant", "user", "assistant", "user"]
+    assert last[3]["content"][0]["tool_use_id"] == last[2]["content"][0]["id"]
+
+
+def test_what_the_file_does_not_hold_is_counted_by_the_first_usage_and_in_every_request(capsys):
+    found = replayed(capsys, HISTORIES / "claude_code.jsonl")["sessions"][0]
+    assert found["not_held_tokens"] > 14_000
+    assert found["without"]["input_tokens"] == found["recorded"]["input_tokens"]
+    assert main(["replay", str(HISTORIES / "claude_code.jsonl")]) == 0
+    assert "system prompt and tools" in " ".join(capsys.readouterr().out.split())
+
+
+def line(uuid, parent, kind, content=None, **fields):
+    message = {"role": kind, "content": content, **fields.pop("message", {})}
+    return {"sessionId": "s", "type": kind, "uuid": uuid, "parentUuid": parent, "message": message, **fields}
+
+
+def answer(uuid, parent, name, block, **fields):
+    return line(uuid, parent, "assistant", [block], message={"id": name, "model": MODEL}, **fields)
+
+
+def call(name):
+    return {"type": "tool_use", "id": name, "name": "Read", "input": {}}
+
+
+def result(name):
+    return {"type": "tool_result", "tool_use_id": name, "content": name}
+
+
+def test_the_blocks_of_one_answer_are_one_message_and_its_results_another():
+    """Claude Code writes a line a block; results stand between them, on branches of their own."""
+    found = recorded(
+        claude_code,
+        [
+            line("1", None, "user", "Go"),
+            answer("2", "1", "m1", call("a")),
+            line("3", "2", "user", [result("a")]),
+            answer("4", "2", "m1", call("b")),
+            line("5", "4", "user", [result("b"), {"type": "text", "text": "and this"}]),
+            answer("6", "5", "m2", {"type": "text", "text": "Done"}),
+        ],
+    )
+    assert [f.request.fields["messages"] for f in found] == [
+        [{"role": "user", "content": "Go"}],
+        [
+            {"role": "user", "content": "Go"},
+            {"role": "assistant", "content": [call("a"), call("b")]},
+            {"role": "user", "content": [result("a"), result("b")]},
+            {"role": "user", "content": [{"type": "text", "text": "and this"}]},
+        ],
+    ]
+
+
+def test_a_branch_has_what_led_to_it_alone_and_a_side_chain_is_a_session_of_its_own():
+    text = {"type": "text", "text": "Well"}
+    found = recorded(
+        claude_code,
+        [
+            line("1", None, "user", "Go"),
+            answer("2", "1", "m1", text),
+            line("3", "2", "user", "Left"),
+            answer("4", "3", "m2", text),
+            line("5", "2", "user", "Right"),
+            answer("6", "5", "m3", text),
+            line("7", None, "user", "Look", isSidechain=True, agentId="x"),
+            answer("8", "7", "m4", text, isSidechain=True, agentId="x"),
+        ],
+    )
+    assert [[m["content"] for m in f.request.fields["messages"] if m["role"] == "user"] for f in found] == [
+        ["Go"],
+        ["Go", "Left"],
+        ["Go", "Right"],
+        ["Look"],
+    ]
+    assert [f.session for f in found] == ["s", "s", "s", "s, agent x"]
+
+
+def test_behind_a_compaction_the_history_begins_with_its_summary_and_the_files_that_are_read_again():
+    text = {"type": "text", "text": "Well"}
+    found = recorded(
+        claude_code,
+        [
+            line("1", None, "user", "Go"),
+            answer("2", "1", "m1", text),
+            {"sessionId": "s", "type": "system", "subtype": "compact_boundary", "uuid": "3", "parentUuid": None},
+            line("4", "3", "user", "Summary", isCompactSummary=True),
+            line("5", "4", "attachment", attachment={"type": "file", "content": {"file": {"content": "of a file"}}}),
+            answer("6", "5", "m2", text),
+        ],
+    )
+    assert [m["content"] for m in found[-1].request.fields["messages"]] == ["Summary", "of a file"]
+
+
+def test_the_clients_own_words_are_no_answer_but_an_overflow_that_they_tell_is_a_refused_request():
+    said = [{"type": "text", "text": t} for t in ("No response requested.", "Prompt is too long")]
+    own = {"id": "x", "model": "<synthetic>"}
+    found = recorded(
+        claude_code,
+        [
+            line("1", None, "user", "Go"),
+            line("2", "1", "assistant", [said[0]], message=own),
+            line("3", "2", "assistant", [said[1]], message=own),
+            line("4", "3", "user", "Again"),
+            answer("5", "4", "m1", said[0]),
+        ],
+    )
+    assert [f.was_refused for f in found] == [True, False]
+    assert [m["content"] for m in found[1].request.fields["messages"]] == ["Go", "Again"]
+
+
+# Codex
+
+
+def test_a_session_of_codex_is_read_as_the_client_wrote_it():
+    """The file is one that Codex 0.169 has written, its texts shortened."""
+    found = recorded(codex, lines_of(HISTORIES / "codex.jsonl"))
+    assert [[i["type"] for i in f.request.fields["input"]][3:] for f in found] == [
+        [],
+        ["function_call", "function_call_output"],
+        ["function_call", "function_call_output"] * 2,
+    ]
+    assert [f.billed.input_tokens for f in found] == [8_360, 11_425, 14_474]
+    assert [f.billed.cached_tokens for f in found] == [0, 8_958, 11_904]
+    assert {f.model for f in found} == {"gpt-4o"}
+    assert found[0].request.fields["instructions"].startswith("You are a coding agent")
+    assert not any(codex.OWN_FIELD in i for f in found for i in f.request.fields["input"])
+
+
+def item(kind, **fields):
+    return {"type": "response_item", "payload": {"type": kind, **fields}}
+
+
+def said(role, text):
+    return item("message", role=role, content=[{"type": "input_text", "text": text}])
+
+
+@pytest.mark.parametrize("items", [None, [{"type": "message", "role": "user", "content": "Go"}, {"type": "compaction"}]])
+def test_behind_a_compaction_codex_goes_on_with_its_items(items):
+    compacted = {"type": "compacted", "payload": {"message": "Summary", "replacement_history": items}}
+    rows = [said("user", "Go"), said("assistant", "Well"), compacted, said("user", "On"), said("assistant", "Done")]
+    found = recorded(codex, rows)
+    sent = found[-1].request.fields["input"]
+    assert len(found) == 2
+    assert sent[:-1] == (items or [said("user", "Go")["payload"], {"type": "message", "role": "user", "content": "Summary"}])
+
+
+def test_a_usage_belongs_to_the_request_before_it_and_one_without_has_none():
+    usage = {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": {"input_tokens": 5}}}}
+    rows = [said("user", "Go"), said("assistant", "Well"), said("user", "On"), said("assistant", "Done"), usage, usage]
+    assert [f.billed and f.billed.input_tokens for f in recorded(codex, rows)] == [None, 5]
+
+
+# wrong input
+
+
+HOSTILE = {
+    "an empty file": b"",
+    "binary": bytes(range(256)) * 40,
+    "another kind": b'{"name": "package", "version": 1}\n',
+    "a scalar": b"42\n",
+    "an open array": b'[{"request_id": 1, ',
+    "nested deeply": b'{"messages": ' + b"[" * 100_000 + b"\n",
+    "an array of arrays": b"[[[[1]]]]",
+    "a CSV of something else": b"name,size\na,1\n",
+    "a CSV of the right columns alone": b"request_id,call_type,prompt_tokens\n",
+    "messages that are none": b'{"messages": [1, null, "x"], "model": 3}\n',
+    "a session that is none": b'{"format": "openai-chat", "messages": [7]}\n',
+    "a session file without sense": b'{"sessionId": 1, "type": "assistant", "message": 7, "parentUuid": 3}\n' * 2,
+    "a rollout without sense": b'{"type": "response_item", "payload": {"type": 3, "role": []}}\n' * 2,
+    "a row without sense": b'{"request_id": 1, "call_type": [], "prompt_tokens": {}, "metadata": 3}\n',
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_no_file_ends_in_a_traceback(content, options, tmp_path, capsys):
+    (tmp_path / "file.jsonl").write_bytes(content)
+    assert main(["replay", str(tmp_path), *options]) in (0, 1)
+    printed = capsys.readouterr().out
+    assert printed
+
+
+def test_broken_lines_are_counted_and_named_and_the_others_are_replayed(tmp_path, capsys):
+    good = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": "x" * 1_000_000}]}).encode()
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"\n".join([good, b'{"messages": [', b"\xff\xfe\x00", b"[1]", good, good[:-5]]))
+    found = replayed(capsys, path)
+    assert found["total"]["without"]["requests"] == 2
+    assert found["broken"] == 4
+    assert found["broken_places"] == [
+        f"{path}:{n}: {why}" for n, why in ((2, "no JSON"), (3, "no JSON"), (4, "no JSON object"), (6, "no JSON"))
+    ]
+
+
+def test_what_is_broken_in_an_array_or_a_csv_is_named_by_its_line(tmp_path):
+    path = tmp_path / "log"
+    path.write_text('[\n{"a": 1},\n{"a": 2},\n{"a": oops},\n{"a": 3}]')
+    with path.open("rb") as file:
+        assert list(rows_of(file)) == [
+            Row(2, {"a": 1}),
+            Row(3, {"a": 2}),
+            Broken(4, "no JSON from here on: the rest of the file is left out"),
+        ]
+    path.write_text('request_id,call_type\n1,"a\nb"\n2\n3,c\n')
+    with path.open("rb") as file:
+        found = list(rows_of(file))
+    assert found == [
+        Row(3, {"request_id": "1", "call_type": "a\nb"}),
+        Broken(4, "1 columns instead of 2"),
+        Row(5, {"request_id": "3", "call_type": "c"}),
+    ]
+
+
+def test_a_character_may_be_cut_by_the_end_of_what_is_read_at_once(tmp_path):
+    path, text = tmp_path / "log", "€" * CHUNK_CHARS
+    path.write_text(json.dumps([{"text": text}, {"text": text}], ensure_ascii=False))
+    with path.open("rb") as file:
+        assert [row.fields["text"] for row in rows_of(file)] == [text, text]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nowhere.jsonl",), "nowhere.jsonl: there is no such file or folder"),
+        ((".", "--policy", "nonsense"), "'nonsense' is no policy"),
+        ((".", "--policy", "reserve_token: 1"), "reserve_tokens"),
+        ((".", "--policy", "{"), "not YAML"),
+        ((".", "--config", "nowhere.yaml"), "nowhere.yaml"),
+    ],
+)
+def test_a_wrong_argument_is_told_in_a_line(arguments, told, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["replay", *arguments]) == 1
+    assert re.search(re.escape(told), capsys.readouterr().err)
+
+
+def test_a_folder_is_read_with_those_below_it_and_what_is_no_history_is_named(tmp_path, capsys):
+    folder = tmp_path / "projects" / "one"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_bytes((HISTORIES / "claude_code.jsonl").read_bytes())
+    (folder / "package.json").write_text("{}")
+    found = replayed(capsys, tmp_path)
+    assert found["kinds"] == {"Claude Code session": 1}
+    assert found["not_read"] == [f"{folder / 'package.json'}: no history of a known kind"]
+
+
+def test_real_sessions_in_a_small_window_are_all_answered(capsys):
+    path = TRAJECTORIES / "openhands.jsonl"
+    if not path.exists():
+        pytest.skip("../shared/trajectories is not here")
+    found = replayed(capsys, path, "--window", "16000", "--policy", "reserve_fraction: 0.2")["total"]
+    assert found["without"]["refused"] > 0
+    bill = found["policies"]["reserve_fraction: 0.2"]
+    assert bill["refused"] == 0
+    assert bill["compactions"] > 0
+    assert bill["cached_fraction"] > 0.5

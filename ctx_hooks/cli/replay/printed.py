@@ -14,12 +14,13 @@ from ctx_hooks.cli.terminal import table
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 WITHOUT = "without ctx_hooks"
 RECORDED = "as recorded"
-MOST_SESSIONS = 10
+MOST_SESSIONS = 5
 """Sessions that are printed one by one, those with the largest prompts; the JSON document has all."""
-HEADINGS = ("", "Answered", "Refused", "Compactions", "Prompt", "From cache", "Cost")
+HEADINGS = ("", "Answered", "Refused", "Compacted", "Prompts", "Cached", "Cost")
 WHY = {
     "not stored": "have no text: LiteLLM keeps texts with `store_prompts_in_spend_logs: true` alone.",
     "shortened": (
@@ -35,14 +36,14 @@ def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
         out.print(line)
     if replay.sessions:
         out.print()
-        out.print(_bills(("All sessions", *HEADINGS[1:]), [("", replay.total())], replay))
+        out.print(_bills("All sessions", replay.total(), replay))
+    if len(replay.sessions) > 1:
         largest = sorted(replay.sessions, key=lambda s: -_prompts(s))[:MOST_SESSIONS]
-        if len(replay.sessions) > 1:
+        for session in largest:
             out.print()
-            out.print(_bills(("Session", *HEADINGS[1:]), [(_title(s), s) for s in largest], replay))
-            more = len(replay.sessions) - len(largest)
-            if more:
-                out.print(f"and {whole(more)} smaller sessions: --json has them all")
+            out.print(_bills(_title(session), session, replay))
+        if len(replay.sessions) > len(largest):
+            out.print(f"\nand {whole(len(replay.sessions) - len(largest))} smaller sessions: --json has them all")
     for line in _notes(reading, replay):
         out.print()
         out.print(line)
@@ -60,16 +61,14 @@ def _title(session: SessionBills) -> str:
     return f"{session.name}: {session.model or 'no model named'}, window {short(session.window_tokens)}"
 
 
-def _bills(headings: Sequence[str], sessions: Sequence[tuple[str, SessionBills]], replay: Replay) -> Any:
-    made = table(*headings, right=tuple(range(1, len(headings))))
-    for title, session in sessions:
-        if title:
-            made.add_row(title)
-        if session.recorded.requests:
-            made.add_row(*_cells(RECORDED, session.recorded, compactions=False))
-        made.add_row(*_cells(WITHOUT, session.without, compactions=False))
-        for way, bill in zip(replay.ways, session.ways, strict=True):
-            made.add_row(*_cells(way.name, bill))
+def _bills(title: str, session: SessionBills, replay: Replay) -> Table:
+    made = table(*HEADINGS, right=tuple(range(1, len(HEADINGS))))
+    made.title, made.title_justify, made.title_style = title, "left", "bold"
+    if session.recorded.requests:
+        made.add_row(*_cells(RECORDED, session.recorded, compactions=False))
+    made.add_row(*_cells(WITHOUT, session.without, compactions=False))
+    for way, bill in zip(replay.ways, session.ways, strict=True):
+        made.add_row(*_cells(way.name, bill))
     return made
 
 
@@ -77,7 +76,7 @@ def _cells(name: str, bill: Bill, *, compactions: bool = True) -> tuple[str, ...
     cost = dollars(bill.dollars) if bill.requests > bill.unpriced else "–"
     made = whole(bill.compactions) if compactions else ""
     figures = (short(bill.input_tokens), percent(bill.cached_fraction), cost)
-    return f"  {name}", whole(bill.requests), whole(bill.refused), made, *figures
+    return name, whole(bill.requests), whole(bill.refused), made, *figures
 
 
 def _prompts(session: SessionBills) -> int:

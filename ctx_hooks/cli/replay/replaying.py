@@ -11,10 +11,13 @@ from ctx_hooks.cli.replay.bills import Bill, SessionBills, no_bills
 from ctx_hooks.cli.replay.known_sessions import KnownSessions, Session
 from ctx_hooks.cli.replay.prices import Prices
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
-from ctx_hooks.cli.replay.sending import Sent, as_received, as_sent, history_in
+from ctx_hooks.cli.replay.sending import Sent, as_received, as_sent, history_in, without_markers
 from ctx_hooks.cli.replay.ways import Deployments, Way, target_of, untouched
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.calibration import Calibration, family_factor
+from ctx_hooks.learning.calibration import family_factor
+from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.updates import of_answer
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_deployment
@@ -25,6 +28,10 @@ from ctx_hooks.tokens.window import budget_tokens_of
 
 MOST_SESSIONS = 10_000
 """Whose figures are kept one by one, about 2 KB each; the requests of further ones are counted together."""
+LEARNED = ("ratios", "answer")
+"""Of what answers show: not what they show of the window, since `--window` may be another than theirs."""
+NOW = 0.0
+"""What was learned is not forgotten in the course of a history."""
 OTHERS = "all further sessions"
 MALFORMED = "requests whose messages cannot be read"
 
@@ -64,7 +71,7 @@ class Replay:
         self.out_of_order = 0
         self._deployments = deployments
         self._prices = Prices()
-        self._calibrations: dict[str, Calibration] = {}
+        self._shown: dict[str, DeploymentStats] = {}
         self._others: SessionBills | None = None
         self._open = KnownSessions(self._end)
 
@@ -101,17 +108,19 @@ class Replay:
         self, found: Recorded, request: Request, deployment: Deployment, plain: Target, targets: Sequence[Target]
     ) -> None:
         counter = Counter(vocabulary_of(deployment.model))
+        request = without_markers(request)
         history = history_in(request, counter)
         begin = partial(_begun, found.session, deployment.model, len(self.ways))
         session = self._open.of(found.session, as_received(history).prefixes, begin)
         self.out_of_order += found.started < session.started
         session.started = max(found.started, session.started)
-        calibration = self._calibrations.get(deployment.model, Calibration())
         if not found.has_all:
             history = history_in(request, counter, _not_held(found, session, history.tokens, deployment.model))
         received = as_received(history)
-        learned = calibration.factor(deployment.model)
-        ratio = found.billed.input_tokens / max(1, received.tokens) if found.billed is not None else learned
+        shown = self._shown.get(deployment.model, DeploymentStats())
+        ratio = shown.factor(plain.tenant, deployment.model, NOW)
+        if found.billed is not None:
+            ratio = found.billed.input_tokens / max(1, received.tokens)
         costs = _Costs(
             session, deployment, self._prices, ratio, found.billed.output_tokens if found.billed is not None else 0
         )
@@ -120,8 +129,7 @@ class Replay:
         is_refused = found.was_refused or received.tokens * ratio + asked > plain.window.tokens
         costs.count(0, session.bills.without, received, is_refused=is_refused)
         for n, to in enumerate(targets):
-            factor = learned if to.policy.calibrate else family_factor(to.model)
-            sent = as_sent(request, history, to, factor, counter)
+            sent = as_sent(request, history, to, known_of(to, shown, NOW), counter)
             bill = session.bills.ways[n]
             if sent.rewrites and sent.prefixes[-1] != session.newest_compaction[n]:
                 bill.compactions += 1
@@ -129,9 +137,10 @@ class Replay:
             # A retry asks for less output, so that the input alone has to fit.
             remains = sent.tokens * ratio > to.window.tokens or (found.was_refused and not sent.is_changed)
             costs.count(n + 1, bill, sent, is_refused=remains)
-        if found.billed is not None and not request.has_uncounted_content:
-            observed = calibration.observe(LocalTokens(received.tokens), found.billed.input_tokens)
-            self._calibrations[deployment.model] = observed
+        if found.billed is not None:
+            attempt = known_of(plain, shown, NOW).attempt(request, plain, history)
+            answer = of_answer(shown, attempt, found.billed.input_tokens, NOW, found.billed.output_tokens)
+            self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in LEARNED}, NOW)
 
     def _add_figures(self, found: Recorded, plain: Target, targets: Sequence[Target]) -> None:
         """Count a request without texts: what a compaction of it leaves is not known."""

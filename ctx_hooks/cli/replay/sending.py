@@ -10,6 +10,7 @@ from ctx_hooks import fitting
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of, message_stats
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import RetryPlan
 from ctx_hooks.request.request import Request
@@ -43,6 +44,14 @@ class Sent(NamedTuple):
         return next((size for p, size in zip(reversed(self.prefixes), reversed(self.sizes), strict=True) if p in earlier), 0)
 
 
+def without_markers(request: Request) -> Request:
+    """Return a request without the marks by which clients such as Claude Code say, in each anew, what is to be cached."""
+    items = request.fields.get("messages")
+    if not isinstance(items, list):
+        return request
+    return Request(request.format, {**request.fields, "messages": [unmarked(item) for item in items]})
+
+
 def history_in(request: Request, counter: Counter, not_held: LocalTokens = LocalTokens(0)) -> History:
     """Return the history of a request.
 
@@ -64,14 +73,14 @@ def as_received(history: History) -> Sent:
     return _sent(history, history.index)
 
 
-def as_sent(request: Request, history: History, to: Target, factor: float, counter: Counter) -> Sent:
+def as_sent(request: Request, history: History, to: Target, known: Known, counter: Counter) -> Sent:
     """Return a request as the plugin sends it, after the retry where the first attempt is refused.
 
     Args:
         request: what is recorded of it.
         history: its messages, counted.
         to: where it goes, and the policy that holds there.
-        factor: provider tokens per local token.
+        known: what the answers before have shown.
         counter: counts.
     """
     if not to.policy.enabled:
@@ -80,14 +89,13 @@ def as_sent(request: Request, history: History, to: Target, factor: float, count
     if newest is not request:
         beside = history.preamble_tokens - sum(counter.text(text) for text in request.preamble())
         history = history_in(newest, counter, LocalTokens(beside))
-    known = Known(to.window, factor)
     most = known.budget_tokens(to.policy, request.max_output_tokens, request.least_output_tokens, history)
     if history.tokens <= most:
         return as_received(history)
     for cut_newest in (False, True):
         budget = fitting.budget_of(request, to, known, RetryPlan(most, cut_newest=cut_newest), counter)
         outcome = fitting.compressed(known, newest, history, budget, to)
-        if outcome.fits or to_provider(outcome.tokens_after, factor) <= to.window.tokens:
+        if outcome.fits or to_provider(outcome.tokens_after, known.factor) <= to.window.tokens:
             break
     messages = outcome.conversation.messages
     index = tuple(

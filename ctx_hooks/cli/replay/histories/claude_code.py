@@ -67,6 +67,12 @@ def _text_of(message: Mapping[str, Any]) -> str:
     return " ".join(text_or_empty(mapping_of(block).get("text")) for block in blocks)
 
 
+def _attached_text(attachment: Mapping[str, Any]) -> str:
+    """Return what the client adds to a turn of the user, such as a file that it names or reads again after a compaction."""
+    content = attachment.get("content")
+    return text_or_empty(content) or text_or_empty(mapping_of(mapping_of(content).get("file")).get("content"))
+
+
 @dataclass(slots=True)
 class _Tree:
     """The lines of a file by their ids, the blocks of each answer, and the results of each call."""
@@ -110,6 +116,9 @@ class _Tree:
                 results = [self.results[call] for call in calls if call in self.results]
                 given.update(b.get("tool_use_id") for b in results)
                 messages += [{"role": "user", "content": results}] if results else []
+            elif before.get("type") == "attachment":
+                text = _attached_text(mapping_of(before.get("attachment")))
+                messages += [{"role": "user", "content": text}] if text else []
             elif before.get("type") == "user":
                 content = message.get("content")
                 rest = content

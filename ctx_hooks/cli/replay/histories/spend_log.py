@@ -43,7 +43,7 @@ def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
 
 def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
     metadata = mapping_of(json_of(row.get("metadata")))
-    if row.get("call_type") not in FORMATS:
+    if str(row.get("call_type")) not in FORMATS:
         return LeftOut(NO_CONVERSATION)
     if str(row.get("cache_hit")).lower() == "true":
         return LeftOut(FROM_CACHE)
