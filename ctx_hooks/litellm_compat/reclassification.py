@@ -58,7 +58,7 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
             known = False
             with _failing_open("leaves an error as it is"):
                 if handles(kwargs):
-                    known = recognise(error) if _was_mapped(error) else await note(kwargs, error)
+                    known = recognise(error) if _was_told(kwargs, error) else await note(kwargs, error)
             if not known or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error
@@ -74,15 +74,16 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
     return True
 
 
-def _was_mapped(error: Exception) -> bool:
-    """Whether LiteLLM has mapped the error to one of its own exceptions.
+def _was_told(attempt: Mapping[str, Any], error: Exception) -> bool:
+    """Whether a failure hook of LiteLLM has surely heard of the error: it maps errors before it calls these hooks.
 
-    It does so before it calls its failure hooks. The streams of Gemini, Predibase and Codestral are opened when the Router
-    first reads them, which is later: there the provider's error is not mapped, and no failure hook is called.
+    No hook hears of what a stream reports when the Router first reads it: unmapped from Gemini, Predibase and Codestral,
+    whose streams are opened then, and mapped from chat streams, whose first chunk the Router reads itself from LiteLLM 1.109
+    on. What is noted twice counts once.
     """
     import litellm  # noqa: PLC0415
 
-    return isinstance(error, tuple(litellm.LITELLM_EXCEPTION_TYPES))
+    return not attempt.get("stream") and isinstance(error, tuple(litellm.LITELLM_EXCEPTION_TYPES))
 
 
 async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:

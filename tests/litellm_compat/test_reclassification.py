@@ -80,7 +80,7 @@ async def generator(steps):
 def call(monkeypatch):
     """Let a Router of LiteLLM's own make a call through the seam, and return its answer."""
 
-    def through(noted, original_function):
+    def through(noted, original_function, **fields):
         async def call(**_):
             return await original_function()
 
@@ -93,7 +93,7 @@ def call(monkeypatch):
         events = BaseResponsesAPIStreamingIterator
         monkeypatch.setattr(events, "_maybe_raise_for_error_event", events._maybe_raise_for_error_event)  # noqa: SLF001 - put back
         reclassify(noted.recognise, noted.note)
-        return fresh(model_list=[]).make_call(call, model="group", litellm_call_id="one")
+        return fresh(model_list=[]).make_call(call, model="group", litellm_call_id="one", **fields)
 
     return through
 
@@ -196,6 +196,18 @@ async def test_what_a_failure_hook_has_heard_of_is_not_told_again(call):
     with pytest.raises(litellm.ContextWindowExceededError):
         await call(noted, fail)
     assert noted.told == []
+
+
+async def test_what_the_router_meets_in_the_first_chunk_of_a_stream_is_told(call):
+    """From 1.109 on the Router reads it within the attempt, behind LiteLLM's failure hooks, and raises the mapped error."""
+
+    async def fail():
+        raise litellm.ContextWindowExceededError(OVERFLOW, "served", "openai")
+
+    noted = Noted()
+    with pytest.raises(litellm.ContextWindowExceededError):
+        await call(noted, fail, stream=True)
+    assert [fields["litellm_call_id"] for fields in noted.told] == ["one"]
 
 
 async def test_an_answer_that_is_no_stream_is_the_very_object(call):

@@ -1,0 +1,104 @@
+"""The files of docs/deploy and .github are what Compose, Prometheus, LiteLLM's chart and GitHub read, and agree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from environments import ROOT, done
+from recipes import FOLDER, yaml_file
+from scraping import PROGRAM
+
+from ctx_hooks.cli import main
+
+COMPOSE = yaml_file("docs/deploy/compose.yaml")
+JOB = yaml_file("docs/deploy/prometheus.yml")["scrape_configs"][0]
+VALUES = yaml_file("docs/deploy/helm-values.yaml")
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+SCHEMAS = [
+    (FOLDER / "compose.yaml", "vendor.compose-spec"),
+    (ROOT / ".github" / "dependabot.yml", "vendor.dependabot"),
+    *(
+        (path, schema)
+        for path in WORKFLOWS
+        for schema in ("vendor.github-workflows", "custom.github-workflows-require-timeout")
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "schema"), SCHEMAS, ids=lambda value: getattr(value, "name", value))
+def test_it_holds_to_its_schema(path, schema):
+    done(sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, path, cwd=ROOT)
+
+
+def test_actions_are_named_by_the_hash_of_a_commit():
+    """A tag of another repository can be moved."""
+    used = [action for path in WORKFLOWS for action in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))]
+    assert used
+    assert [action for action in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action)] == []
+
+
+def test_the_versions_that_the_workflow_tests_are_those_that_are_supported():
+    jobs = yaml_file(".github/workflows/tests.yml")["jobs"]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert jobs["python"]["strategy"]["matrix"]["python"] == re.findall(r"Python :: (3\.\d+)", project)
+    (versions,) = re.findall(r"versions=\(('.*')\)", (ROOT / ".ci" / "versions").read_text(encoding="utf-8"))
+    assert jobs["litellm"]["strategy"]["matrix"]["litellm"] == [version.strip("'") for version in versions.split()]
+
+
+@pytest.mark.parametrize("name", [".github/CONTRIBUTING.md", ".github/SECURITY.md", "docs/install.md", "docs/upgrading.md"])
+def test_every_file_that_a_guide_names_is_there(name):
+    guide = (ROOT / name).read_text(encoding="utf-8")
+    linked = [link for link in re.findall(r"]\(([^)#]+)[^)]*\)", guide) if "://" not in link]
+    assert [link for link in linked if not ((ROOT / name).parent / link).exists()] == []
+    there = {path.name for folder in ("ctx_hooks", "tests", "docs", ".github", ".ci") for path in (ROOT / folder).rglob("*")}
+    named = {path.rpartition("/")[2] for path in re.findall(r"`([\w./-]+\.(?:py|md|ya?ml))`", guide)}
+    assert named - there - {"litellm_config.yaml"} == set()
+
+
+def test_what_compose_mounts_lies_beside_it():
+    volumes = [volume.split(":")[0] for service in COMPOSE["services"].values() for volume in service.get("volumes", [])]
+    files = [name for name in volumes if name.startswith("./")]
+    assert len(files) == 2
+    assert all((FOLDER / name).is_file() for name in files)
+    assert {name for name in volumes if name not in files} == set(COMPOSE["volumes"])
+
+
+def test_prometheus_asks_the_service_of_compose_with_the_secret_that_it_is_given():
+    ((target,),) = (static["targets"] for static in JOB["static_configs"])
+    service, port = target.split(":")
+    assert COMPOSE["services"][service]["ports"] == [f"{port}:{port}"]
+    (secret,) = COMPOSE["services"]["prometheus"]["secrets"]
+    assert JOB["authorization"]["credentials_file"] == f"/run/secrets/{secret}"
+    assert COMPOSE["secrets"][secret]["environment"] in COMPOSE["services"][service]["environment"]
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Prometheus on this machine")
+def test_prometheus_takes_its_configuration():
+    promtool = str(PROGRAM).replace("prometheus", "promtool")
+    done(promtool, "check", "config", "--syntax-only", FOLDER / "prometheus.yml", cwd=ROOT)
+
+
+def test_the_init_container_installs_where_litellm_looks():
+    (container,) = VALUES["extraInitContainers"]
+    (volume,) = VALUES["volumes"]
+    (written,) = container["volumeMounts"]
+    (read,) = VALUES["volumeMounts"]
+    assert written["name"] == read["name"] == volume["name"]
+    assert written["mountPath"] == read["mountPath"] == VALUES["envVars"]["PYTHONPATH"]
+    assert container["command"][-2:] == [written["mountPath"], "ctx-hooks"]
+
+
+def test_their_configurations_have_no_mistake(tmp_path, capsys):
+    inline = tmp_path / "config.yaml"
+    inline.write_text(yaml.safe_dump(VALUES["proxy_config"]))
+    for path in (FOLDER / "litellm_config.yaml", inline):
+        assert main(["check", str(path)]) == 0, capsys.readouterr()
+
+
+def test_the_scripts_of_ci_are_shell():
+    for name in ("package", "run", "versions"):
+        subprocess.run(["bash", "-n", ROOT / ".ci" / name], check=True)
