@@ -1,4 +1,4 @@
-"""Streamed answers put together as the clients of OpenAI and Anthropic do, in the events' documented order or not at all."""
+"""Streamed answers put together as clients do of OpenAI's two APIs and Anthropic's, in their order or not at all."""
 
 from __future__ import annotations
 
@@ -69,3 +69,52 @@ def messages(events: list[Any]) -> dict[str, Any]:
         if block["type"] == "tool_use":
             block["input"] = json.loads(arguments)
     return {**answer, "content": blocks}
+
+
+def responses(events: list[Any]) -> dict[str, Any]:
+    """Return the response that the events of its stream bring, whose last one states it as a whole."""
+    kinds = [event["type"] for event in events]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert [kinds.count(f"response.{kind}") for kind in ("created", "in_progress")] == [1, 1]
+    assert kinds[-1] in ("response.completed", "response.incomplete")
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert len({event["response"]["id"] for event in events if "response" in event}) == 1
+    items: list[Any] = []
+    is_open = False
+    for event in events:
+        if event["type"] == "response.output_item.added":
+            assert not is_open
+            assert event["output_index"] == len(items), "items are numbered through"
+            items.append({"id": event["item"]["id"], "arguments": "", "text": ""})
+            is_open = True
+        elif event["type"] == "response.output_item.done":
+            assert is_open
+            assert event["item"].get("arguments", "") == items[-1]["arguments"]
+            items[-1] = event["item"]
+            is_open = False
+        elif "output_index" in event:
+            assert is_open
+            assert event["output_index"] == len(items) - 1
+            assert event["item_id"] == items[-1]["id"]
+            items[-1]["arguments"] += event["delta"] if event["type"].endswith("arguments.delta") else ""
+    assert not is_open
+    assert items == events[-1]["response"]["output"]
+    return dict(events[-1]["response"])
+
+
+def translated_responses(events: list[Any]) -> dict[str, Any]:
+    """Return the response of a stream that LiteLLM makes of another provider's, of which it numbers some events alone."""
+    kinds = [event["type"] for event in events]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert [kinds.count(f"response.{kind}") for kind in ("created", "in_progress")] == [1, 1]
+    assert kinds[-1] in ("response.completed", "response.incomplete")
+    numbers = [event["sequence_number"] for event in events if event.get("sequence_number") is not None]
+    assert numbers == sorted(set(numbers))
+    items = {event["output_index"]: event["item"] for event in events if event["type"] == "response.output_item.added"}
+    assert list(items) == list(range(len(items))), "items are numbered through"
+    assert all(event.get("output_index", 0) in items for event in events[2:-1])
+    response = dict(events[-1]["response"])
+    shown, whole = ({i["id"] for i in listed if i["type"] != "reasoning"} for listed in (items.values(), response["output"]))
+    assert shown == whole
+    assert len({event["response"]["id"] for event in events if "response" in event}) == 1
+    return response

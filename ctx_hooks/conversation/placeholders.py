@@ -46,13 +46,17 @@ def spoken(text: str) -> str:
 
 
 def whole(reference: Reference | None, language: Language) -> str:
-    """Return the clause that says where the whole of a text is, "" where it is nowhere; archived texts may go earlier."""
+    """Return the clause that says where the whole of a text is, and for how long at most; "" where it is nowhere."""
     if reference is None:
         return ""
     days = f"{reference.kept_days:g}"
     if reference.is_offered:
         call = f"{RETRIEVE}({reference.handle})"
-        return f",{call} 可取回全文" if language == "zh" else f"; {call} returns the whole"
+        return (
+            f",{call} 可取回全文,至多 {days} 天"
+            if language == "zh"
+            else f"; {call} returns the whole for at most {days} days"
+        )
     if language == "zh":
         return f",全文存档为 {reference.handle},至多 {days} 天"
     return f"; archived as {reference.handle} for at most {days} days"

@@ -28,13 +28,13 @@ class Turn:
     """One answer of the provider.
 
     Attributes:
-        message: the assistant message by which it goes back to the provider, with all its calls.
+        messages: what it goes back to the provider by, with all its calls: one assistant message, or items of Responses.
         hidden: the calls of the hidden tool, in their order.
         has_other_calls: whether it calls tools of the client, too.
         stop_reason: why it ended; None where it did not come to its end.
     """
 
-    message: Mapping[str, Any]
+    messages: Sequence[Mapping[str, Any]]
     hidden: tuple[HiddenCall, ...]
     has_other_calls: bool
     stop_reason: str | None
@@ -69,8 +69,12 @@ class Stream(Protocol):
 class HiddenCalls(Protocol):
     """What each format's module has."""
 
+    MESSAGES: str
+    """The field of a request that has its messages."""
     NO_CALLS: Mapping[str, Any]
     """The fields by which a request forbids every call."""
+    REPEATS_TOOLS: bool
+    """Whether an answer repeats the tools of its request, so that each is changed, whether it calls anything or not."""
 
     def stream(self, tool: str) -> Stream:
         """Return what makes one stream of the streams of a request's answers, without calls of `tool`."""
@@ -82,13 +86,13 @@ class HiddenCalls(Protocol):
         """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
 
     def results(self, calls: Sequence[HiddenCall], texts: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-        """Return what answers the calls: messages of chat, blocks of a user message of Anthropic."""
+        """Return what answers the calls: messages of chat, blocks of a user message of Anthropic, items of Responses."""
 
     def messages_of(self, results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
         """Return the messages that bring results of calls, where no others come with them."""
 
-    def without(self, turn: Turn) -> Mapping[str, Any]:
-        """Return a turn's message without its hidden calls, which nothing answers."""
+    def without(self, turn: Turn) -> Sequence[Mapping[str, Any]]:
+        """Return a turn's messages without its hidden calls, which nothing answers."""
 
 
 def total(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from ctx_hooks.formats.hidden_calls import HiddenCall, Turn, object_of, total
 
+MESSAGES = "messages"
+REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 CALLED = frozenset({"tool_calls", "function_call"})
 BETWEEN = "\n\n"
@@ -56,12 +58,13 @@ def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any]
     return tuple(results)
 
 
-def without(turn: Turn) -> Mapping[str, Any]:
+def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
     """Return a turn's message without its hidden calls, which nothing answers."""
     hidden = {call.id for call in turn.hidden}
-    calls = [call for call in turn.message.get("tool_calls") or () if call.get("id") not in hidden]
-    message = {name: value for name, value in turn.message.items() if name != "tool_calls"}
-    return {**message, "tool_calls": calls} if calls else {**message, "content": message.get("content") or ""}
+    (said,) = turn.messages
+    calls = [call for call in said.get("tool_calls") or () if call.get("id") not in hidden]
+    message = {name: value for name, value in said.items() if name != "tool_calls"}
+    return ({**message, "tool_calls": calls} if calls else {**message, "content": message.get("content") or ""},)
 
 
 def stream(tool: str) -> ChatStream:
@@ -201,7 +204,7 @@ def _turn(message: Mapping[str, Any], finish_reason: str | None, tool: str) -> T
     if calls:
         sent["tool_calls"] = [_call_sent_back(c, tool) for c in calls]
     found = tuple(HiddenCall(c["id"], c["function"].get("arguments") or "") for c in hidden)
-    return Turn(sent, found, len(hidden) < len(calls), finish_reason)
+    return Turn((sent,), found, len(hidden) < len(calls), finish_reason)
 
 
 def _call_sent_back(call: Mapping[str, Any], tool: str) -> dict[str, Any]:

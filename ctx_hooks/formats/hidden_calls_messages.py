@@ -8,6 +8,8 @@ from typing import Any
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.formats.hidden_calls import HiddenCall, Turn, object_of, total
 
+MESSAGES = "messages"
+REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
 CALLED = "tool_use"
 GROWING: Mapping[str, tuple[str, str]] = {
@@ -49,11 +51,12 @@ def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any]
     return ({"role": "user", "content": list(results)},)
 
 
-def without(turn: Turn) -> Mapping[str, Any]:
+def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
     """Return a turn's message without its hidden calls, which nothing answers."""
     hidden = {call.id for call in turn.hidden}
-    kept = [block for block in turn.message["content"] if block.get("type") != CALLED or block.get("id") not in hidden]
-    return {**turn.message, "content": kept}
+    (said,) = turn.messages
+    kept = [block for block in said["content"] if block.get("type") != CALLED or block.get("id") not in hidden]
+    return ({**said, "content": kept},)
 
 
 def stream(tool: str) -> MessageStream:
@@ -164,7 +167,7 @@ def _turn(blocks: Sequence[tuple[Mapping[str, Any], str]], stop_reason: str | No
     content = [block for block, _ in blocks if block.get("type") != "text" or str(block.get("text") or "").strip()]
     calls = [(block, arguments) for block, arguments in blocks if block.get("type") == CALLED]
     hidden = tuple(HiddenCall(str(block.get("id")), arguments) for block, arguments in calls if _is_hidden(block, tool))
-    return Turn({"role": "assistant", "content": content}, hidden, len(hidden) < len(calls), stop_reason)
+    return Turn(({"role": "assistant", "content": content},), hidden, len(hidden) < len(calls), stop_reason)
 
 
 def _is_hidden(block: Any, tool: str) -> bool:

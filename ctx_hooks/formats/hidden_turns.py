@@ -9,7 +9,7 @@ said which words, and which calls were made and answered. Cache markers, thinkin
 clients write the time, and how a content is divided into blocks and messages are no part of it. Whoever changes more gets no
 hidden turn back, and his history goes on as he sends it.
 
-Chat's and Anthropic's messages are read alike: a field that a format does not have is absent.
+Chat's and Anthropic's messages and the items of Responses are read alike: a field that a format does not have is absent.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ CACHE_MARKER = "cache_control"
 UNMARKED = frozenset({"thinking", "redacted_thinking"})
 """Blocks that take no cache marker (Anthropic)."""
 SYSTEM = frozenset({"system", "developer"})
+ITEM = "type"
+"""What every item has that a provider of Responses gives, and no message."""
+REASONING = "reasoning"
+GIVEN_BY_CLIENT = ("_output", "_response")
+"""How the types of the items end by which clients answer; what else names no role is the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,8 @@ class HiddenTurn:
     Attributes:
         anchor: of the answer as the client was shown it.
         messages: the provider's answers, and the results of hidden calls between them.
-        results: the results of hidden calls of the last answer, which stand beside those of the client: chat's messages, or
-            blocks of a user message.
+        results: the results of hidden calls of the last answer, which stand beside those of the client: chat's messages,
+            blocks of a user message, or items.
     """
 
     anchor: str
@@ -136,13 +141,25 @@ def spliced(messages: Sequence[Any], turns: Sequence[HiddenTurn]) -> Sequence[An
         return messages
     whole: list[Any] = []
     results: Sequence[Mapping[str, Any]] = ()
+    run = 0
     for i, (message, turn) in enumerate(zip(messages, found, strict=True)):
         whole += _with_results(message, results)
         results = ()
-        if turn is not None and (i == 0 or _role(messages[i - 1]) != "assistant"):
-            whole[-1:] = _marked(turn.messages, message)
+        run = run + 1 if _role(message) == "assistant" else 0
+        if turn is not None and _is_answer(turn, run, messages[i + 1 : i + 2]):
+            whole[-run:] = _marked(turn.messages, message)
             results = turn.results
     return [*whole, *_with_results(None, results)]
+
+
+def _is_answer(turn: HiddenTurn, run: int, following: Sequence[Any]) -> bool:
+    """Whether an assistant's last `run` messages are the answer that a turn stands for, and not half of it.
+
+    Of Responses it is all items up to what the assistant does not say; of the others one message.
+    """
+    if ITEM in turn.messages[0]:
+        return not any(_role(message) == "assistant" for message in following)
+    return run == 1
 
 
 def _anchors(messages: Sequence[Any]) -> list[str]:
@@ -157,7 +174,7 @@ def _with_results(message: Any, results: Sequence[Mapping[str, Any]]) -> list[An
     own = [] if message is None else [message]
     if not results:
         return own
-    if results[0].get("role") == "tool":
+    if _role(results[0]) == "tool":
         return [*results, *own]
     if _role(message) != "user":
         return [{"role": "user", "content": list(results)}, *own]
@@ -189,20 +206,25 @@ def _said(message: Any) -> tuple[str, tuple[str, ...]]:
 
     The words of results are left out: clients clear old ones, and the id says which it is.
     """
-    if not isinstance(message, Mapping):
+    if not isinstance(message, Mapping) or message.get(ITEM) == REASONING:
         return "", ()
     content, calls = message.get("content"), message.get("tool_calls")
     blocks = content if isinstance(content, (list, tuple)) else ()
     listed = [*blocks, *(calls if isinstance(calls, (list, tuple)) else ())]
     ids = [_text(i.get("id")) or _text(i.get("tool_use_id")) for i in listed if isinstance(i, Mapping)]
-    result = _text(message.get("tool_call_id"))
+    result, item = _text(message.get("tool_call_id")), _text(message.get("call_id"))
     texts = [content] if isinstance(content, str) else [b.get("text") for b in blocks if isinstance(b, Mapping)]
     text = "" if result else "".join("".join(map(_text, texts)).split())
-    return text, tuple(name for name in (*ids, result) if name)
+    return text, tuple(name for name in (*ids, result, item) if name)
 
 
 def _role(message: Any) -> str:
-    return _text(message.get("role")) if isinstance(message, Mapping) else ""
+    if not isinstance(message, Mapping):
+        return ""
+    role, kind = _text(message.get("role")), _text(message.get(ITEM))
+    if role or not kind:
+        return role
+    return "tool" if kind.endswith(GIVEN_BY_CLIENT) else "assistant"
 
 
 def _text(value: Any) -> str:

@@ -30,7 +30,11 @@ from ctx_hooks.litellm_compat.callers import REQUEST_KEY
 from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
 from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
 
-ROUTES: Mapping[str, str] = {"openai-chat": "acompletion", "anthropic": "anthropic_messages"}
+ROUTES: Mapping[str, str] = {
+    "openai-chat": "acompletion",
+    "anthropic": "anthropic_messages",
+    "openai-responses": "aresponses",
+}
 """The Router's method for each format, by which LiteLLM names the call as well."""
 OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", "_litellm_client_requested_model"})
 RESERVATION = "user_api_key_budget_reservation"
@@ -48,7 +52,7 @@ async def call_again(fmt: str, fields: Mapping[str, Any]) -> Any:
     """Return the answer of the proxy's Router, or its stream.
 
     Args:
-        fmt: the format of the request: "openai-chat" or "anthropic".
+        fmt: the format of the request: "openai-chat", "anthropic" or "openai-responses".
         fields: what `further_fields` has returned.
 
     Raises:

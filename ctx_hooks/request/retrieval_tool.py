@@ -46,6 +46,13 @@ _DEFINITIONS: Mapping[Format, Mapping[str, Any]] = {
         "function": {"name": RETRIEVE, "description": _DESCRIPTION, "parameters": _PARAMETERS},
     },
     "anthropic": {"name": RETRIEVE, "description": _DESCRIPTION, "input_schema": _PARAMETERS},
+    "openai-responses": {
+        "type": "function",
+        "name": RETRIEVE,
+        "description": _DESCRIPTION,
+        "parameters": _PARAMETERS,
+        "strict": False,  # OpenAI's default there is true, which allows of no optional field
+    },
 }
 """By the formats of whose answers the proxy can hide a call."""
 
@@ -54,14 +61,20 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     """Whether the tool is added to a request from which something is cut.
 
     Not where the client has a tool of that name, nor where it has the model call a tool in any case: the model could then
-    answer with ours alone, again and again. Nor where it wants several answers, each of which may call for other texts.
+    answer with ours alone, again and again. Nor where it wants several answers, each of which may call for other texts; nor
+    where the provider keeps the answer. Nor beside tools of MCP servers: LiteLLM answers calls of its own there by itself,
+    and ours with an error.
     """
     if not policy.retrieval or request.format not in _DEFINITIONS or request.fields.get("n") not in (None, 1):
+        return False
+    if request.format == "openai-responses" and _may_be_continued(request):
         return False
     tools = request.fields.get("tools") or ()
     if not isinstance(tools, (list, tuple)) or not (tools or policy.retrieval == "always"):
         return False
-    return RETRIEVE not in map(_name, tools) and _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
+    if RETRIEVE in map(_name, tools) or "mcp" in map(_kind, tools):
+        return False
+    return _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
 
 
 def definition_tokens(fmt: Format, counter: Counter) -> LocalTokens:
@@ -74,6 +87,14 @@ def tools_with_it(request: Request) -> dict[str, Any]:
     return {"tools": [*(request.fields.get("tools") or ()), dict(_DEFINITIONS[request.format])]}
 
 
+def _may_be_continued(request: Request) -> bool:
+    """Whether a later request can go on from what the provider keeps, where a call of ours may be unanswered.
+
+    OpenAI's Responses API keeps every answer unless it is told not to.
+    """
+    return request.fields.get("store") is not False or request.continues_stored_history
+
+
 def _name(tool: Any) -> Any:
     if not isinstance(tool, dict):
         return None
@@ -81,6 +102,6 @@ def _name(tool: Any) -> Any:
     return function.get("name") if isinstance(function, dict) else tool.get("name")
 
 
-def _kind(tool_choice: Any) -> Any:
-    """Return what a tool choice says, "" where there is none."""
-    return (tool_choice.get("type") if isinstance(tool_choice, dict) else tool_choice) or ""
+def _kind(value: Any) -> Any:
+    """Return the kind of a tool, or what a tool choice says, "" where there is none."""
+    return (value.get("type") if isinstance(value, dict) else value) or ""

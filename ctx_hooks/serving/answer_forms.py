@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.formats.event_stream import EventBuffer, data_of, event_bytes
 from ctx_hooks.serving.failing_open import failing_open
@@ -28,7 +28,10 @@ def like(answer: Any, fields: Mapping[str, Any]) -> Any:
     """Return what has the form of `answer` and other fields."""
     if not isinstance(answer, BaseModel):
         return dict(fields)
-    made = type(answer)(**fields)
+    try:
+        made = type(answer)(**fields)
+    except ValidationError:  # LiteLLM reads what its models do not describe in the same way
+        made = type(answer).model_construct(**fields)
     if hasattr(answer, HIDDEN):
         setattr(made, HIDDEN, getattr(answer, HIDDEN))
     return made

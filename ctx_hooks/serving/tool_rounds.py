@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_turns
+from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_calls_responses, hidden_turns
 from ctx_hooks.formats.hidden_turns import HiddenTurn, Said
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
-from ctx_hooks.request.request import format_of
+from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain
 from ctx_hooks.serving.failing_open import failing_open
 
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
-FORMATS: Mapping[str, HiddenCalls] = {"openai-chat": hidden_calls_chat, "anthropic": hidden_calls_messages}
+FORMATS: Mapping[str, HiddenCalls] = {
+    "openai-chat": hidden_calls_chat,
+    "anthropic": hidden_calls_messages,
+    "openai-responses": hidden_calls_responses,
+}
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -60,7 +64,7 @@ class Retrieval(Protocol):
 
 
 class View(NamedTuple):
-    """A conversation as its client sent it: the key of its record, and what was said."""
+    """A conversation as its client sent it: the key of its record, which is of one format, and what was said."""
 
     key: str
     said: Said
@@ -88,14 +92,17 @@ class ToolRounds:
             fields: of the client's request, with its id.
         """
         with failing_open("sends a conversation without what was retrieved for it"):
-            if format_of(fields) not in FORMATS:
+            request = Request(format_of(fields), fields)
+            form = FORMATS.get(request.format)
+            if form is None:
                 return fields
-            messages = fields["messages"]
-            view = View(hidden_turns.conversation_key(messages), hidden_turns.said_in(messages))
+            messages = request.items
+            key = f"{request.format} {hidden_turns.conversation_key(messages)}"
+            view = View(key, hidden_turns.said_in(messages))
             self._note(litellm_compat.request_id_of(fields), view)
             record = hidden_turns.read(await self._retrieval.get(fields, view.key))
             whole = hidden_turns.spliced(messages, record)
-            return fields if whole is messages else {**fields, "messages": whole}
+            return fields if whole is messages else {**fields, form.MESSAGES: whole}
         return fields
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
@@ -103,7 +110,7 @@ class ToolRounds:
 
         Args:
             fields: the request's fields.
-            answer: of chat or messages, not streamed; it is not changed.
+            answer: of any route, not streamed; it is not changed.
 
         Raises:
             Exception: a further call failed, and nothing was said before it.
@@ -120,7 +127,7 @@ class ToolRounds:
         answers, turn = [plain(answer)], None
         with failing_open("shows an answer as it came"):
             turn = rounds.form.turn_of(answers[0], RETRIEVE)
-        if turn is None or not turn.hidden:
+        if turn is None or not (turn.hidden or rounds.form.REPEATS_TOOLS):
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
             litellm_compat.price(fields, answer)
@@ -134,7 +141,7 @@ class ToolRounds:
         except Exception as error:
             is_whole = False
             said = rounds.form.turn_of(rounds.form.joined(answers, RETRIEVE), RETRIEVE)
-            if not hidden_turns.says_anything(said.message):
+            if not any(map(hidden_turns.says_anything, said.messages)):
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
         return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
@@ -220,27 +227,28 @@ class _Rounds:
     async def further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any]:
         """Return the fields and the answer, or stream, of the request that goes on behind a turn."""
         results = await self._results(turn)
-        self._messages += [turn.message, *self.form.messages_of(results)]
-        self._shown.append(self.form.without(turn))
+        self._messages += [*turn.messages, *self.form.messages_of(results)]
+        self._shown += self.form.without(turn)
         self._left -= 1
-        changes = {"messages": [*self._fields["messages"], *self._messages], "stream": stream}
+        said = Request(format_of(self._fields), self._fields).items
+        changes = {self.form.MESSAGES: [*said, *self._messages], "stream": stream}
         called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.NO_CALLS)})
         self._request_ids.append(litellm_compat.request_id_of(called))
         return called, answer
 
     async def keep(self, turn: Turn) -> None:
         """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
-        if self._view is None:
-            return
+        if self._view is None or self._view.said.role == "assistant":
+            return  # what goes on with the assistant's own words is not found again as an answer
         with failing_open("does not keep what was retrieved"):
             results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
-            last = turn.message if results else self.form.without(turn)
-            shown = [*self._shown, self.form.without(turn)]
+            last = turn.messages if results else self.form.without(turn)
+            shown = [*self._shown, *self.form.without(turn)]
             hides = bool(self._messages or results)
-            if not (hides and hidden_turns.says_anything(last) and any(map(hidden_turns.says_anything, shown))):
+            if not (hides and any(map(hidden_turns.says_anything, last)) and any(map(hidden_turns.says_anything, shown))):
                 return  # nothing to keep, nothing to put at its end, or nothing to find it by
             anchor = reduce(Said.then, shown, self._view.said).anchor
-            kept = HiddenTurn(anchor, [*self._messages, last], results)
+            kept = HiddenTurn(anchor, [*self._messages, *last], results)
             record = hidden_turns.read(await self._retrieval.get(self._fields, self._view.key))
             text = hidden_turns.written(hidden_turns.with_turn(record, kept))
             await self._retrieval.put(self._fields, self._view.key, text)

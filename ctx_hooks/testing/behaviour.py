@@ -35,7 +35,8 @@ class Call:
 class Reply:
     """An answer: a text, or a call of a tool with its arguments.
 
-    OpenAI's and Anthropic's protocols alone have `calls` behind a text, and Anthropic's signed `thinking` before it.
+    OpenAI's and Anthropic's protocols alone have `calls` behind a text. Anthropic's has signed `thinking` before it, the
+    Responses API reasoning, encrypted where the request asks for that.
 
     >>> Reply(tool="read_file", arguments={"path": "a.py"}).text
     ''

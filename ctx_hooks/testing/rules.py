@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from ctx_hooks.testing import gemini
@@ -155,6 +155,7 @@ def _thinking(messages: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _responses(payload: Mapping[str, Any]) -> Iterator[str]:
+    yield from _flat_tools(payload.get("tools") or ())
     items = payload.get("input")
     if isinstance(items, str):
         return
@@ -176,6 +177,41 @@ def _responses(payload: Mapping[str, Any]) -> Iterator[str]:
             and after.get("role") != "assistant"
         ):
             yield f"Item '{here.get('id')}' of type 'reasoning' was provided without its required following item."
+
+    yield from _reasoning(items, is_kept=payload.get("store") is not False)
+
+
+def _flat_tools(tools: Iterable[Any]) -> Iterator[str]:
+    for i, tool in enumerate(tools):
+        if tool.get("type") != "function":
+            continue
+        if not tool.get("name"):
+            yield f"Missing required parameter: 'tools[{i}].name'."
+        elif tool.get("strict") and (tool.get("parameters") or {}).get("additionalProperties") is not False:
+            yield (
+                f"Invalid schema for function '{tool['name']}': In context=(), 'additionalProperties' is required to be "
+                "supplied and to be false."
+            )
+
+
+def _reasoning(items: list[Mapping[str, Any]], *, is_kept: bool) -> Iterator[str]:
+    """Refuse reasoning of which nothing is kept, or that was altered, and calls that lack the reasoning before them."""
+    ids = {item.get("id") for item in items}
+    for item in items:
+        item_id = str(item.get("id") or "")
+        if item.get("type") == "reasoning":
+            encrypted = item.get("encrypted_content")
+            if not encrypted and not is_kept:
+                yield (
+                    f"Item '{item_id}' not found. Items are not persisted when `store` is set to false. Try again with "
+                    "`store` set to true, or remove this item from your input."
+                )
+            summary = "".join(part.get("text") or "" for part in item.get("summary") or ())
+            if str(encrypted or "").startswith(SIGNATURE_PREFIX) and encrypted != sign(summary):
+                yield f"The encrypted content for item {item_id} could not be verified."
+        needed = item_id.removeprefix("fc_").rpartition("_")[0]
+        if item.get("type") == "function_call" and needed.startswith("rs_") and needed not in ids:
+            yield f"Item '{item_id}' of type 'function_call' was provided without its required 'reasoning' item: '{needed}'."
 
 
 def _merged(spoken: list[tuple[int, Mapping[str, Any]]]) -> list[tuple[str, list[Mapping[str, Any]]]]:

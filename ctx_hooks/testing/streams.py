@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
-from ctx_hooks.testing import gemini
+from ctx_hooks.testing import gemini, responses
+from ctx_hooks.testing.answer_parts import new_id, pieces
 from ctx_hooks.testing.rules import sign
 
 if TYPE_CHECKING:
@@ -15,15 +15,8 @@ if TYPE_CHECKING:
     from ctx_hooks.testing.rules import Format
 
 OUTPUT_TOKENS = 12
-PIECE_CHARS = 16
-"""How much of a call's arguments, or of a thinking, an event brings."""
 EMPTY: Mapping[str, Any] = {"text": "", "thinking": "", "signature": "", "input": {}}
 """What a block holds when it is announced, before its deltas."""
-
-
-def new_id(kind: str) -> str:
-    """Return an id that no other answer has: clients join what carries the same one."""
-    return f"{kind}_{uuid4().hex[:24]}"
 
 
 def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
@@ -44,16 +37,12 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
         }
     if fmt == "gemini":
         return gemini.whole(model, reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
-    return {
-        **_response(model, "completed"),
-        "output": _items(reply),
-        "usage": _responses_usage(tokens, cached),
-    }
+    return responses.whole(payload, reply, responses.usage_of(tokens, cached, OUTPUT_TOKENS))
 
 
 async def response_stream(response: Mapping[str, Any]) -> AsyncIterator[str]:
     """Yield the events that bring a whole answer of the Responses route."""
-    for event in _responses_events(response):
+    for event in responses.events(response):
         yield _sse(event)
 
 
@@ -85,7 +74,7 @@ def _opening(fmt: Format, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [{"type": "message_start", "message": _anthropic_message(model, 1, 0)}, {"type": "ping"}]
     if fmt == "openai-responses":
         kinds = ("response.created", "response.in_progress")
-        response = _response(model, "in_progress")
+        response = responses.begun(model, "in_progress")
         return [{"type": kind, "response": response, "sequence_number": n} for n, kind in enumerate(kinds)]
     if fmt == "gemini":
         return []  # Google's first chunk has content
@@ -99,7 +88,7 @@ def _error_event(fmt: Format, payload: Mapping[str, Any], error: Any, form: Stre
         return {"object": "error", **error} if form == "flat" else {"error": error}
     if fmt == "openai-responses" and form == "failed":
         told = {"code": error.get("code"), "message": error.get("message")}
-        return {"type": "response.failed", "response": {**_response(payload.get("model"), "failed"), "error": told}}
+        return {"type": "response.failed", "response": {**responses.begun(payload.get("model"), "failed"), "error": told}}
     if fmt == "openai-responses" and form == "flat":
         told = {name: error.get(name) for name in ("code", "message", "param")}
         return {"type": "error", "sequence_number": 2, **told}
@@ -127,10 +116,6 @@ def _chat_call(call: Call) -> dict[str, Any]:
     return {"id": new_id("call"), "type": "function", "function": {"name": call.tool, "arguments": call.json}}
 
 
-def _pieces(text: str) -> list[str]:
-    return [text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS)]
-
-
 def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     head = _chat_head(payload)
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
@@ -140,7 +125,7 @@ def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: 
         # As OpenAI does: the name comes first, the arguments in later chunks.
         function = call["function"]
         opening = {"index": i, **call, "function": {**function, "arguments": ""}}
-        arguments = [{"index": i, "function": {"arguments": piece}} for piece in _pieces(function["arguments"])]
+        arguments = [{"index": i, "function": {"arguments": piece}} for piece in pieces(function["arguments"])]
         deltas += [({"tool_calls": [piece]}, None) for piece in (opening, *arguments)]
     deltas.append(({}, "tool_calls" if reply.all_calls else "stop"))
     events = [_chat_chunk(head, delta, finish) for delta, finish in deltas]
@@ -178,7 +163,7 @@ def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str,
     if reply.thinking:
         signature = sign(reply.thinking)
         block: dict[str, Any] = {"type": "thinking", "thinking": reply.thinking, "signature": signature}
-        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(reply.thinking)]
+        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(reply.thinking)]
         blocks.append((block, [*deltas, {"type": "signature_delta", "signature": signature}]))
     if reply.text or not reply.all_calls:
         words = [{"type": "text_delta", "text": word + " "} for word in reply.text.split(" ")]
@@ -186,7 +171,7 @@ def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str,
     for call in reply.all_calls:
         given = {} if isinstance(call.arguments, str) else dict(call.arguments)
         block = {"type": "tool_use", "id": new_id("toolu"), "name": call.tool, "input": given}
-        blocks.append((block, [{"type": "input_json_delta", "partial_json": piece} for piece in _pieces(call.json)]))
+        blocks.append((block, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(call.json)]))
     return blocks
 
 
@@ -203,80 +188,3 @@ def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cach
     stop = {"stop_reason": "tool_use" if reply.all_calls else "end_turn", "stop_sequence": None}
     events.append({"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT_TOKENS}})
     return [*events, {"type": "message_stop"}]
-
-
-def _response(model: Any, status: str) -> dict[str, Any]:
-    return {
-        "id": new_id("resp"),
-        "object": "response",
-        "created_at": 1,
-        "status": status,
-        "model": model,
-        "output": [],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "metadata": {},
-        "temperature": 1.0,
-        "top_p": 1.0,
-    }
-
-
-def _responses_usage(tokens: int, cached: int) -> dict[str, Any]:
-    return {
-        "input_tokens": tokens,
-        "input_tokens_details": {"cached_tokens": cached},
-        "output_tokens": OUTPUT_TOKENS,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": tokens + OUTPUT_TOKENS,
-    }
-
-
-def _items(reply: Reply) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    if reply.text or not reply.all_calls:
-        text = {"type": "output_text", "text": reply.text, "annotations": []}
-        head = {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant"}
-        items.append({**head, "content": [text]})
-    for call in reply.all_calls:
-        head = {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "status": "completed"}
-        items.append({**head, "name": call.tool, "arguments": call.json})
-    return items
-
-
-def _begun(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item as it is announced: without the content that its deltas bring."""
-    empty: dict[str, Any] = {"arguments": ""} if "arguments" in item else {"content": []}
-    return {**item, **empty, "status": "in_progress"}
-
-
-def _responses_events(response: Mapping[str, Any]) -> list[dict[str, Any]]:
-    begun = {name: value for name, value in response.items() if name != "usage"}
-    events: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**begun, "status": "in_progress", "output": []}},
-        *(event for i, item in enumerate(response["output"]) for event in _item_events(i, item)),
-        {"type": "response.completed", "response": response},
-    ]
-    return [{**event, "sequence_number": n} for n, event in enumerate(events)]
-
-
-def _item_events(index: int, item: dict[str, Any]) -> list[dict[str, Any]]:
-    where = {"item_id": item["id"], "output_index": index}
-    events: list[dict[str, Any]] = [{"type": "response.output_item.added", "output_index": index, "item": _begun(item)}]
-    if item["type"] == "function_call":
-        kind, arguments = "response.function_call_arguments", item["arguments"]
-        events += [{"type": f"{kind}.delta", **where, "delta": piece} for piece in _pieces(arguments)]
-        events.append({"type": f"{kind}.done", **where, "arguments": arguments})
-    else:
-        part = item["content"][0]
-        events.append({"type": "response.content_part.added", **where, "content_index": 0, "part": {**part, "text": ""}})
-        events += [
-            {"type": "response.output_text.delta", **where, "content_index": 0, "delta": word + " "}
-            for word in part["text"].split(" ")
-        ]
-        events.append({"type": "response.output_text.done", **where, "content_index": 0, "text": part["text"]})
-        events.append({"type": "response.content_part.done", **where, "content_index": 0, "part": part})
-    return [*events, {"type": "response.output_item.done", "output_index": index, "item": item}]

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.placeholders import MARK, MOST_NAMES, SUMMARY_SECTIONS
+from ctx_hooks.conversation.cut_texts import Reference
+from ctx_hooks.conversation.placeholders import MARK, MOST_NAMES, RETRIEVE, SUMMARY_SECTIONS
 
 every_language = pytest.mark.parametrize("language", ["en", "zh"])
 
@@ -38,6 +39,35 @@ def test_each_is_one_line_that_begins_with_the_mark(language):
         assert line.startswith(MARK)
         assert len(line.splitlines()) == 1
         assert line == line.strip()
+
+
+def referring(language, reference):
+    """Return every placeholder that can refer to the whole of a text."""
+    return [
+        placeholders.oversized(2_000, 90_000, language, reference),
+        placeholders.lines_left_out(language, reference),
+        placeholders.lines_folded(reference, language),
+        placeholders.removed("read", "src/a.py", 1_234, language, reference),
+        placeholders.superseded("read", language, reference),
+        placeholders.shortened(90_000, language, reference),
+        placeholders.blocks_left_out(["a.py"], 700, 900, language, reference),
+        placeholders.summary_heading(12, language, reference),
+        placeholders.written_heading(12, language, reference),
+        placeholders.dropped(12, language, reference),
+    ]
+
+
+@every_language
+@pytest.mark.parametrize("is_offered", [False, True])
+@pytest.mark.parametrize(("kept_days", "told"), [(7.0, "7"), (0.5, "0.5")])
+def test_what_refers_to_the_whole_of_a_text_says_where_it_is_and_for_how_long(language, is_offered, kept_days, told):
+    reference = Reference("aaaabbbbcccc", kept_days, is_offered)
+    where = f"{RETRIEVE}(aaaabbbbcccc)" if is_offered else "aaaabbbbcccc"
+    how_long = f"至多 {told} 天" if language == "zh" else f"for at most {told} days"
+    for line in referring(language, reference):
+        assert where in line
+        assert how_long in line
+        assert (RETRIEVE in line) == is_offered
 
 
 def test_both_languages_say_the_same_figures():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import engine_requests
 import pytest
-from engine_requests import FIELDS, every_format, sent, session, to, tokens_of
+from engine_requests import FIELDS, every_format, sent, to, tokens_of
 
 from ctx_hooks import engine
 from ctx_hooks.conversation.handles import Handles
@@ -18,12 +19,18 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 
-OFFERING = ("openai-chat", "anthropic")
+OFFERING = ("openai-chat", "anthropic", "openai-responses")
 
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered():
     content_cache.clear_all()
+
+
+def session(fmt="openai-chat", turns=20, **fields):
+    """Return a request whose answer the provider does not keep."""
+    kept_by_nobody = {"store": False} if fmt == "openai-responses" else {}
+    return engine_requests.session(fmt, turns, **{**kept_by_nobody, **fields})
 
 
 def target(window_tokens=12_000, **policy):
@@ -83,6 +90,12 @@ def test_nothing_is_offered_where_nothing_is_cut_or_nothing_archived(fmt, turns)
         ("anthropic", {"tools": [{"name": RETRIEVE, "input_schema": {"type": "object"}}]}),
         ("anthropic", {"tool_choice": {"type": "any"}}),
         ("anthropic", {"tools": "nonsense"}),
+        ("openai-responses", {"tools": [{"type": "function", "name": RETRIEVE}]}),
+        ("openai-responses", {"tools": [{"type": "mcp", "server_label": "litellm"}]}),
+        ("openai-responses", {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}),
+        ("openai-responses", {"previous_response_id": "resp_1"}),
+        ("openai-responses", {"store": True}),
+        ("openai-responses", {"store": None}),
     ],
 )
 def test_no_client_is_offered_what_could_do_it_harm(fmt, fields):

@@ -12,14 +12,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages
+from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_calls_responses
 from ctx_hooks.formats.event_stream import EventBuffer, data_of, event_bytes
-from ctx_hooks.testing import Call, Reply, streams
+from ctx_hooks.testing import Call, Reply, responses, streams, violations
 
 TOOL = "ctx_retrieve"
-FORMS = {"openai-chat": hidden_calls_chat, "anthropic": hidden_calls_messages}
-TOGETHER = {"openai-chat": assembled.chat, "anthropic": assembled.messages}
-PAYLOAD = {"model": "served", "stream_options": {"include_usage": True}}
+FORMS = {
+    "openai-chat": hidden_calls_chat,
+    "anthropic": hidden_calls_messages,
+    "openai-responses": hidden_calls_responses,
+}
+TOGETHER = {
+    "openai-chat": assembled.chat,
+    "anthropic": assembled.messages,
+    "openai-responses": assembled.responses,
+}
+ENCRYPTED = {"include": ["reasoning.encrypted_content"]}
+PAYLOAD = {"model": "served", "stream_options": {"include_usage": True}, **ENCRYPTED}
 every_format = pytest.mark.parametrize("fmt", FORMS)
 
 words = st.lists(st.sampled_from(["alpha", "beta", "結果"]), min_size=1, max_size=3).map(" ".join)
@@ -34,6 +43,8 @@ answered = st.builds(lambda before, end: [*before, end], st.lists(waiting, max_s
 
 def events_of(fmt, reply, tokens=100):
     async def sent():
+        if fmt == "openai-responses":
+            return [text async for text in streams.response_stream(streams.whole(fmt, PAYLOAD, reply, tokens, 0))]
         return [text async for text in streams.stream(fmt, PAYLOAD, reply, tokens, 0)]
 
     return [data for text in asyncio.run(sent()) if (data := data_of(text.encode())) is not None]
@@ -54,8 +65,9 @@ def shown(fmt, replies):
 def comparable(value):
     """Return an answer without its ids, and with texts as the fake provider's streams space them."""
     if isinstance(value, dict):
-        return {k: comparable(v) for k, v in value.items() if k not in ("id", "created", "object", "model", "index", "type")}
-    if isinstance(value, list):
+        own = ("id", "call_id", "created", "object", "model", "index", "type")
+        return {k: comparable(v) for k, v in value.items() if k not in own}
+    if isinstance(value, (list, tuple)):
         return [comparable(v) for v in value]
     return "".join(value.split()) if isinstance(value, str) else value
 
@@ -72,7 +84,7 @@ def test_streamed_answers_are_put_together_to_what_whole_answers_are_joined_to(f
         joined = {name: joined[name] for name in ("choices", "usage")}
     assert comparable(TOGETHER[fmt](events)) == comparable(joined)
     of_whole = [FORMS[fmt].turn_of(whole, TOOL) for whole in wholes]
-    assert [comparable(t.message) for t in turns] == [comparable(t.message) for t in of_whole]
+    assert [comparable(t.messages) for t in turns] == [comparable(t.messages) for t in of_whole]
     assert [(len(t.hidden), t.has_other_calls, t.waits) for t in turns] == [
         (len(t.hidden), t.has_other_calls, t.waits) for t in of_whole
     ]
@@ -94,14 +106,15 @@ def test_of_a_stream_that_hides_nothing_every_event_is_the_very_one_that_came(fm
 
 @every_format
 def test_text_and_thinking_are_not_withheld(fmt):
-    """The end alone is: why the answer ended, and the usage behind that."""
+    """The end alone is: why the answer ended, and the usage, which two of the formats state behind that."""
+    withheld = 1 if fmt == "openai-responses" else 2
     stream = FORMS[fmt].stream(TOOL)
     seen = [stream.seen(event) for event in events_of(fmt, Reply("one two three", thinking="hm"))]
-    assert seen.index(None) == len(seen) - 2
-    assert len(stream.end()) == 2
+    assert seen.index(None) == len(seen) - withheld
+    assert len(stream.end()) == withheld
 
 
-@every_format
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
 def test_an_answer_whose_calls_are_all_hidden_ends_as_one_without_calls(fmt):
     reason = {"openai-chat": "stop", "anthropic": "end_turn"}[fmt]
     reply = Reply("text", calls=[Call(TOOL, {})])
@@ -133,36 +146,100 @@ def test_streamed_thinking_is_the_providers_own_whatever_stands_beside_its_signa
     for piece in pieces:
         stream.seen({"id": "1", "choices": [{"delta": {"thinking_blocks": [{"type": "thinking", **piece}]}}]})
     first = {"type": "thinking", "thinking": "one two", "signature": "s"}
-    assert stream.turn().message["thinking_blocks"] == [first, {"type": "thinking", "thinking": "three"}]
+    assert stream.turn().messages[0]["thinking_blocks"] == [first, {"type": "thinking", "thinking": "three"}]
 
 
 @every_format
 def test_a_turn_that_is_cut_off_waits_for_nothing(fmt):
     """A call in front of the cut may be half of one."""
-    field = {"openai-chat": ("finish_reason", "length"), "anthropic": ("stop_reason", "max_tokens")}[fmt]
+    field = {
+        "openai-chat": ("finish_reason", "length"),
+        "anthropic": ("stop_reason", "max_tokens"),
+        "openai-responses": ("status", "incomplete"),
+    }[fmt]
     whole = streams.whole(fmt, PAYLOAD, Reply("text", calls=[Call(TOOL, {})]), 1, 0)
     (whole["choices"][0] if fmt == "openai-chat" else whole)[field[0]] = field[1]
     turn = FORMS[fmt].turn_of(whole, TOOL)
     assert turn.hidden
     assert not turn.waits
     assert TOOL not in json.dumps(FORMS[fmt].without(turn))
-    assert json.dumps(FORMS[fmt].joined([whole], TOOL)).count(field[1]) == 1
+    assert json.dumps(FORMS[fmt].joined([whole], TOOL)).count(f'"{field[1]}"') == 1
 
 
 @every_format
 def test_arguments_that_are_no_object_reach_the_tool_as_they_are_and_the_provider_as_an_empty_one(fmt):
     _, (turn,) = shown(fmt, [Reply("text", calls=[Call(TOOL, '{"handle": ')])])
     assert turn.hidden[0].arguments == '{"handle": '
-    assert '{\\"handle' not in json.dumps(turn.message)
-    assert json.dumps(turn.message).count("{}") == 1
+    assert '{\\"handle' not in json.dumps(turn.messages)
+    assert json.dumps(turn.messages).count("{}") == 1
 
 
 @every_format
 def test_the_usage_of_several_answers_is_their_sum(fmt):
     events, _ = shown(fmt, [Reply("a", calls=[Call(TOOL, {})])] * 2 + [Reply("b")])
     usage = TOGETHER[fmt](events)["usage"]
-    figures = {"openai-chat": ("prompt_tokens", "completion_tokens"), "anthropic": ("input_tokens", "output_tokens")}[fmt]
+    is_chat = fmt == "openai-chat"
+    figures = ("prompt_tokens", "completion_tokens") if is_chat else ("input_tokens", "output_tokens")
     assert [usage[name] for name in figures] == [300, 3 * streams.OUTPUT_TOKENS]
+
+
+OURS, OWN = ({"type": "function", "name": name, "parameters": {}} for name in (TOOL, "read_file"))
+
+
+def test_an_answer_of_responses_does_not_say_that_the_tool_was_offered():
+    """It repeats the tools of its request, whether it calls any or not."""
+    payload = {"model": "served", "tools": [OWN, OURS]}
+    whole = streams.whole("openai-responses", payload, Reply("text"), 1, 0)
+    events = responses.events(whole)
+    stream = hidden_calls_responses.stream(TOOL)
+    seen = [s for event in events if (s := stream.seen(event)) is not None]
+    answers = [
+        hidden_calls_responses.joined([whole], TOOL),
+        *(e["response"] for e in (*seen, *stream.end()) if "response" in e),
+    ]
+    assert len(answers) == 4
+    assert all(answer["tools"] == [OWN] for answer in answers)
+    assert whole["tools"] == events[0]["response"]["tools"] == [OWN, OURS]
+
+
+def test_reasoning_that_cannot_be_sent_back_is_left_out_with_the_ids_that_ask_for_it():
+    """A client that does not ask for encrypted reasoning gets none, and the provider keeps none."""
+    reply = Reply("text", calls=[Call(TOOL, {})], thinking="hm")
+    for include, kinds in (({}, ["message", "function_call"]), (ENCRYPTED, ["reasoning", "message", "function_call"])):
+        turn = hidden_calls_responses.turn_of(streams.whole("openai-responses", include, reply, 1, 0), TOOL)
+        results = hidden_calls_responses.results(turn.hidden, ["found"])
+        sent = {"input": [*turn.messages, *results], "store": False}
+        assert [item["type"] for item in turn.messages] == kinds
+        assert violations("openai-responses", sent) == []
+
+
+@pytest.mark.parametrize("kind", ["custom_tool_call", "computer_call", "a call that is not known here"])
+def test_a_call_of_any_other_kind_is_the_clients_to_answer(kind):
+    whole = streams.whole("openai-responses", {}, Reply(calls=[Call(TOOL, {})]), 1, 0)
+    whole["output"].append({"type": kind, "call_id": "own"})
+    turn = hidden_calls_responses.turn_of(whole, TOOL)
+    assert turn.has_other_calls
+    assert not turn.waits
+
+
+def test_no_reasoning_stands_at_the_end_of_what_a_client_gets_or_sends_back():
+    """ "Item 'rs_...' of type 'reasoning' was provided without its required following item." """
+    whole = streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})], thinking="hm"), 1, 0)
+    turn = hidden_calls_responses.turn_of(whole, TOOL)
+    assert hidden_calls_responses.without(turn) == []
+    assert hidden_calls_responses.joined([whole], TOOL)["output"] == []
+
+
+def test_what_a_stream_has_said_is_known_where_its_end_does_not_repeat_it():
+    """As of servers whose last event has no items."""
+    stream = hidden_calls_responses.stream(TOOL)
+    events = events_of("openai-responses", Reply("text", calls=[Call(TOOL, {})]))
+    for event in events[:-1]:
+        stream.seen(event)
+    stream.seen({**events[-1], "response": {**events[-1]["response"], "output": []}})
+    assert [item["type"] for item in stream.turn().messages] == ["message", "function_call"]
+    (end,) = stream.end()
+    assert [item["type"] for item in end["response"]["output"]] == ["message"]
 
 
 @given(st.lists(st.sampled_from(["text", "結果\\n", ""]), min_size=1, max_size=5), st.data())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 import assembled
 import httpx
 from conftest import importable
-from routes import CHAT, MESSAGES
+from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import Call, Reply
+from ctx_hooks.testing.rules import Format
 
 TOOL = "ctx_retrieve"
 HANDLES = ("aaaabbbbcccc", "ddddeeeeffff")
@@ -21,6 +23,8 @@ FACTS = ("the launch code is 4711", "the owner of the code is Ada")
 UNKNOWN = "xxxxyyyyzzzz"
 LARGE = "llllmmmmnnnn"
 """The handle of a text of some 36,000 tokens."""
+HELD = "hhhhiiiijjjj"
+"""The handle of a text that is returned once a byte is written to the gate."""
 NOT_AVAILABLE = "This text is not available."
 UNREADABLE = "The arguments are no JSON."
 LOOKING = "Let me look."
@@ -29,14 +33,17 @@ THOUGHT = "I should look at what was cut, before I answer."
 
 PLUGIN = f"""
 import asyncio, json, os
-from pathlib import Path
 
 import ctx_hooks
 from ctx_hooks.serving.tool_rounds import ToolRounds
 from litellm.integrations.custom_logger import CustomLogger
 
-TEXTS = dict(zip({HANDLES!r}, {FACTS!r}))
+TEXTS = {{**dict(zip({HANDLES!r}, {FACTS!r})), {HELD!r}: {FACTS[0]!r}}}
 TEXTS[{LARGE!r}] = {FACTS[0]!r} + "".join(f" The value {{n}} is {{n * n}}." for n in range(4_000))
+
+def wait_at_gate():
+    with open(os.environ["GATE"], "rb", buffering=0) as gate:
+        gate.read(1)
 
 class Dictionary:
     def __init__(self):
@@ -46,13 +53,12 @@ class Dictionary:
         return bool(request_id)
 
     async def answer(self, request_id, arguments):
-        gate = Path(os.environ["GATE"])
-        while not gate.exists():
-            await asyncio.sleep(0.01)
         try:
             handle = json.loads(arguments)["handle"]
         except (ValueError, KeyError):
             return {UNREADABLE!r}
+        if handle == {HELD!r}:
+            await asyncio.to_thread(wait_at_gate)
         return TEXTS.get(handle, {NOT_AVAILABLE!r})
 
     def forget(self, request_id):
@@ -78,9 +84,9 @@ logger = Logger()
 
 
 def plugin(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Write the plugin, and return LiteLLM's settings for it and the environment of its proxy; the tool answers at once."""
+    """Write the plugin and make its gate, a named pipe; return LiteLLM's settings and the environment of its proxy."""
     gate = folder / "gate"
-    gate.touch()
+    os.mkfifo(gate)
     callbacks = ["retrieving_plugin.handler", "retrieving_plugin.logger"]
     return {"callbacks": callbacks, "num_retries": 0}, {**importable(folder, "retrieving_plugin", PLUGIN), "GATE": str(gate)}
 
@@ -91,14 +97,15 @@ def script(fmt: str, payload: Any, _: int) -> Reply:
     asked = [(i, text) for i, item in enumerate(items) if (text := task_of(item))]
     at, task = asked[-1]
     since = json.dumps(items[at + 1 :])
-    thinking = THOUGHT if fmt == "anthropic" else ""
+    thinking = "" if fmt == "openai-chat" else THOUGHT
     look = tuple(Call(TOOL, {"handle": handle}) for handle in re.findall(r"handle (\w{12})", task))
     word = task.split()[0]
     known = [fact for fact in FACTS if fact in json.dumps(items)]
     told = [text for text in (NOT_AVAILABLE, UNREADABLE) if text in since]
     if word == "always":
         is_last = payload.get("tool_choice") in ("none", {"type": "none"})
-        return Reply("" if is_last else LOOKING, calls=look, thinking=thinking)
+        thinks = not is_last or fmt == "anthropic"  # reasoning alone would be refused back, of any server of Responses
+        return Reply("" if is_last else LOOKING, calls=look, thinking=thinking if thinks else "")
     if word in ("fails", "mute") and known:
         raise RuntimeError("the model is broken")
     if word == "mute":
@@ -131,9 +138,9 @@ def task_of(item: Any) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client sees of an answer: the message that it sends back, why it ended, the bill, and all bytes."""
+    """What a client sees of an answer: the messages that it sends back, why it ended, the bill, and all bytes."""
 
-    message: dict[str, Any]
+    messages: list[dict[str, Any]]
     stop: str
     usage: dict[str, Any]
     text: str
@@ -142,7 +149,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Client:
-    """A client of chat or messages, whose deployment speaks the one or the other."""
+    """A client of chat, messages or Responses, whose deployment speaks OpenAI's APIs or Anthropic's."""
 
     path: str
     group: str
@@ -153,19 +160,35 @@ class Client:
         return self.path == CHAT.path
 
     @property
+    def fmt(self) -> Format:
+        return next(route.fmt for route in (CHAT, MESSAGES, RESPONSES) if route.path == self.path)
+
+    @property
+    def speaks_responses(self) -> bool:
+        return self.path == RESPONSES.path
+
+    @property
     def thinking(self) -> dict[str, Any]:
-        """Over messages, where clients send thinking back, it is asked for: then signatures and their place are checked."""
-        thinks = not self.speaks_chat and self.group.startswith("claude")
+        """Where clients send thinking back, it is asked for: then signatures and their place are checked."""
+        if self.speaks_responses:
+            return {"include": ["reasoning.encrypted_content"]}
+        thinks = not self.speaks_chat and "claude" in self.group
         return {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
 
     def payload(self, messages: list[Any], **fields: Any) -> dict[str, Any]:
-        tools = [{"name": name, "description": "reads", "input_schema": {"type": "object"}} for name in ("read_file", TOOL)]
-        if self.speaks_chat:
-            functions = [{"name": tool["name"], "parameters": tool["input_schema"]} for tool in tools]
-            tools = [{"type": "function", "function": function} for function in functions]
+        tools = [self.tool(name) for name in ("read_file", TOOL)]
+        asked = {"model": self.group, "tools": tools, "stream": self.stream, **self.thinking}
+        if self.speaks_responses:
+            return {**asked, "input": messages, "max_output_tokens": 2000, "store": False, **fields}
         shown = {"stream_options": {"include_usage": True}} if self.speaks_chat and self.stream else {}
-        asked = {"model": self.group, "max_tokens": 2000, "messages": messages, "tools": tools, "stream": self.stream}
-        return {**asked, **shown, **self.thinking, **fields}
+        return {**asked, "messages": messages, "max_tokens": 2000, **shown, **fields}
+
+    def tool(self, name: str) -> dict[str, Any]:
+        """Return the definition of a tool."""
+        if self.path == MESSAGES.path:
+            return {"name": name, "description": "reads", "input_schema": {"type": "object"}}
+        function = {"name": name, "parameters": {"type": "object"}}
+        return {"type": "function", **function} if self.speaks_responses else {"type": "function", "function": function}
 
     def post(self, proxy: Any, messages: list[Any], **fields: Any) -> httpx.Response:
         return httpx.post(proxy.url + self.path, json=self.payload(messages, **fields), headers=proxy.headers, timeout=60)
@@ -175,24 +198,33 @@ class Client:
         assert answer.status_code == 200, answer.text
         if not self.stream:
             return whole(answer.json(), answer.text)
-        put_together = assembled.chat if self.speaks_chat else assembled.messages
         lines = [line[len("data:") :].strip() for line in answer.text.splitlines() if line.startswith("data:")]
         events = [json.loads(line) for line in lines if line != "[DONE]"]
-        assert lines[-1] == "[DONE]" or not self.speaks_chat
-        return whole(put_together(events), answer.text)
+        assert lines[-1] == "[DONE]" or self.path == MESSAGES.path
+        return whole(self.put_together(events), answer.text)
+
+    def put_together(self, events: list[Any]) -> dict[str, Any]:
+        """Return the answer that events bring; those of Responses that LiteLLM makes of chat are less strict."""
+        if not self.speaks_responses:
+            return assembled.chat(events) if self.speaks_chat else assembled.messages(events)
+        return assembled.translated_responses(events) if "claude" in self.group else assembled.responses(events)
 
     def file_result(self, answer: Answer) -> dict[str, Any]:
         """Return the message that answers the client's own call."""
+        if self.speaks_responses:
+            (call,) = [item for item in answer.messages if item["type"] == "function_call"]
+            return {"type": "function_call_output", "call_id": call["call_id"], "output": FILE}
+        (message,) = answer.messages
         if self.speaks_chat:
-            (call,) = answer.message["tool_calls"]
+            (call,) = message["tool_calls"]
             return {"role": "tool", "tool_call_id": call["id"], "content": FILE}
-        (use,) = [b for b in answer.message["content"] if b["type"] == "tool_use"]
+        (use,) = [b for b in message["content"] if b["type"] == "tool_use"]
         return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": use["id"], "content": FILE}]}
 
 
 CLIENTS = [
     Client(path, group, stream)
-    for path in (CHAT.path, MESSAGES.path)
+    for path in (CHAT.path, MESSAGES.path, RESPONSES.path)
     for group in ("chat", "claude")
     for stream in (False, True)
 ]
@@ -206,10 +238,19 @@ def whole(body: dict[str, Any], raw: str) -> Answer:
     if "choices" in body:
         (choice,) = body["choices"]
         message = choice["message"]
-        return Answer(message, choice["finish_reason"], body["usage"], message.get("content") or "", raw)
+        return Answer([message], choice["finish_reason"], body["usage"], message.get("content") or "", raw)
+    if "output" in body:
+        blocks = [block for item in body["output"] if item["type"] == "message" for block in item["content"]]
+        calls = any(item["type"] == "function_call" for item in body["output"])
+        stop = ("tool_calls" if calls else "stop") if body["status"] == "completed" else body["status"]
+        return Answer(body["output"], stop, body["usage"], text_of(blocks), raw)
     message = {"role": "assistant", "content": body["content"]}
-    text = "\n\n".join(b["text"].strip() for b in body["content"] if b["type"] == "text")
-    return Answer(message, body["stop_reason"], body["usage"], text, raw)
+    text = text_of([b for b in body["content"] if b["type"] == "text"])
+    return Answer([message], body["stop_reason"], body["usage"], text, raw)
+
+
+def text_of(blocks: list[dict[str, Any]]) -> str:
+    return "\n\n".join(block["text"].strip() for block in blocks)
 
 
 def total_tokens(usage: dict[str, Any]) -> int:

@@ -36,7 +36,7 @@ def script(fmt, payload, answered):  # noqa: ARG001 - whatever was answered befo
     items = payload.get("messages") or payload["input"]
     text = json.dumps(items, ensure_ascii=False)
     names = json.dumps(payload.get("tools", []))
-    thinking = THOUGHT if fmt == "anthropic" else ""
+    thinking = "" if fmt == "openai-chat" else THOUGHT
     question = re.findall(r"\bquestion: ([^\"\\]*)", text)[-1]
     if TOOL not in names:
         return Reply(f"no tool; {'ctx_retrieve' in text=}")
@@ -104,14 +104,14 @@ def _fresh(model):
 
 def session(client, question, seed=1, turns=60):
     """Return the messages of an agent that has read the fact long ago, and is asked something."""
-    fmt = "openai-chat" if client.speaks_chat else "anthropic"
-    messages = agent_session(fmt, turns=turns, seed=seed, question=f"question: {question}")["messages"]
-    if client.speaks_chat:
-        result = next(m for m in messages if m["role"] == "tool")
-    else:
-        result = next(b for m in messages for b in m["content"] if isinstance(b, dict) and b["type"] == "tool_result")
-    half = len(result["content"]) // 2
-    result["content"] = f"{result['content'][:half]}\n{FACT}\n{result['content'][half:]}"
+    payload = agent_session(client.fmt, turns=turns, seed=seed, question=f"question: {question}")
+    messages = payload.get("messages") or payload["input"]
+    listed = [*messages, *(b for m in messages for b in m.get("content") or () if isinstance(b, dict))]
+    results = [i for i in listed if i.get("role") == "tool" or i.get("type") in ("tool_result", "function_call_output")]
+    result = results[len(results) // 4]
+    field = "output" if client.speaks_responses else "content"
+    half = len(result[field]) // 2
+    result[field] = f"{result[field][:half]}\n{FACT}\n{result[field][half:]}"
     return messages
 
 
@@ -121,11 +121,8 @@ def headers(team):
 
 def ask(client, proxy, messages, team="research", **fields):
     """Ask as a client that has a tool of its own, and return what it sees."""
-    tools = [{"name": "read_file", "description": "reads", "input_schema": {"type": "object"}}]
-    if client.speaks_chat:
-        tools = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
     as_team = type("Proxy", (), {"url": proxy.url, "headers": headers(team)})
-    return client.ask(as_team, messages, tools=tools, **fields)
+    return client.ask(as_team, messages, tools=[client.tool("read_file")], **fields)
 
 
 def cut_requests(model):
@@ -154,7 +151,7 @@ def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it
     messages = session(client, "seek", seed=3)
     answer = ask(client, workers[0], messages)
     model.reset(window_tokens=WINDOW)
-    following = [*messages, answer.message, user("question: again")]
+    following = [*messages, *answer.messages, user("question: again")]
     assert FACT in ask(client, workers[1], following).text
     (only,) = cut_requests(model)
     assert f'"name": "{TOOL}"' in json.dumps(only["payload"].get("messages") or only["payload"]["input"])
@@ -204,7 +201,7 @@ def test_a_text_that_the_archive_has_lost_is_cut_again_from_the_request(client, 
     assert FACT in again.text
 
 
-@pytest.mark.parametrize("client", CLIENTS[:1], ids=["chat"])
+@pytest.mark.parametrize("client", [CLIENTS[0], next(c for c in CLIENTS if c.speaks_responses)], ids=["chat", "responses"])
 def test_workers_share_what_is_hidden_through_redis_and_no_request_needs_it(client, model, folder):
     """Retrieved by one worker, known to the other; then Redis is killed, restarted and hung."""
     archive = {"backend": "redis", "scope": "team"}
@@ -218,7 +215,7 @@ def test_workers_share_what_is_hidden_through_redis_and_no_request_needs_it(clie
         with Redis(port=redis.port) as stored:
             assert list(stored.scan_iter("*archive*"))
         model.reset(window_tokens=WINDOW)
-        following = [*messages, answer.message, user("question: again")]
+        following = [*messages, *answer.messages, user("question: again")]
         assert FACT in ask(client, two, following).text
         assert len(cut_requests(model)) == 1
         redis.kill()
@@ -230,31 +227,39 @@ def test_workers_share_what_is_hidden_through_redis_and_no_request_needs_it(clie
         redis.resume()
 
 
-@pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
+@pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
 @pytest.mark.parametrize("case", ["no tools", "a tool of that name", "a forced call"])
 def test_the_tool_is_not_offered_where_it_could_do_harm(route, case, model, alone):
     payload = agent_session(route.fmt, model=route.group, seed=10, question="question: seek")
+    items = "messages"
     ours = {"name": TOOL, "input_schema": {"type": "object"}}
     if route is CHAT:
         ours = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
+    if route is RESPONSES:
+        items, payload["store"] = "input", False
+        ours = {"type": "function", "name": TOOL, "parameters": {"type": "object"}}
     if case == "no tools":
         payload.pop("tools")
         said = [f"remark {n} {'about this and that ' * 60}" for n in range(99)]
-        payload["messages"] = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
-        payload["messages"][-1]["content"] += "question: seek"
+        payload[items] = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
+        payload[items][-1]["content"] += "question: seek"
     elif case == "a tool of that name":
         payload["tools"].append(ours)
     else:
-        payload["tool_choice"] = "required" if route is CHAT else {"type": "any"}
+        payload["tool_choice"] = {"type": "any"} if route is MESSAGES else "required"
     LOOPBACK.post(alone.url + route.path, json=payload, headers=headers("research"), timeout=60)
     sent = model.requests()[-1]["payload"]
     assert json.dumps(sent.get("tools", [])).count(f'"name": "{TOOL}"') == (case == "a tool of that name")
-    assert "[ctx_hooks]" in json.dumps(sent["messages"])
-    assert not HANDLE.search(json.dumps(sent["messages"]))
+    assert "[ctx_hooks]" in json.dumps(sent[items])
+    assert not HANDLE.search(json.dumps(sent[items]))
 
 
-def test_on_responses_nothing_is_offered_and_the_placeholder_says_how_to_get_the_text(model, alone):
-    payload = agent_session("openai-responses", model="chat", seed=11, question="question: seek")
+@pytest.mark.parametrize("fields", [{}, {"store": True}], ids=["by default", "as asked"])
+def test_where_the_provider_keeps_the_answer_nothing_is_offered_and_the_placeholder_says_how_to_get_the_text(
+    fields, model, alone
+):
+    """A later request could go on from an answer in which a call of the tool is open."""
+    payload = {**agent_session("openai-responses", model="chat", seed=11, question="question: seek"), **fields}
     LOOPBACK.post(alone.url + RESPONSES.path, json=payload, headers=headers("research"), timeout=60)
     sent = json.dumps(model.requests()[-1]["payload"])
     assert TOOL not in sent

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
+from ctx_hooks.testing.answer_parts import new_id
 from ctx_hooks.testing.protocols import event_stream
 from ctx_hooks.testing.protocols.protocol import Payload, Protocol
 
@@ -66,7 +67,7 @@ def _usage(tokens: int, cached: int) -> dict[str, int]:
 
 def _whole_converse(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     del payload
-    use = {"toolUseId": streams.new_id("tooluse"), "name": reply.tool, "input": dict(reply.arguments)}
+    use = {"toolUseId": new_id("tooluse"), "name": reply.tool, "input": dict(reply.arguments)}
     block: dict[str, Any] = {"toolUse": use} if reply.tool else {"text": reply.text}
     message = {"role": "assistant", "content": [block]}
     stop = "tool_use" if reply.tool else "end_turn"
@@ -78,7 +79,7 @@ def _converse_events(payload: Payload, reply: Reply, tokens: int, cached: int) -
     yield event_stream.event("messageStart", {"role": "assistant"})
     deltas: Iterable[dict[str, Any]] = ({"text": word + " "} for word in reply.text.split(" "))
     if reply.tool:
-        start = {"toolUse": {"toolUseId": streams.new_id("tooluse"), "name": reply.tool}}
+        start = {"toolUse": {"toolUseId": new_id("tooluse"), "name": reply.tool}}
         yield event_stream.event("contentBlockStart", {"contentBlockIndex": 0, "start": start})
         deltas = [{"toolUse": {"input": json.dumps(dict(reply.arguments))}}]
     for delta in deltas:

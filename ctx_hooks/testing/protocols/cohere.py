@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
+from ctx_hooks.testing.answer_parts import new_id
 from ctx_hooks.testing.protocols.protocol import Payload, Protocol
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _usage(tokens: int) -> dict[str, Any]:
 
 def _call(reply: Reply) -> dict[str, Any]:
     function = {"name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
-    return {"id": streams.new_id("call"), "type": "function", "function": function}
+    return {"id": new_id("call"), "type": "function", "function": function}
 
 
 def _finish(reply: Reply) -> str:
@@ -63,12 +64,12 @@ def _whole(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str
         else {"content": [{"type": "text", "text": reply.text}]}
     )
     message = {"role": "assistant", **said}
-    return {"id": streams.new_id("chat"), "finish_reason": _finish(reply), "message": message, "usage": _usage(tokens)}
+    return {"id": new_id("chat"), "finish_reason": _finish(reply), "message": message, "usage": _usage(tokens)}
 
 
 def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
     del payload, cached
-    yield _sent({"type": "message-start", "id": streams.new_id("chat"), "delta": {"message": {"role": "assistant"}}})
+    yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
     if reply.tool:
         yield _sent({"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": _call(reply)}}})
         yield _sent({"type": "tool-call-end", "index": 0})
@@ -84,7 +85,7 @@ def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterato
 def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
     del payload
     if settings.refused_after_opening:
-        yield _sent({"type": "message-start", "id": streams.new_id("chat"), "delta": {"message": {"role": "assistant"}}})
+        yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
     delta = {"finish_reason": "ERROR", "error": body["message"], "usage": _usage(0)}
     yield _sent({"type": "message-end", "delta": delta})
 
@@ -99,7 +100,7 @@ COHERE = Protocol(
     fmt="openai-chat",
     read=lambda body, path: dict(body),  # noqa: ARG005 - the path says nothing
     violations=_broken,
-    refused=lambda message: {"id": streams.new_id("error"), "message": message},
+    refused=lambda message: {"id": new_id("error"), "message": message},
     whole=_whole,
     stream=_events,
     told=_told,

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ctx_hooks.testing import streams
+from ctx_hooks.testing.answer_parts import new_id
 from ctx_hooks.testing.protocols.protocol import Payload, Protocol
 
 
@@ -26,7 +27,7 @@ def _broken(body: Payload) -> Iterator[str]:
 def _refused(message: str) -> dict[str, Any]:
     return {
         "errors": [{"code": "invalid_input_argument", "message": message}],
-        "trace": streams.new_id("trace"),
+        "trace": new_id("trace"),
         "status_code": 400,
     }
 
