@@ -28,7 +28,7 @@ ELSEWHERE = {
 }
 """Pages whose commands another test runs."""
 NOT_RUN = {
-    r"pip install ctx-hooks": "installs; tests/deploy installs the wheel into a fresh environment",
+    r"pip install (--upgrade )?ctx-hooks": "installs; tests/deploy installs the wheel into a fresh environment",
     r"pip install uv && uv run ctx-hooks demo": "tests/cli/test_demo.py runs the demo",
     r"pip install uv && uv run pytest": "is what runs this test",
     r"export \w+=\S+": "sets what the next line reads",
