@@ -42,7 +42,7 @@ NOT_RUN = {
 def commands(block: Block) -> list[str]:
     """Return the commands of a block, one a line, without comments."""
     joined = block.text.replace("\\\n", " ")
-    return [line for line in (re.sub(r"\s+#\s.*", "", line).strip() for line in joined.splitlines()) if line]
+    return [line for line in (re.sub(r"(^|\s+)#\s.*", "", line).strip() for line in joined.splitlines()) if line]
 
 
 def reason(command: str) -> str | None:
