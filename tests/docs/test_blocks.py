@@ -32,6 +32,7 @@ TESTED = {
 """Where the blocks of a language are tested."""
 SECTIONS = {"model_list", "litellm_settings", "callback_settings", "general_settings", "router_settings"}
 """Of a proxy configuration. What stands outside of them LiteLLM does not read."""
+LARGEST_PICTURE_CHARS = 100_000
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[\w-]+)?\)")
 
 
@@ -79,6 +80,14 @@ async def test_a_program_runs(block, monkeypatch):
     if "result" in given:
         assert given["result"].fits
         assert ctx_hooks.recognise_overflow(given["error"]).limit_tokens == 200_000
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs").glob("*.svg")), ids=lambda path: path.name)
+def test_a_picture_is_small_and_loads_nothing(picture):
+    text = picture.read_text(encoding="utf-8")
+    assert len(text) < LARGEST_PICTURE_CHARS
+    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)|<script|@import|url\((?!#)|<image", text) == []
+    assert "prefers-color-scheme: dark" in text
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
