@@ -94,8 +94,8 @@ def _lines(events: Sequence[Recorded]) -> Iterator[str]:
             yield from _decision(event)
         elif isinstance(event, OverflowEvent):
             limit = f"; its limit is {event.limit_tokens:,}" if event.limit_tokens is not None else ""
-            counted = f" of {event.refused_tokens:,} tokens" if event.refused_tokens is not None else ""
-            yield f"attempt {event.attempt + 1}: the provider refused{counted} as too long ({event.kind}){limit}"
+            counted = f"{event.refused_tokens:,} tokens" if event.refused_tokens is not None else "it"
+            yield f"attempt {event.attempt + 1}: the provider refused {counted} as too long ({event.kind}){limit}"
         elif isinstance(event, AnswerEvent):
             yield from _answer(event)
         else:

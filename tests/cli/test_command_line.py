@@ -1,0 +1,266 @@
+"""Every command as a process: what it loads, where it prints, and how it ends, with right and with wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from told_events import ANSWER, DECISION
+
+from ctx_hooks.cli import COMMANDS
+from ctx_hooks.telemetry.event_json import to_json
+from ctx_hooks.testing import agent_session
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = str(ROOT / "litellm_config.yaml")
+PROGRAM = [sys.executable, "-m", "ctx_hooks"]
+COLUMNS = 80
+HEAVY = ("litellm", "numpy", "fastapi", "pydantic", "rich")
+"""What takes longest to load."""
+WITH_WHAT_WAS_LOADED = """
+import sys
+from ctx_hooks.cli import main
+code = main(sys.argv[1:])
+print(*(name for name in {names} if name in sys.modules), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A folder with right and wrong input of every kind; commands run in it."""
+    folder = tmp_path_factory.mktemp("inputs")
+    (folder / "request.json").write_text(json.dumps(agent_session("openai-chat", turns=60, result_chars=4_000)))
+    (folder / "events").mkdir()
+    (folder / "events" / "events.1.jsonl").write_text(f"{to_json(DECISION)}\n{to_json(ANSWER)}\n")
+    settings = {"defaults": {"archive": {"backend": "disk", "path": str(folder / "kept")}}}
+    (folder / "archive.yaml").write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": settings}}))
+    (folder / "mistake.yaml").write_text("callback_settings: {ctx_hooks: {defaults: {reserve_tokens: many}}}")
+    (folder / "no.txt").write_text("]: no JSON, no YAML")
+    (folder / "binary").write_bytes(bytes(range(256)))
+    (folder / "list.json").write_text("[1, 2]")
+    (folder / "unnamed.json").write_text('{"messages": []}')
+    (folder / "deep").write_text("[" * 100_000)
+    (folder / "utf16.json").write_bytes('{"messages": []}'.encode("utf-16"))
+    return folder
+
+
+def run(inputs, *arguments, program=PROGRAM, **environment):
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("REDIS_", "CTX_HOOKS", "TOOL_OUTPUT"))}
+    own |= {"NO_COLOR": "", "PYTHONPATH": str(ROOT), **environment}
+    own.pop("COLUMNS", None)
+    if not own["NO_COLOR"]:
+        del own["NO_COLOR"]
+    return subprocess.run(
+        [*program, *arguments], cwd=inputs, env=own, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+RIGHT = {
+    "check": ["check", CONFIG],
+    "explain": ["explain", "request.json", "--model", "local", "--config", CONFIG],
+    "explain --last": ["explain", "--last", "--events", "events"],
+    "doctor": ["doctor", CONFIG, "--no-proxy"],
+    "report": ["report", "events", "-o", "page.html"],
+    "archive ls": ["archive", "ls", "--config", "archive.yaml"],
+    "archive prune": ["archive", "prune", "--config", "archive.yaml"],
+    "archive delete": ["archive", "delete", "--team", "red", "--config", "archive.yaml"],
+    "schema": ["schema"],
+}
+"""Those that need neither a proxy nor a Redis; `demo`, `doctor`, `limits` and `archive show` have tests of their own."""
+
+
+@pytest.mark.parametrize("arguments", RIGHT.values(), ids=RIGHT)
+def test_a_command_prints_within_80_columns_without_colour_and_nothing_on_stderr(arguments, inputs):
+    done = run(inputs, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+    assert "\x1b" not in done.stdout
+    if arguments != ["schema"]:
+        assert max(len(line.rstrip()) for line in done.stdout.splitlines()) <= COLUMNS
+
+
+@pytest.mark.parametrize("arguments", RIGHT.values(), ids=RIGHT)
+def test_with_json_a_command_prints_one_document_and_nothing_else(arguments, inputs):
+    done = run(inputs, *arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
+def test_help_fits_80_columns_and_loads_nothing_heavy(command, inputs):
+    program = [sys.executable, "-c", WITH_WHAT_WAS_LOADED.format(names=HEAVY)]
+    done = run(inputs, *command, "--help", program=program)
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= COLUMNS
+    loaded = set(done.stderr.split())
+    assert not loaded & ({"litellm"} if command in (["replay"], ["archive"]) else set(HEAVY))
+
+
+@pytest.mark.parametrize("arguments", [RIGHT[name] for name in RIGHT if name != "doctor"], ids=str)
+def test_a_command_that_needs_no_litellm_does_not_load_it(arguments, inputs):
+    done = run(inputs, *arguments, program=[sys.executable, "-c", WITH_WHAT_WAS_LOADED.format(names=("litellm",))])
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+
+
+NO_CONFIGURATION = ("none.yaml", "events", "no.txt", "binary", "list.json", "deep")
+NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["check", name] for name in NO_CONFIGURATION),
+        *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
+        *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
+        ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
+        ["explain", "--last", "--events", "none"],
+        ["explain", "--last", "--events", "binary"],
+        ["archive", "ls"],
+        ["archive", "show", "b" * 12, "--config", "archive.yaml"],
+        ["limits", "ls"],
+        ["report", "none"],
+        ["report", "events", "-o", "none/page.html"],
+        ["report", "events", "-o", "events"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, inputs):
+    done = run(inputs, *arguments, *(["--json"] if as_json else []))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    if as_json:
+        assert done.stderr == ""
+        assert json.loads(done.stdout)["error"]
+    else:
+        assert done.stdout == ""
+        assert done.stderr.startswith("Error: ")
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+@pytest.mark.parametrize("arguments", [["check", "mistake.yaml"], ["doctor", "--no-proxy", "mistake.yaml"]], ids=" ".join)
+def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, inputs):
+    done = run(inputs, *arguments, *(["--json"] if as_json else []))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "defaults.reserve_tokens" in done.stdout
+    if as_json:
+        json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["frob"],
+        ["check"],
+        ["check", "a", "b"],
+        ["check", "--frob", "a"],
+        ["explain"],
+        ["explain", "unnamed.json"],
+        ["explain", "request.json", "--last"],
+        ["explain", "request.json", "--id", "x", "--model", "m"],
+        ["explain", "request.json", "--model", "m", "--policy", "pii"],
+        ["doctor", "a", "b"],
+        ["report"],
+        ["archive"],
+        ["archive", "show", "X"],
+        ["archive", "delete"],
+        ["archive", "ls", "--team", "a", "--key", "b"],
+        ["limits"],
+        ["limits", "frob"],
+        ["demo", "a"],
+        ["schema", "a"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, inputs):
+    done = run(inputs, *arguments)
+    assert done.returncode == 2
+    assert "Usage: ctx-hooks" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_request_may_come_from_standard_input(inputs):
+    piped = f"{sys.executable} -m ctx_hooks explain - --model gpt-4o < request.json"
+    done = run(inputs, piped, program=["sh", "-c"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Untouched" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["schema"], ["check", CONFIG], ["check", CONFIG, "--help"]], ids=" ".join)
+def test_a_reader_that_has_left_is_no_error(arguments, inputs):
+    unread, written = os.pipe()
+    os.close(unread)
+    with subprocess.Popen([*PROGRAM, *arguments], cwd=inputs, stdout=written, stderr=subprocess.PIPE, text=True) as left:
+        os.close(written)
+        assert left.communicate(timeout=60)[1] == ""
+    assert left.returncode == 141
+
+
+def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
+    with subprocess.Popen(
+        [*PROGRAM, "demo"], cwd=inputs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as demo:
+        assert demo.stdout.readline().startswith("A provider")
+        demo.send_signal(signal.SIGINT)
+        _, told = demo.communicate(timeout=60)
+    assert demo.returncode == 130
+    assert "Traceback" not in told
+    assert (
+        str(demo.pid)
+        not in subprocess.run(["ps", "-eo", "ppid,sess"], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_has_colours_unless_it_wants_none(environment, coloured, inputs):
+    shown, terminal = pty.openpty()
+    own = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
+    for name in ("COLUMNS", *(() if environment else ("NO_COLOR",))):
+        own.pop(name, None)
+    with subprocess.Popen([*PROGRAM, "check", CONFIG], cwd=inputs, env=own, stdout=terminal) as check:
+        os.close(terminal)
+        text = b""
+        while piece := _read(shown):
+            text += piece
+        assert check.wait(60) == 0
+    os.close(shown)
+    assert bool(re.search(rb"\x1b\[[0-9;]*3[0-7]m", text)) == coloured
+
+
+def _read(descriptor):
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:  # Linux says so when the other side of a terminal is closed
+        return b""
+
+
+class TestCompletion:
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_each_shell_has_a_script(self, shell, inputs):
+        done = run(inputs, _CTX_HOOKS_COMPLETE=f"{shell}_source")
+        assert done.returncode == 0
+        assert "_CTX_HOOKS_COMPLETE" in done.stdout
+
+    @pytest.mark.parametrize(
+        ("typed", "completed"),
+        [
+            ("ctx-hooks ", sorted(COMMANDS)),
+            ("ctx-hooks ch", ["check"]),
+            ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]),
+            ("ctx-hooks explain --po", ["--policy"]),
+        ],
+    )
+    def test_commands_actions_and_options_are_completed(self, typed, completed, inputs):
+        words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+        done = run(inputs, _CTX_HOOKS_COMPLETE="bash_complete", **words)
+        assert sorted(line.split(",")[1] for line in done.stdout.splitlines()) == completed

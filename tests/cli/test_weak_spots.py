@@ -1,0 +1,154 @@
+"""What keeps the plugin from its work, or makes it work worse than it could, is found in a configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ctx_hooks.cli.configuration import configuration_of
+from ctx_hooks.cli.weak_spots import CALLBACK, weak_spots
+
+SOUND: dict[str, Any] = {
+    "model_list": [{"model_name": "gpt", "litellm_params": {"model": "openai/gpt-4o"}}],
+    "litellm_settings": {"callbacks": [CALLBACK]},
+    "general_settings": {"cancel_on_disconnect": True},
+}
+
+
+def found(**sections):
+    return {finding.name: finding for finding in weak_spots(configuration_of({**SOUND, **sections}))}
+
+
+def model(group, name, info=None, **params):
+    return {"model_name": group, "litellm_params": {"model": name, **params}, "model_info": info or {}}
+
+
+def policy(**fields):
+    return {"ctx_hooks": {"defaults": fields}}
+
+
+def test_a_sound_configuration_has_none():
+    assert found() == {}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"callbacks": ["langfuse"]}, {"callbacks": ["ctx_hooks"]}, {"success_callback": [CALLBACK]}, {"callbacks": 7}],
+)
+def test_a_plugin_that_litellm_does_not_call_fails(settings):
+    finding = found(litellm_settings=settings)["not_registered"]
+    assert finding.level == "fails"
+    assert CALLBACK in finding.advice
+
+
+def test_one_callback_may_stand_without_a_list():
+    assert found(litellm_settings={"callbacks": CALLBACK}) == {}
+
+
+class TestWindows:
+    def test_one_that_nobody_states_is_weak(self):
+        finding = found(model_list=[model("own", "openai/own-model")])["window_unknown"]
+        assert finding.level == "weak"
+        assert "own (openai/own-model)" in finding.text
+
+    @pytest.mark.parametrize(
+        "listed",
+        [model("own", "openai/own-model", {"max_input_tokens": 40_000}), model("*", "openai/*")],
+        ids=["own", "all"],
+    )
+    def test_one_that_is_stated_or_a_wildcards_is_not(self, listed):
+        assert found(model_list=[listed]) == {}
+
+    def test_a_policy_states_one_too(self):
+        listed = [model("own", "openai/own-model")]
+        assert found(model_list=listed, callback_settings=policy(window_tokens=40_000)) == {}
+
+    def test_a_small_one_is_noted_until_the_policy_knows(self):
+        listed = [model("own", "openai/own-model", {"max_input_tokens": 8_000})]
+        assert found(model_list=listed)["window_small"].level == "note"
+        assert found(model_list=listed, callback_settings=policy(warn_below_tokens=8_000)) == {}
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"litellm_settings": {"callbacks": [CALLBACK, "compression_interception"]}},
+        {"guardrails": [{"guardrail_name": "small", "litellm_params": {"guardrail": "headroom", "mode": "pre_call"}}]},
+    ],
+)
+def test_another_compressor_is_weak(sections):
+    assert found(**sections)["other_compressor"].level == "weak"
+
+
+def test_pre_call_checks_are_noted():
+    assert found(router_settings={"enable_pre_call_checks": True})["pre_call_checks"].level == "note"
+
+
+@pytest.mark.parametrize("settings", [{}, {"cancel_on_disconnect": False}])
+def test_calls_that_outlive_their_client_are_weak(settings):
+    assert found(general_settings=settings)["cancel_on_disconnect"].level == "weak"
+
+
+class TestOrders:
+    SMALL_FIRST = (
+        model("both", "openai/a", {"max_input_tokens": 40_000}, order=1),
+        model("both", "openai/b", {"max_input_tokens": 200_000}, order=2),
+    )
+
+    def test_a_smaller_window_in_front_is_weak(self):
+        finding = found(model_list=list(self.SMALL_FIRST))["order"]
+        assert finding.level == "weak"
+        assert "40,000" in finding.text
+        assert "200,000" in finding.text
+
+    def test_not_where_the_policy_prefers_what_holds_the_request(self):
+        assert found(model_list=list(self.SMALL_FIRST), callback_settings=policy(deployment_choice="holds_request")) == {}
+
+    def test_nor_where_the_larger_is_in_front(self):
+        listed = [
+            model("both", "openai/a", {"max_input_tokens": 40_000}, order=2),
+            model("both", "openai/b", {"max_input_tokens": 200_000}, order=1),
+        ]
+        assert found(model_list=listed) == {}
+
+
+class TestRetries:
+    def test_those_of_the_router_hold_for_each_attempt(self):
+        finding = found(router_settings={"num_retries": 2})["retries_multiply"]
+        assert finding.level == "note"
+        assert "12 times" in finding.text, "three for each of the first attempt and three retries"
+
+    def test_not_where_nothing_is_retried(self):
+        sections = {"router_settings": {"num_retries": 2}, "callback_settings": policy(rescue_attempts=0)}
+        assert found(**sections) == {}
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"retry_policy": {"BadRequestErrorRetries": 2}},
+            {"model_group_retry_policy": {"gpt": {"BadRequestErrorRetries": 2}}},
+        ],
+    )
+    def test_those_of_refused_requests_are_weak(self, settings):
+        assert found(router_settings=settings)["bad_request_retries"].level == "weak"
+        assert found(router_settings={"retry_policy": {"TimeoutErrorRetries": 2}}) == {}
+
+
+def test_a_folder_of_events_that_is_not_there_is_weak(tmp_path):
+    assert found(callback_settings={"ctx_hooks": {"events": {"path": str(tmp_path)}}}) == {}
+    missing = str(tmp_path / "none")
+    assert found(callback_settings={"ctx_hooks": {"events": {"path": missing}}})["events_folder"].level == "weak"
+
+
+def test_the_worst_comes_first():
+    levels = [f.level for f in weak_spots(configuration_of({"router_settings": {"enable_pre_call_checks": True}}))]
+    assert levels == ["fails", "weak", "note"]
+
+
+@pytest.mark.parametrize("value", [None, 7, "text", [], [7], {"a": 7}])
+@pytest.mark.parametrize(
+    "section", ["model_list", "litellm_settings", "router_settings", "general_settings", "guardrails", "callback_settings"]
+)
+def test_a_section_of_another_type_is_no_crash(section, value):
+    found(**{section: value})
