@@ -67,7 +67,7 @@ class SessionBills:
         ways: as it would be in each way.
         not_held_tokens: what the client sent besides what the history holds, in each request.
         window_tokens: the smallest window of the models that are asked.
-        sizes: for without and for each way, the prompt of each request in tokens; 0 where it is refused.
+        sizes: for without and for each way, the prompt of each request in tokens, refused or not.
     """
 
     name: str

@@ -13,6 +13,8 @@ MOST_PANELS = 4
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 200, 64, 848, 34, 34
 """Of a panel in pixels: its size, and where the drawing begins and ends in it."""
 LEGEND = 30
+MARGIN = 1.1
+"""Of the scale above the window and the largest prompt that is sent."""
 MOST_POINTS = 800
 """More than one a pixel is not seen; of several requests the largest prompt is drawn."""
 COLOURS = ("#8a8f98", "#1f6feb", "#d9480f", "#2b8a3e", "#9c36b5", "#b08900")
@@ -49,14 +51,15 @@ def _legend(names: Sequence[str]) -> str:
 
 
 def _panel(session: SessionBills) -> str:
-    most = nice(max(session.window_tokens, *map(max, session.sizes)) if _is_near(session) else max(map(max, session.sizes)))
+    """Return the drawing of a session; prompts far above the window leave it at its upper edge."""
+    most = nice(MARGIN * max(_shown_window(session), *map(max, session.sizes[1:])))
     count = len(session.sizes[0])
     title = escape(f"{session.name}: prompt tokens of {count:,} requests, {session.model}")
     lines = "".join(
         f'<polyline fill="none" stroke="{_colour(n)}" stroke-width="1.5" points="{_points(sizes, most)}"/>'
         for n, sizes in enumerate(session.sizes)
     )
-    window = f'<line class="window" {_level(session.window_tokens, most)}/>' if _is_near(session) else ""
+    window = f'<line class="window" {_level(session.window_tokens, most)}/>' if _shown_window(session) else ""
     ticks = "".join(
         f'<line class="axis" {_level(value, most)}/><text x="{LEFT - 6}" y="{_y(value, most) + 4:.1f}" '
         f'text-anchor="end">{short(value)}</text>'
@@ -64,12 +67,14 @@ def _panel(session: SessionBills) -> str:
     )
     y = HEIGHT - 12
     ends = f'<text x="{LEFT}" y="{y}">1</text><text x="{RIGHT}" y="{y}" text-anchor="end">{count:,}</text>'
-    return f'<text x="{LEFT}" y="22">{title}</text>{ticks}{lines}{window}{ends}'
+    box = f'x="{LEFT}" y="{TOP}" width="{RIGHT - LEFT}" height="{HEIGHT - TOP - BOTTOM}"'
+    clipped = f'<svg {box} viewBox="{LEFT} {TOP} {RIGHT - LEFT} {HEIGHT - TOP - BOTTOM}">{lines}</svg>'
+    return f'<text x="{LEFT}" y="22">{title}</text>{ticks}{clipped}{window}{ends}'
 
 
-def _is_near(session: SessionBills) -> bool:
-    """Whether the window is near enough to the prompts to be drawn."""
-    return session.window_tokens <= 2 * max(map(max, session.sizes))
+def _shown_window(session: SessionBills) -> int:
+    """Return the window where it is near enough to the prompts to be drawn, else 0."""
+    return session.window_tokens if session.window_tokens <= 2 * max(map(max, session.sizes)) else 0
 
 
 def _points(sizes: Sequence[int], most: float) -> str:

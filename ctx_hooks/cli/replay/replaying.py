@@ -188,12 +188,15 @@ class _Costs:
         if found.was_refused:
             bills.recorded.refused += 1
         elif found.billed is not None:
-            bills.recorded.answer(found.billed, found.dollars)
+            stated = found.dollars
+            bills.recorded.answer(
+                found.billed, self.prices.dollars(self.deployment, found.billed) if stated is None else stated
+            )
 
     def count(self, place: int, bill: Bill, sent: Sent, *, is_refused: bool) -> None:
         """Count a form of the request, the one at `place` of the session's sizes and prefixes."""
         tokens = round(sent.tokens * self.ratio)
-        self.session.bills.sizes[place].append(0 if is_refused else tokens)
+        self.session.bills.sizes[place].append(tokens)
         if is_refused:
             bill.refused += 1
             return
