@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from documentation import ROOT, recipes
+from documentation import ROOT, blocks, recipes
 
 from ctx_hooks.testing import LOOPBACK, MASTER_KEY, FakeProvider, ProviderSettings, ProxyProcess, agent_session, violations
 
+QUICK_START = "docs/quickstart.md"
+LATER = ("pip install", "ctx-hooks doctor", "litellm --config")
+"""Steps of it that tests/deploy and tests/cli run, and the start of the proxy, which runs here already."""
 CODEX_WINDOW, LARGE_WINDOW = 272_000, 1_000_000
-AUTH = """
+PARTS = """
+from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
+
+class Answers(CustomLogger):
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        print("told of the answer to", kwargs.get("litellm_call_id"), flush=True)
 
 async def user_api_key_auth(request, api_key):
     return UserAPIKeyAuth(api_key=api_key, team_id=api_key.removeprefix("sk-team-"))
+
+answers = Answers()
 """
-"""Says of a key what a database would: its team."""
+"""Says of a key what a database would, its team; and when the plugin, a callback before it, has learned from an answer."""
 
 
 def merged(configurations):
@@ -33,10 +46,19 @@ def merged(configurations):
             known.update(entries)
     return {
         "model_list": models,
-        "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"], "num_retries": 0},
+        "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance", "recipes_parts.answers"], "num_retries": 0},
         "callback_settings": {"ctx_hooks": scopes},
-        "general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY", "custom_auth": "recipes_auth.user_api_key_auth"},
+        "general_settings": {
+            "master_key": "os.environ/LITELLM_MASTER_KEY",
+            "custom_auth": "recipes_parts.user_api_key_auth",
+        },
     }
+
+
+def quick_start():
+    """Return the configuration that the quick start makes in its steps, without the one that observes."""
+    found = [yaml.safe_load(block.text) for block in blocks("yaml") if block.page == QUICK_START]
+    return {section: value for part in found for section, value in part.items() if section != "callback_settings"}
 
 
 def point(configuration, provider_url):
@@ -57,8 +79,9 @@ def provider():
 @pytest.fixture(scope="module")
 def proxy(provider, tmp_path_factory):
     folder = tmp_path_factory.mktemp("recipes")
-    (folder / "recipes_auth.py").write_text(AUTH)
+    (folder / "recipes_parts.py").write_text(PARTS)
     configuration = merged([yaml.safe_load(text) for text in recipes().values()])
+    configuration["model_list"] += quick_start()["model_list"]
     point(configuration, provider.url)
     with ProxyProcess(configuration, {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}) as running:
         yield running
@@ -70,10 +93,11 @@ def _fresh_provider(provider):
 
 
 def ask(proxy, path, payload, key=MASTER_KEY, user_agent="a client"):
-    """Return the answer to a request, which has to be one."""
+    """Return the answer to a request, which has to be one, when it was learned from."""
     headers = {"Authorization": f"Bearer {key}", "User-Agent": user_agent}
     answer = LOOPBACK.post(proxy.url + path, json=payload, headers=headers, timeout=120)
     assert answer.status_code == 200, answer.text
+    proxy.wait_for_log(f"told of the answer to {answer.headers['x-litellm-call-id']}")
     return answer
 
 
@@ -154,12 +178,36 @@ def test_a_window_smaller_than_the_reserve_is_used(proxy, provider):
     assert [r["status"] for r in provider.requests()] == [200], "it was fitted before the call"
 
 
-@pytest.mark.parametrize(("turns", "whole"), [(24, True), (1_000, False)], ids=["one holds it", "none holds it"])
-def test_a_long_request_goes_to_the_deployment_that_holds_it(turns, whole, proxy, provider):
-    provider.reset(windows={"small": 16_000, "gpt-4.1": LARGE_WINDOW})
-    payload = agent_session("openai-chat", model="assistant", turns=turns)
-    for _ in range(5 if whole else 1):
+def test_a_long_request_goes_whole_to_the_deployment_that_holds_it(proxy, provider):
+    """Five times: by itself the Router chooses either."""
+    provider.reset(windows={"small": 16_000})
+    payload = agent_session("openai-chat", model="assistant", turns=24)
+    for _ in range(5):
         ask(proxy, "/v1/chat/completions", payload)
-    answered = provider.requests()
-    assert {r["model"] for r in answered} == {"gpt-4.1"}
-    assert all((texts(r["payload"]) == texts(payload)) is whole for r in answered if r["status"] == 200)
+    assert [(r["model"], texts(r["payload"])) for r in provider.requests()] == [("gpt-4.1", texts(payload))] * 5
+
+
+def test_the_quick_start_ends_in_the_answer_that_it_and_the_readme_show(proxy, provider, tmp_path):
+    """Its commands run in their order, in a folder with its configuration."""
+    provider.reset(window_tokens=12_000)
+    (tmp_path / "litellm_config.yaml").write_text(yaml.safe_dump(quick_start()))
+    program = "\n".join(block.text for block in blocks("sh") if block.page == QUICK_START)
+    steps = [line for line in program.splitlines() if not line.startswith(LATER)]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "LITELLM_MASTER_KEY": MASTER_KEY,
+    }
+    shown = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(steps).replace("http://localhost:4000", proxy.url)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    told = [block.text for block in blocks("text") if block.page in ("README.md", QUICK_START)]
+    for line in "".join(told).splitlines():
+        assert line in shown.splitlines(), shown
+    assert "Answer to" in (tmp_path / "answer.json").read_text()
+    assert accepted(provider)["input_tokens"] <= 12_000

@@ -1,0 +1,97 @@
+"""Every block of the documentation is of a kind that is tested: configurations are valid, programs run, links hold."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+
+import litellm
+import pytest
+import yaml
+from documentation import ROOT, blocks, pages
+
+import ctx_hooks
+from ctx_hooks.cli import main
+from ctx_hooks.cli.configuration import configuration_of
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pytest needs it where Python has none
+
+TESTED = {
+    "yaml": "here",
+    "toml": "here",
+    "python": "here",
+    "sh": "tests/docs/test_commands.py",
+    "text": "tests/docs/test_recipes.py, which sees it printed",
+}
+"""Where the blocks of a language are tested."""
+SECTIONS = {"model_list", "litellm_settings", "callback_settings", "general_settings", "router_settings"}
+"""Of a proxy configuration. What stands outside of them LiteLLM does not read."""
+LARGEST_PICTURE_CHARS = 100_000
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[\w-]+)?\)")
+
+
+def test_no_block_is_of_another_kind():
+    assert {str(block): block.language for block in blocks() if block.language not in TESTED} == {}
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=str)
+def test_a_configuration_has_no_mistake(block):
+    raw = yaml.safe_load(block.text)
+    assert raw.keys() <= SECTIONS
+    found = configuration_of(raw)
+    assert found.mistakes == ()
+    assert found.old_names == ()
+
+
+@pytest.mark.parametrize("block", [b for b in blocks("yaml") if "master_key" in b.text], ids=str)
+def test_a_whole_configuration_passes_the_check(block, tmp_path, capsys):
+    path = tmp_path / "litellm_config.yaml"
+    path.write_text(block.text, encoding="utf-8")
+    assert main(["check", str(path)]) == 0, capsys.readouterr().out
+    assert "no mistakes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("block", blocks("toml"), ids=str)
+def test_toml_is_toml(block):
+    assert tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+async def test_a_program_runs(block, monkeypatch):
+    """What a page leaves to its reader is given here: messages, an error, deployments."""
+    monkeypatch.setattr(litellm, "callbacks", [])
+    with FakeProvider(ProviderSettings(window_tokens=8_000)) as provider:
+        params = {"model": "openai/served", "api_base": f"{provider.url}/v1", "api_key": "not-a-key"}
+        given = {
+            "messages": agent_session("openai-chat" if "Router" in block.text else "anthropic", turns=2)["messages"],
+            "error": "prompt is too long: 210000 tokens > 200000 maximum",
+            "model_list": [{"model_name": "group", "litellm_params": params}],
+        }
+        code = compile(block.text, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        running = eval(code, given)  # noqa: S307 - a block of our own pages, with `await` at its top
+        if inspect.isawaitable(running):
+            await running
+    if "result" in given:
+        assert given["result"].fits
+        assert ctx_hooks.recognise_overflow(given["error"]).limit_tokens == 200_000
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs").glob("*.svg")), ids=lambda path: path.name)
+def test_a_picture_is_small_and_loads_nothing(picture):
+    text = picture.read_text(encoding="utf-8")
+    assert len(text) < LARGEST_PICTURE_CHARS
+    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)|<script|@import|url\((?!#)|<image", text) == []
+    assert "prefers-color-scheme: dark" in text
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file(page):
+    """Anchors, too, are looked at when the site is built."""
+    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert missing == []
