@@ -54,8 +54,8 @@ def stored(provider, database):
         yield running
 
 
-def manage(proxy, path, **fields):
-    answer = LOOPBACK.post(proxy.url + path, json=fields, headers=proxy.headers, timeout=60)
+def manage(proxy, path, method="POST", **fields):
+    answer = LOOPBACK.request(method, proxy.url + path, json=fields, headers=proxy.headers, timeout=60)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -136,6 +136,14 @@ def test_a_policy_in_the_model_info_of_a_model_of_the_database_holds(stored, pro
     answer, _ = ask(stored, provider, key_of(stored), "tight")
     assert answer.headers["x-ctx-hooks-policy"] == "defaults; model_info.ctx_hooks"
     assert provider.requests()[-1]["input_tokens"] < 20_000 < TIGHT["max_input_tokens"] < BELIEVED
+
+
+def test_a_change_of_a_models_policy_holds_from_the_next_request(stored, provider):
+    changing = deployment(provider.url, "changing", "openai/served", max_input_tokens=WINDOW)
+    model, key = manage(stored, "/model/new", **changing)["model_id"], key_of(stored)
+    assert ask(stored, provider, key, "changing")[0].headers["x-ctx-hooks-decision"] == "compressed"
+    manage(stored, f"/model/{model}/update", "PATCH", model_info={"ctx_hooks": {"mode": "off"}})
+    assert ask(stored, provider, key, "changing")[0].status_code == 400
 
 
 def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, database):
