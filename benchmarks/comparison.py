@@ -44,8 +44,6 @@ COLUMNS = {
     "over budget": "over_budget",
     "unpaired": "broken",
 }
-LIBRARY_ALONE = "ctx_hooks, one fit"
-"""Not what a proxy does with a session: left out where requests follow one another."""
 
 
 def contestants(only: Sequence[str]) -> dict[str, Contestant]:
