@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from collections.abc import Callable, Mapping
@@ -15,6 +16,8 @@ from ctx_hooks.tokens.vocabulary import encoding
 Contestant = Callable[[list[Any], Any, str, int], list[Any]]
 """Called with messages, tools, format and budget in tokens; returns the messages to send."""
 MODEL = "gpt-4"
+SUMMARISED = "langchain SummarizationMiddleware"
+"""Its name, since it alone replaces the history that its client goes on with."""
 MESSAGE_TOKENS = 4
 
 
@@ -82,6 +85,32 @@ def litellm_compress(messages: list[Any], tools: Any, fmt: str, budget: int) -> 
     ]
 
 
+def compression_interception(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """LiteLLM's callback of that name with the budget as its trigger; its target is its default, 0.7 of that."""
+    from litellm.integrations.compression_interception import CompressionInterceptionLogger  # noqa: PLC0415
+    from litellm.types.utils import CallTypes  # noqa: PLC0415
+
+    del tools
+    if fmt != "anthropic":
+        raise NotImplementedError(fmt)
+    request = {"messages": messages, "model": MODEL}
+    hook = CompressionInterceptionLogger(compression_trigger=budget).async_pre_call_deployment_hook
+    asyncio.run(hook(request, CallTypes.anthropic_messages))
+    return request["messages"]
+
+
+def clear_tool_uses(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """Edit as Anthropic does, by LiteLLM's own code for other providers, with the budget as its trigger."""
+    from litellm.llms.anthropic.pass_through.context_management.editors import (  # noqa: PLC0415
+        apply_clear_tool_uses_20250919,
+    )
+
+    if fmt != "anthropic":
+        raise NotImplementedError(fmt)
+    edit = {"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": budget}}
+    return apply_clear_tool_uses_20250919(model=MODEL, messages=messages, tools=tools, system=None, edit_spec=edit)[0]
+
+
 def litellm_trim(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
     """litellm.utils.trim_messages, for chat only."""
     from litellm.utils import trim_messages  # noqa: PLC0415
@@ -119,6 +148,41 @@ def langchain_trim(messages: list[Any], tools: Any, fmt: str, budget: int) -> li
     return convert_to_openai_messages(kept)
 
 
+def langchain_editing(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """Edit as LangChain's ContextEditingMiddleware does, with the budget as its trigger, for chat only."""
+    from langchain.agents.middleware import ClearToolUsesEdit  # noqa: PLC0415
+    from langchain_core.messages import convert_to_messages, convert_to_openai_messages  # noqa: PLC0415
+    from langchain_core.messages.utils import count_tokens_approximately  # noqa: PLC0415
+
+    del tools
+    if fmt != "openai-chat":
+        raise NotImplementedError(fmt)
+    edited = convert_to_messages(copy.deepcopy(messages))
+    ClearToolUsesEdit(trigger=budget).apply(edited, count_tokens=count_tokens_approximately)
+    return convert_to_openai_messages(edited)
+
+
+def langchain_summary(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """LangChain's SummarizationMiddleware with the budget as its trigger, for chat only.
+
+    The summary that a model would write is left empty; the system text stands apart, as in LangChain's agents.
+    """
+    from langchain.agents.middleware import SummarizationMiddleware  # noqa: PLC0415
+    from langchain_core.language_models import FakeListChatModel  # noqa: PLC0415
+    from langchain_core.messages import RemoveMessage, convert_to_messages, convert_to_openai_messages  # noqa: PLC0415
+    from langgraph.runtime import Runtime  # noqa: PLC0415
+
+    del tools
+    if fmt != "openai-chat":
+        raise NotImplementedError(fmt)
+    head = [m for m in messages[:1] if m.get("role") == "system"]
+    state = {"messages": convert_to_messages(copy.deepcopy(messages[len(head) :]))}
+    model = FakeListChatModel(responses=[""])
+    middleware = SummarizationMiddleware(model, trigger=("tokens", budget), summarizer=lambda _: "")
+    changed = middleware.before_model(state, Runtime()) or state
+    return head + convert_to_openai_messages([m for m in changed["messages"] if not isinstance(m, RemoveMessage)])
+
+
 def installed() -> dict[str, Contestant]:
     """Return the contestants whose packages are installed."""
     found: dict[str, Contestant] = {
@@ -126,10 +190,15 @@ def installed() -> dict[str, Contestant]:
         "ctx_hooks, replayed": replayed,
         "keep newest": keep_newest,
         "litellm.compress": litellm_compress,
+        "compression_interception": compression_interception,
+        "clear_tool_uses by LiteLLM": clear_tool_uses,
+        "litellm.trim_messages": litellm_trim,
     }
-    found["litellm.trim_messages"] = litellm_trim
     if find_spec("headroom"):
         found["headroom"] = headroom
     if find_spec("langchain_core"):
         found["langchain trim_messages"] = langchain_trim
+    if find_spec("langchain"):
+        found["langchain ContextEditingMiddleware"] = langchain_editing
+        found[SUMMARISED] = langchain_summary
     return found

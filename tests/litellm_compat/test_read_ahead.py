@@ -127,11 +127,12 @@ async def test_it_is_asked_for_its_class_and_attributes_and_told_them_as_before(
 
 
 async def test_a_reader_that_is_cancelled_ends_the_stream():
-    ended = asyncio.Event()
+    began, ended = asyncio.Event(), asyncio.Event()
 
     async def waiting():
         try:
             yield OPENING[0]
+            began.set()
             await asyncio.Event().wait()
         finally:
             ended.set()
@@ -139,7 +140,7 @@ async def test_a_reader_that_is_cancelled_ends_the_stream():
     stream = ReadAhead(waiting(), [b"read before"])
     assert [await anext(stream), await anext(stream)] == [b"read before", OPENING[0]]
     reader = asyncio.ensure_future(anext(stream))
-    await asyncio.sleep(0)
+    await began.wait()
     reader.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reader

@@ -190,10 +190,16 @@ class TestWorkers:
     async def test_waiting_work_is_done_in_turn_and_cancelled_work_never(self):
         workers, released, done = Workers(), threading.Event(), []
         holding = [asyncio.create_task(workers.run(released.wait, Deadline())) for _ in range(PLACES)]
-        waiting = [asyncio.create_task(workers.run(lambda n=n: done.append(n), Deadline())) for n in range(5)]
-        await asyncio.sleep(0)
+        begun = [asyncio.Event() for _ in range(5)]
+
+        async def queue(n):
+            begun[n].set()
+            await workers.run(lambda: done.append(n), Deadline())
+
+        waiting = [asyncio.create_task(queue(n)) for n in range(5)]
+        await asyncio.gather(*(event.wait() for event in begun))
         waiting[2].cancel()
-        await asyncio.sleep(0)
+        await asyncio.wait([waiting[2]])
         released.set()
         await asyncio.gather(*holding, *waiting, return_exceptions=True)
         assert sorted(done) == [0, 1, 3, 4]

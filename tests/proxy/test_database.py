@@ -1,0 +1,181 @@
+"""A proxy with a real PostgreSQL: policies and models are made and changed by LiteLLM's API, and the spend is stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import BELIEVED, GENERAL, PLUGIN, WINDOW, deployment
+from database_process import DatabaseProcess
+from routes import CHAT
+
+from ctx_hooks.testing import LOOPBACK, ProxyProcess
+
+STORED = {**GENERAL, "store_model_in_db": True}
+POLICIES = {"ctx_hooks": {"defaults": {"reserve_tokens": 500, "locked": ["reserve_tokens"]}}}
+TIGHT = {"max_input_tokens": 36_000, "ctx_hooks": {"reserve": "scaled", "reserve_fraction": 0.45}}
+"""Holds a session of 25,000 tokens, but not the share that its policy keeps free for the answer as well."""
+INPUT, OUTPUT = 0.001, 0.01
+PRICES = {"input_cost_per_token": INPUT, "output_cost_per_token": OUTPUT}
+"""LiteLLM's API takes them in `litellm_params` alone."""
+CHINESE, ENGLISH = {"ctx_hooks": {"language": "zh"}}, {"ctx_hooks": {"language": "en"}}
+PLACEHOLDER = "已移除"
+"""Stands in each request that was compressed in Chinese."""
+ORGANIZATION = """
+insert into "LiteLLM_BudgetTable" (budget_id, created_by, updated_by) values ('budget', 'test', 'test');
+insert into "LiteLLM_OrganizationTable"
+(organization_id, organization_alias, budget_id, models, metadata, created_by, updated_by)
+values ('house', 'house', 'budget', '{}', :'metadata', 'test', 'test');
+"""
+SPENT = """select row_to_json(spent) from "LiteLLM_SpendLogs" spent where team_id = :'team'"""
+DAY = """select row_to_json(day) from "LiteLLM_DailyTeamSpend" day where team_id = :'team'"""
+SETTING = """select param_value from "LiteLLM_Config" where param_name = :'section'"""
+
+
+@pytest.fixture(scope="module")
+def database():
+    with DatabaseProcess() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def stored(provider, database):
+    """A proxy whose YAML names the plugin and the database; its models are added while it runs."""
+    config = {"litellm_settings": {"callbacks": [PLUGIN]}, "callback_settings": POLICIES, "general_settings": STORED}
+    tight = deployment(provider.url, "tight", "openai/large", **TIGHT)
+    models = (
+        deployment(provider.url, "fitted", "openai/served", max_input_tokens=WINDOW),
+        deployment(provider.url, "unknown", "openai/served"),
+        {**tight, "litellm_params": {**tight["litellm_params"], **PRICES}},
+    )
+    with ProxyProcess(config, database.environment()) as running:
+        for model in models:
+            manage(running, "/model/new", **model)
+        yield running
+
+
+def manage(proxy, path, method="POST", **fields):
+    answer = LOOPBACK.request(method, proxy.url + path, json=fields, headers=proxy.headers, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def team_of(proxy, **fields):
+    return manage(proxy, "/team/new", **fields)["team_id"]
+
+
+def key_of(proxy, **fields):
+    return manage(proxy, "/key/generate", **fields)["key"]
+
+
+def ask(proxy, provider, key, group="fitted"):
+    """Return the answer to a session of 25,000 tokens, and what the provider read last."""
+    provider.reset()
+    answer = CHAT.ask(proxy, group=group, headers={"authorization": f"Bearer {key}"})
+    return answer, json.dumps(provider.requests()[-1]["payload"], ensure_ascii=False)
+
+
+def is_chinese(proxy, provider, key):
+    answer, sent = ask(proxy, provider, key)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-ctx-hooks-decision"] == "compressed"
+    return PLACEHOLDER in sent
+
+
+def test_a_teams_metadata_is_the_policy_of_its_keys_and_a_change_holds_from_the_next_request(stored, provider):
+    team = team_of(stored, metadata=CHINESE)
+    key = key_of(stored, team_id=team)
+    assert is_chinese(stored, provider, key)
+    manage(stored, "/team/update", team_id=team, metadata=ENGLISH)
+    assert not is_chinese(stored, provider, key)
+
+
+def test_a_keys_metadata_goes_before_its_teams_and_a_change_holds_from_the_next_request(stored, provider):
+    key = key_of(stored, team_id=team_of(stored, metadata=CHINESE), metadata=ENGLISH)
+    assert not is_chinese(stored, provider, key)
+    manage(stored, "/key/update", key=key, metadata={})
+    assert is_chinese(stored, provider, key)
+    manage(stored, "/key/update", key=key, metadata={"ctx_hooks": {"mode": "off"}})
+    answer, _ = ask(stored, provider, key)
+    assert answer.status_code == 400
+    assert "x-ctx-hooks" not in answer.headers
+
+
+def test_a_field_that_the_configuration_locks_cannot_be_set_in_metadata(stored, provider):
+    greedy = {"ctx_hooks": {"reserve_tokens": 0, "language": "zh"}}
+    key = key_of(stored, team_id=team_of(stored, metadata=greedy), metadata={"ctx_hooks": {"reserve_tokens": 1}})
+    assert is_chinese(stored, provider, key)
+    assert "team: reserve_tokens is locked by defaults" in stored.log()
+    assert "key: reserve_tokens is locked by defaults" in stored.log()
+
+
+def test_an_unknown_field_in_metadata_is_reported_once_and_the_wider_scope_holds(stored, provider):
+    team = team_of(stored, metadata=CHINESE)
+    key = key_of(stored, team_id=team, metadata={"ctx_hooks": {"languag": "en"}})
+    assert is_chinese(stored, provider, key)
+    assert is_chinese(stored, provider, key)
+    assert stored.log().count("key.languag: Extra inputs are not permitted (got 'en'); did you mean 'language'?") == 1
+
+
+def test_an_organizations_metadata_holds_for_its_teams_and_its_lock_against_them(stored, provider, database):
+    """LiteLLM's API makes organizations with an enterprise licence alone: the row is written as that API writes it."""
+    database.rows(ORGANIZATION, metadata=json.dumps({"ctx_hooks": {"language": "zh", "locked": ["language"]}}))
+    team = team_of(stored, organization_id="house", metadata=ENGLISH)
+    assert is_chinese(stored, provider, key_of(stored, team_id=team))
+    assert "team: language is locked by organization" in stored.log()
+
+
+def test_a_model_of_the_database_is_rescued_whatever_its_window_is_believed_to_be(stored, provider):
+    answer, _ = ask(stored, provider, key_of(stored), "unknown")
+    assert answer.status_code == 200
+    assert answer.headers["x-ctx-hooks-decision"] == "rescued"
+    assert [request["status"] for request in provider.requests()] == [400, 200]
+
+
+def test_a_policy_in_the_model_info_of_a_model_of_the_database_holds(stored, provider):
+    answer, _ = ask(stored, provider, key_of(stored), "tight")
+    assert answer.headers["x-ctx-hooks-policy"] == "defaults; model_info.ctx_hooks"
+    assert provider.requests()[-1]["input_tokens"] < 20_000 < TIGHT["max_input_tokens"] < BELIEVED
+
+
+def test_a_change_of_a_models_policy_holds_from_the_next_request(stored, provider):
+    changing = deployment(provider.url, "changing", "openai/served", max_input_tokens=WINDOW)
+    model, key = manage(stored, "/model/new", **changing)["model_id"], key_of(stored)
+    assert ask(stored, provider, key, "changing")[0].headers["x-ctx-hooks-decision"] == "compressed"
+    manage(stored, f"/model/{model}/update", "PATCH", model_info={"ctx_hooks": {"mode": "off"}})
+    assert ask(stored, provider, key, "changing")[0].status_code == 400
+
+
+def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, database):
+    team = team_of(stored, metadata=CHINESE)
+    answer, _ = ask(stored, provider, key_of(stored, team_id=team), "tight")
+    usage = answer.json()["usage"]
+    stored.wait_until(lambda: database.rows(SPENT, team=team) and database.rows(DAY, team=team), "the spend to be stored")
+    row, day = (json.loads(database.rows(query, team=team)[0]) for query in (SPENT, DAY))
+    figures, savings = row["metadata"]["spend_logs_metadata"]["ctx_hooks"], row["metadata"]["compression_savings"]
+    assert row["metadata"]["litellm_call_id"] == answer.headers["x-litellm-call-id"]
+    assert (figures["decision"], figures["rescued"], figures["attempt"]) == ("compressed", False, 0)
+    assert figures["policy"] == "defaults, model_info.ctx_hooks, team"
+    assert figures["tokens_before"] > figures["tokens_after"]
+    assert figures["window_tokens"] == TIGHT["max_input_tokens"]
+    assert "ctx_hooks:compressed" in row["request_tags"]
+    assert savings["source"] == "ctx_hooks"
+    assert savings["tokens_after"] == usage["prompt_tokens"]
+    assert savings["tokens_saved"] == figures["tokens_saved"] == day["compression_saved_tokens"] > 0
+    assert day["compression_savings_spend"] == pytest.approx(figures["dollars_saved"])
+    cost = (
+        usage["prompt_tokens"] * PRICES["input_cost_per_token"]
+        + usage["completion_tokens"] * PRICES["output_cost_per_token"]
+    )
+    assert row["spend"] == day["spend"] == pytest.approx(cost), "the team pays what the provider bills"
+
+
+def test_the_plugin_is_not_started_by_a_name_in_the_database(provider, database):
+    """LiteLLM takes such a name for that of a logger of its own, and its API stores no `callback_settings`."""
+    with ProxyProcess({"general_settings": STORED}, database.environment()) as proxy:
+        manage(proxy, "/config/update", litellm_settings={"callbacks": [PLUGIN]}, callback_settings=POLICIES)
+        answer, _ = ask(proxy, provider, key_of(proxy))
+    assert PLUGIN in database.rows(SETTING, section="litellm_settings")[0]
+    assert not database.rows(SETTING, section="callback_settings")
+    assert answer.status_code == 400
+    assert "x-ctx-hooks" not in answer.headers
