@@ -11,6 +11,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FENCED = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 
+COMMENT = re.compile(r"(^|\s+)#\s.*")
+SHELL = ("sh", "bash", "console")
+
 
 @dataclass(frozen=True)
 class Block:
@@ -23,6 +26,14 @@ class Block:
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands of a shell's block, without comments; of a console those behind a `$`, and not what they print."""
+        lines = self.text.replace("\\\n", " ").splitlines()
+        if self.language == "console":
+            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        return [line for line in (COMMENT.sub("", line).strip() for line in lines) if line]
 
 
 def pages() -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -9,18 +10,20 @@ import time
 from pathlib import Path
 
 import pytest
-from documentation import ROOT, Block, blocks
+from documentation import ROOT, SHELL, blocks
 from redis_process import RedisProcess
+from told_events import ANSWER, CALL, DECISION
 
 from ctx_hooks.archive import disk
 from ctx_hooks.archive.sealing import sealed
 from ctx_hooks.archive.tenant_key import tenant_key, tenant_name
 from ctx_hooks.cli import main
+from ctx_hooks.telemetry.event_json import to_json
 from ctx_hooks.testing import agent_session
 
 HANDLE = "k3jxk3jxk3jx"
 """Of a text that the test has stored for the team that the pages call T."""
-NAMES = {"/var/lib/ctx_hooks": "events", "HANDLE": HANDLE}
+NAMES = {"/var/lib/ctx_hooks": "events", "HANDLE": HANDLE, "6ec2…": CALL.call_id}
 """What the pages name and the test's folder has by another name."""
 ELSEWHERE = {
     "docs/install.md": "tests/deploy/test_recipes.py",  # every recipe, step by step
@@ -29,20 +32,17 @@ ELSEWHERE = {
 """Pages whose commands another test runs."""
 NOT_RUN = {
     r"pip install (--upgrade )?ctx-hooks": "installs; tests/deploy installs the wheel into a fresh environment",
-    r"pip install uv && uv run ctx-hooks demo": "tests/cli/test_demo.py runs the demo",
+    r"(pip install uv && uv run )?ctx-hooks demo": "starts a proxy; tests/cli/test_demo.py runs it",
+    r"ctx-hooks doctor.*": "starts a proxy; tests/cli/test_doctor.py runs it",
     r"pip install uv && uv run pytest": "is what runs this test",
+    r".*_CTX_HOOKS_COMPLETE=.*": "changes the shell that reads it; tests/cli/test_command_line.py runs what it asks for",
+    r"psql .*": "needs a database with a spend log; tests/cli/test_replay.py reads what it writes",
     r"export \w+=\S+": "sets what the next line reads",
     r"claude --model \S+": "needs the client; benchmarks/clients runs it",
     r"uv run (--group \w+ )*python benchmarks/.*": "measures for minutes, some of them recorded sessions of one's own",
-    r"ctx-hooks doctor.*": "starts a proxy; tests/cli runs it",
 }
 """By the whole command, without its comment: why it is not run here."""
-
-
-def commands(block: Block) -> list[str]:
-    """Return the commands of a block, one a line, without comments."""
-    joined = block.text.replace("\\\n", " ")
-    return [line for line in (re.sub(r"(^|\s+)#\s.*", "", line).strip() for line in joined.splitlines()) if line]
+CLIENTS = ROOT / "tests" / "cli" / "histories"
 
 
 def reason(command: str) -> str | None:
@@ -50,7 +50,7 @@ def reason(command: str) -> str | None:
     return next((why for pattern, why in NOT_RUN.items() if re.fullmatch(pattern, command)), None)
 
 
-HERE = [(block, command) for block in blocks("sh") if block.page not in ELSEWHERE for command in commands(block)]
+HERE = [(block, command) for block in blocks(*SHELL) if block.page not in ELSEWHERE for command in block.commands]
 RUN = [(block, command) for block, command in HERE if reason(command) is None]
 LISTED = [(block, command) for block, command in HERE if reason(command) is not None]
 
@@ -61,34 +61,58 @@ def redis():
         yield running
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """What the pages speak of: a request, a recorded session, events, an archive with a text."""
-    made = tmp_path_factory.mktemp("commands")
-    (made / "litellm_config.yaml").write_text((ROOT / "litellm_config.yaml").read_text(encoding="utf-8"))
+@pytest.fixture
+def folder(tmp_path, monkeypatch, redis):
+    """What the pages speak of, in the working folder: a request, recorded sessions, events, an archive with a text."""
     session = agent_session("openai-chat", model="gpt", turns=20)
-    (made / "request.json").write_text(json.dumps(session))
     recorded = {"id": "one", "format": "openai-chat", "messages": session["messages"]}
-    (made / "sessions.jsonl").write_text(json.dumps(recorded) + "\n")
-    (made / "events").mkdir()
-    (made / "events" / "events.0.jsonl").write_text("")
+    spent = {
+        "request_id": "1",
+        "call_type": "acompletion",
+        "startTime": "2026-11-22 07:52:50.247963+00:00",
+        "model": "openai/gpt-4o",
+    }
+    spent |= {
+        "model_group": "gpt",
+        "prompt_tokens": "20000",
+        "proxy_server_request": json.dumps(session),
+        "status": "success",
+    }
+    texts = {
+        "litellm_config.yaml": (ROOT / "litellm_config.yaml").read_text(encoding="utf-8"),
+        "request.json": json.dumps(session),
+        "sessions.jsonl": json.dumps(recorded),
+        "events/events.0.jsonl": "".join(f"{to_json(event)}\n" for event in (DECISION, ANSWER)),
+        ".claude/projects/one.jsonl": (CLIENTS / "claude_code.jsonl").read_text(encoding="utf-8"),
+        ".codex/sessions/one.jsonl": (CLIENTS / "codex.jsonl").read_text(encoding="utf-8"),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with (tmp_path / "spend.csv").open("w", newline="") as file:
+        rows = csv.DictWriter(file, spent)
+        rows.writeheader()
+        rows.writerow(spent)
     tenant = tenant_key("team", "T", b"")
     values = {HANDLE: sealed("what was cut", tenant, HANDLE, "zlib", b"")}
-    disk.write(made / "archive", tenant_name(tenant), values, time.time() + 3_600, 1_000_000)
-    return made
+    disk.write(tmp_path / "archive", tenant_name(tenant), values, time.time() + 3_600, 1_000_000)
+    named = {"HOME": str(tmp_path), "TOOL_OUTPUT_DIR": "archive", "REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(redis.port)}
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("block", "command"), RUN, ids=str)
-def test_a_command_runs_as_it_is_written(block, command, folder, redis, monkeypatch, capsys):
-    """Within this process, which loads LiteLLM once."""
+def test_a_command_runs_as_it_is_written(block, command, capsys):
+    """Within this process, which loads LiteLLM once; what a shell does with `~` and `>` is done here."""
+    command, _, output = command.partition(" > ")
     program, *arguments = shlex.split(command)
     assert program == "ctx-hooks", f"{block}: {command} is neither run nor in a list"
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv("REDIS_HOST", "127.0.0.1")
-    monkeypatch.setenv("REDIS_PORT", str(redis.port))
-    monkeypatch.setenv("TOOL_OUTPUT_DIR", "archive")
-    assert main([NAMES.get(word, word) for word in arguments]) == 0, f"{block}: {command}"
+    words = [str(Path(word).expanduser()) if word.startswith("~") else NAMES.get(word, word) for word in arguments]
+    assert main(words) == 0, f"{block}: {command}"
     assert capsys.readouterr().out
+    assert Path(output).suffix in {"", ".json"}
 
 
 @pytest.mark.parametrize(("block", "command"), LISTED, ids=str)
@@ -113,5 +137,5 @@ def test_the_test_that_runs_a_page_reads_it(page):
 
 
 def test_every_reason_is_of_some_command():
-    everything = [command for block in blocks("sh") for command in commands(block)]
+    everything = [command for block in blocks(*SHELL) for command in block.commands]
     assert [pattern for pattern in NOT_RUN if not any(re.fullmatch(pattern, c) for c in everything)] == []
