@@ -183,6 +183,15 @@ def test_the_plot_is_an_svg_of_the_largest_sessions_and_escapes_names(tmp_path):
     assert main(["replay", path, *BUDGETED, "--plot", str(tmp_path / "no" / "plot.svg")]) == 1
 
 
+def test_what_answers_show_of_their_length_leaves_more_of_the_window_to_the_history(tmp_path, capsys):
+    """A client asks for 6,000 tokens and uses 20: known from the first answer on, as in the proxy."""
+    sent = bodies(turns=30, fmt="anthropic", max_tokens=6_000)
+    silent = replayed(capsys, written(tmp_path / "a.jsonl", sent), *BUDGETED)["total"]["policies"]["balanced"]
+    answered = {"request": sent[0], "response": {"usage": {"input_tokens": 300, "output_tokens": 20}}}
+    told = replayed(capsys, written(tmp_path / "b.jsonl", [answered, *sent[1:]]), *BUDGETED)["total"]["policies"]["balanced"]
+    assert told["compactions"] < silent["compactions"]
+
+
 # sessions
 
 
@@ -517,6 +526,24 @@ HOSTILE = {
     "a session that is none": b'{"format": "openai-chat", "messages": [7]}\n',
     "a session file without sense": b'{"sessionId": 1, "type": "assistant", "message": 7, "parentUuid": 3}\n' * 2,
     "a rollout without sense": b'{"type": "response_item", "payload": {"type": 3, "role": []}}\n' * 2,
+    "lone surrogates": json.dumps(
+        {
+            "request_id": 1,
+            "call_type": "acompletion",
+            "prompt_tokens": 1,
+            "messages": [{"role": "user", "content": "\ud800"}],
+        }
+    ).encode(),
+    "a row that is nested deeply": b'{"request_id": 1, "call_type": "acompletion", "prompt_tokens": 1, "messages": '
+    + b'[{"role": "user", "content": ' * 400
+    + b'"x"'
+    + b"}]" * 400
+    + b"}\n",
+    "a body that is nested deeply": b'{"messages": '
+    + b'[{"role": "user", "content": ' * 400
+    + b'"x"'
+    + b"}]" * 400
+    + b"}\n",
     "a row without sense": b'{"request_id": 1, "call_type": [], "prompt_tokens": {}, "metadata": 3}\n',
 }
 

@@ -88,7 +88,7 @@ class Replay:
             return
         try:
             self._add_request(found, found.request, deployment, plain, targets)
-        except MalformedConversationError:
+        except (MalformedConversationError, RecursionError):
             self.left_out[MALFORMED] += 1
 
     def end(self) -> None:
