@@ -29,7 +29,13 @@ NOWHERE = (
     "REDIS_HOST as for the proxy. What is kept in memory is in the proxy's processes alone and ends with them."
 )
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
-OWNERS = ("team", "key", "organization", "user")
+OWNERS = {
+    "team": "The team, by its id.",
+    "key": "The virtual key, or its hash.",
+    "organization": "The organization, by its id.",
+    "user": "The user, by id, of requests without a key.",
+}
+"""Whose texts, each with the help of its option."""
 HOUR_SECONDS = 3_600
 T = TypeVar("T")
 
@@ -52,10 +58,9 @@ def _options(*, owners: bool = True, tenant: bool = True) -> Callable[[Any], Any
     """Return the options of an action: the configuration, `--json`, and whose texts."""
     options = [click.option("--config", type=click.Path(path_type=Path), help="The proxy configuration."), json_option]
     if owners:
-        helps = ("team id", "virtual key, or its hash", "organization id", "user id, of requests without a key")
-        options += [click.option(f"--{kind}", help=f"Of a {text}.") for kind, text in zip(OWNERS, helps, strict=True)]
+        options += [click.option(f"--{kind}", help=text) for kind, text in OWNERS.items()]
     if tenant:
-        options.append(click.option("--tenant", help="Of a tenant as `ls` names it."))
+        options.append(click.option("--tenant", help="The tenant, as `ls` names it."))
 
     def added(function: Any) -> Any:
         for option in reversed(options):
@@ -82,7 +87,7 @@ def _ls(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
         click.echo("\n".join(lines(found, time.time())) or "Nothing is kept.")
 
 
-@command.command("show")
+@command.command("show", short_help="Print a text by its handle.")
 @click.argument("handle", callback=_handle)
 @_options(tenant=False)
 def _show(*, handle: str, config: Path | None, as_json: bool, **owner: str | None) -> None:

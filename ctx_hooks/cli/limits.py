@@ -56,7 +56,7 @@ def _ls(*, deployment: str, config: Path | None, as_json: bool) -> None:
         click.echo("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
 
 
-@command.command("clear")
+@command.command("clear", short_help="Forget what was learned.")
 @click.argument("deployment", default="*")
 @_config_option
 @json_option

@@ -20,7 +20,7 @@ PACKAGE = "ctx-hooks"
 
 def installation_findings() -> Iterator[Finding]:
     """Yield what is found of the installation."""
-    yield _versions()
+    yield versions_finding(version("litellm"))
     if switched_off():
         yield Finding(
             "switched_off",
@@ -36,8 +36,8 @@ def installation_findings() -> Iterator[Finding]:
         yield Finding("seam", "ok", f"LiteLLM has {', '.join(seam.name for seam in SEAMS)}")
 
 
-def _versions() -> Finding:
-    found = version("litellm")
+def versions_finding(found: str) -> Finding:
+    """Return whether a version of LiteLLM is one that the package asks for."""
     try:
         ours = f"ctx-hooks {version(PACKAGE)}"
         (wanted,) = (r for r in map(Requirement, requires(PACKAGE) or ()) if r.name == "litellm" and r.marker is None)

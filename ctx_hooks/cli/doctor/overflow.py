@@ -61,7 +61,7 @@ def _routes(provider: FakeProvider, proxy: ProxyProcess) -> Iterator[Finding]:
         provider.configure(refused_form="nested")
         told = ask(provider, proxy, route, f"told-{number}", stream=True)
         provider.configure(refused_form="wording")
-        yield _route(route, {"whole": whole, "streamed": streamed, "told inside a stream": told})
+        yield _route(route, {"whole": whole, "streamed": streamed, "refused in a stream": told})
 
 
 def _route(route: Route, ways: dict[str, Asked]) -> Finding:
@@ -72,9 +72,9 @@ def _route(route: Route, ways: dict[str, Asked]) -> Finding:
         return Finding(
             "route",
             "ok",
-            f"{name}: {asked.sent_tokens:,} tokens refused, {asked.accepted_tokens:,} sent and answered; {', '.join(ways)}",
+            f"{name}: {asked.sent_tokens:,} tokens refused, {asked.accepted_tokens:,} answered; {', '.join(ways)}",
         )
-    is_told = failed == ["told inside a stream"]
+    is_told = failed == ["refused in a stream"]
     statuses = ", ".join(f"{way} ({ways[way].status})" for way in failed)
     return Finding(
         "route",

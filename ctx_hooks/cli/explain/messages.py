@@ -16,10 +16,10 @@ Became = Literal["kept", "changed", "removed", "added"]
 Kind = Literal["call", "result", "message"]
 SHARED_CHARS = 60
 """Two texts that share so much of their beginning or their end are forms of one text: cuts keep one of both."""
-EMPTIED = "its text is removed; a line says what it was"
-SHORTENED = "part of its text is removed; a line says so"
-LOSSLESS = "the same text, written shorter"
-REASONING = "the reasoning of an older turn is removed"
+EMPTIED = "text removed; a line says what it was"
+SHORTENED = "part of the text removed; a line says so"
+LOSSLESS = "same text, written shorter"
+REASONING = "reasoning of an older turn removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _is_form_of(was: Message, is_now: Message) -> bool:
 def _why(was: Message | None, is_now: Message, told: str) -> str:
     """Return why a message is sent in another form, or at all."""
     if was is None or len(is_now.text) > len(was.text):
-        return told or "a rule of the provider's asks for it"
+        return told.split(". ", maxsplit=1)[0] or "a rule of the provider's asks for it"
     if told:
         return EMPTIED if len(list(_lines(is_now))) == 1 else SHORTENED
     return REASONING if _has_reasoning(was) and not _has_reasoning(is_now) else LOSSLESS

@@ -149,7 +149,7 @@ def _verdict(found: Decided) -> str:
     figures = decision.figures
     if figures is None:
         return f"{name}: it fits, and a field of it is changed."
-    return f"{name}: {figures.tokens_before:,} tokens came, {figures.tokens_after:,} are sent, as the provider counts."
+    return f"{name}: about {figures.tokens_before:,} tokens came, about {figures.tokens_after:,} are sent."
 
 
 def _budget_tokens(found: Decided) -> int:

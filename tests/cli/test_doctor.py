@@ -1,0 +1,126 @@
+"""`ctx-hooks doctor` says whether the plugin works in this installation, and what in a configuration could be better."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import closing
+
+import pytest
+import yaml
+from redis_process import RedisProcess
+
+from ctx_hooks.cli import main
+from ctx_hooks.cli.doctor.installation import versions_finding
+from ctx_hooks.cli.weak_spots import CALLBACK
+
+HOOKS = {
+    "Router.make_call",
+    "async_filter_deployments",
+    "async_logging_hook",
+    "async_post_call_failure_deployment_hook",
+    "async_post_call_failure_hook",
+    "async_post_call_response_headers_hook",
+    "async_post_call_streaming_iterator_hook",
+    "async_post_call_success_hook",
+    "async_pre_call_deployment_hook",
+    "async_pre_call_hook",
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch):
+    for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "CTX_HOOKS_ENABLED"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def told(capsys):
+    """Returns a function that runs the command and returns its code and its findings by name."""
+
+    def run(*arguments):
+        code = main(["doctor", *arguments, "--json"])
+        document = json.loads(capsys.readouterr().out)
+        assert document["works"] == (code == 0)
+        found = {}
+        for finding in document["findings"]:
+            found.setdefault(finding["name"], []).append(finding)
+        return code, found
+
+    return run
+
+
+def written(tmp_path, **sections):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(sections))
+    return str(path)
+
+
+def test_every_route_and_every_hook_works_here(told):
+    code, found = told()
+    assert [f["level"] for f in found["route"]] == ["ok"] * 4
+    assert {f["text"].rsplit("(", 1)[1].rstrip(")") for f in found["hook"]} == HOOKS
+    assert {f["level"] for f in found["hook"]} == {"ok"}
+    assert [f["level"] for name in ("versions", "vocabularies", "seam") for f in found[name]] == ["ok"] * 3
+    assert found["redis"][0]["level"] == "note"
+    assert code == 0
+
+
+def test_a_plugin_that_is_off_is_found_on_every_route(told, monkeypatch):
+    monkeypatch.setenv("CTX_HOOKS_ENABLED", "0")
+    code, found = told()
+    assert code == 1
+    assert found["switched_off"][0]["level"] == "fails"
+    assert {f["level"] for f in found["route"]} == {"fails"}
+    assert {f["level"] for f in found["hook"]} == {"fails"}
+    assert all(f["advice"] for name in ("route", "hook", "switched_off") for f in found[name])
+
+
+@pytest.mark.parametrize("version", ["1.99.0", "1.107.0", "2.0.0"])
+def test_a_litellm_that_is_not_supported_fails(version):
+    finding = versions_finding(version)
+    assert finding.level == "fails"
+    assert "pip install 'litellm[proxy]" in finding.advice
+
+
+@pytest.mark.parametrize("version", ["1.100.0", "1.106.2"])
+def test_a_litellm_that_is_supported_does_not(version):
+    assert versions_finding(version).level == "ok"
+
+
+class TestRedis:
+    def test_how_fast_it_answers_is_said(self, told, tmp_path):
+        with RedisProcess() as server:
+            router = {"redis_host": "127.0.0.1", "redis_port": server.port}
+            code, found = told(
+                "--no-proxy", written(tmp_path, router_settings=router, litellm_settings={"callbacks": [CALLBACK]})
+            )
+        assert found["redis"][0]["level"] == "ok"
+        assert found["redis"][0]["text"].endswith(" ms")
+        assert code == 0
+
+    def test_one_that_cannot_be_reached_fails(self, told, tmp_path):
+        with closing(socket.socket()) as unheard:
+            unheard.bind(("127.0.0.1", 0))  # bound, so nobody else listens there
+            router = {"redis_host": "127.0.0.1", "redis_port": unheard.getsockname()[1]}
+            code, found = told("--no-proxy", written(tmp_path, router_settings=router))
+        assert code == 1
+        assert found["redis"][0]["level"] == "fails"
+
+
+def test_mistakes_and_weak_spots_of_a_configuration_are_findings(told, tmp_path):
+    settings = {"ctx_hooks": {"defaults": {"recall_fraction": 0.2}, "teams": {"red": {"langage": "en"}}}}
+    code, found = told("--no-proxy", written(tmp_path, callback_settings=settings))
+    assert code == 1
+    assert "did you mean 'language'" in found["mistake"][0]["text"]
+    assert "retrieval_fraction" in found["deprecated"][0]["text"]
+    assert {name: found[name][0]["level"] for name in ("not_registered", "cancel_on_disconnect")} == {
+        "not_registered": "fails",
+        "cancel_on_disconnect": "weak",
+    }
+
+
+def test_weak_spots_alone_are_no_failure(told, tmp_path):
+    code, found = told("--no-proxy", written(tmp_path, litellm_settings={"callbacks": [CALLBACK]}))
+    assert found["cancel_on_disconnect"][0]["level"] == "weak"
+    assert code == 0
