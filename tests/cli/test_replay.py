@@ -174,7 +174,7 @@ def test_a_model_without_a_price_has_none(tmp_path, capsys):
 
 def test_the_plot_is_an_svg_of_the_largest_sessions_and_escapes_names(tmp_path):
     name = "<script>&"
-    path = written(tmp_path / "sessions.jsonl", [whole_session(id=f"{name}{n}") for n in range(6)])
+    path = written(tmp_path / "sessions.jsonl", [whole_session(id=f"{name}{n}\ud800\x1b") for n in range(6)])
     assert main(["replay", path, *BUDGETED, "--plot", str(tmp_path / "plot.svg")]) == 0
     root = ET.fromstring((tmp_path / "plot.svg").read_text())  # noqa: S314 - our own
     texts = [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text")]
@@ -248,7 +248,7 @@ def test_a_spend_log_is_the_same_in_each_form(form, tmp_path, capsys):
     found = replayed(capsys, path)
     assert found["kinds"] == {"LiteLLM spend log": 1}
     assert found["broken"] == 0
-    assert [s["name"] for s in found["sessions"]] == ['it\'s "one",\nof two lines']
+    assert [s["name"] for s in found["sessions"]] == ['it\'s "one",\\nof two lines']
     assert found["total"]["recorded"]["requests"] == len(rows)
     assert found["total"]["recorded"]["dollars"] == pytest.approx(0.01 * len(rows))
 
