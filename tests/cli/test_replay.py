@@ -174,13 +174,22 @@ def test_a_model_without_a_price_has_none(tmp_path, capsys):
 
 def test_the_plot_is_an_svg_of_the_largest_sessions_and_escapes_names(tmp_path):
     name = "<script>&"
-    path = written(tmp_path / "sessions.jsonl", [whole_session(id=f"{name}{n}") for n in range(6)])
+    path = written(tmp_path / "sessions.jsonl", [whole_session(id=f"{name}{n}\ud800\x1b") for n in range(6)])
     assert main(["replay", path, *BUDGETED, "--plot", str(tmp_path / "plot.svg")]) == 0
     root = ET.fromstring((tmp_path / "plot.svg").read_text())  # noqa: S314 - our own
     texts = [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}text")]
     assert sum(name in text for text in texts) == 4
     assert len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))) == 8
     assert main(["replay", path, *BUDGETED, "--plot", str(tmp_path / "no" / "plot.svg")]) == 1
+
+
+def test_what_answers_show_of_their_length_leaves_more_of_the_window_to_the_history(tmp_path, capsys):
+    """A client asks for 6,000 tokens and uses 20: known from the first answer on, as in the proxy."""
+    sent = bodies(turns=30, fmt="anthropic", max_tokens=6_000)
+    silent = replayed(capsys, written(tmp_path / "a.jsonl", sent), *BUDGETED)["total"]["policies"]["balanced"]
+    answered = {"request": sent[0], "response": {"usage": {"input_tokens": 300, "output_tokens": 20}}}
+    told = replayed(capsys, written(tmp_path / "b.jsonl", [answered, *sent[1:]]), *BUDGETED)["total"]["policies"]["balanced"]
+    assert told["compactions"] < silent["compactions"]
 
 
 # sessions
@@ -239,7 +248,7 @@ def test_a_spend_log_is_the_same_in_each_form(form, tmp_path, capsys):
     found = replayed(capsys, path)
     assert found["kinds"] == {"LiteLLM spend log": 1}
     assert found["broken"] == 0
-    assert [s["name"] for s in found["sessions"]] == ['it\'s "one",\nof two lines']
+    assert [s["name"] for s in found["sessions"]] == ['it\'s "one",\\nof two lines']
     assert found["total"]["recorded"]["requests"] == len(rows)
     assert found["total"]["recorded"]["dollars"] == pytest.approx(0.01 * len(rows))
 
@@ -517,6 +526,24 @@ HOSTILE = {
     "a session that is none": b'{"format": "openai-chat", "messages": [7]}\n',
     "a session file without sense": b'{"sessionId": 1, "type": "assistant", "message": 7, "parentUuid": 3}\n' * 2,
     "a rollout without sense": b'{"type": "response_item", "payload": {"type": 3, "role": []}}\n' * 2,
+    "lone surrogates": json.dumps(
+        {
+            "request_id": 1,
+            "call_type": "acompletion",
+            "prompt_tokens": 1,
+            "messages": [{"role": "user", "content": "\ud800"}],
+        }
+    ).encode(),
+    "a row that is nested deeply": b'{"request_id": 1, "call_type": "acompletion", "prompt_tokens": 1, "messages": '
+    + b'[{"role": "user", "content": ' * 400
+    + b'"x"'
+    + b"}]" * 400
+    + b"}\n",
+    "a body that is nested deeply": b'{"messages": '
+    + b'[{"role": "user", "content": ' * 400
+    + b'"x"'
+    + b"}]" * 400
+    + b"}\n",
     "a row without sense": b'{"request_id": 1, "call_type": [], "prompt_tokens": {}, "metadata": 3}\n',
 }
 

@@ -39,13 +39,16 @@ class Prices:
             return None
         import litellm  # noqa: PLC0415 - slow to load, and not for --help
 
-        parts = litellm.cost_per_token(
-            model=deployment.model,
-            prompt_tokens=billed.input_tokens,
-            completion_tokens=billed.output_tokens,
-            cache_read_input_tokens=billed.cached_tokens,
-            cache_creation_input_tokens=billed.written_tokens,
-        )
+        try:
+            parts = litellm.cost_per_token(
+                model=deployment.model,
+                prompt_tokens=billed.input_tokens,
+                completion_tokens=billed.output_tokens,
+                cache_read_input_tokens=billed.cached_tokens,
+                cache_creation_input_tokens=billed.written_tokens,
+            )
+        except Exception:  # noqa: BLE001 - some providers' own calculators raise for a model that the map has
+            return None
         return float(sum(parts))
 
     def _prices(self, deployment: Deployment) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from ctx_hooks.learning.updates import of_answer
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_deployment
+from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
@@ -88,7 +89,7 @@ class Replay:
             return
         try:
             self._add_request(found, found.request, deployment, plain, targets)
-        except MalformedConversationError:
+        except (MalformedConversationError, RecursionError):
             self.left_out[MALFORMED] += 1
 
     def end(self) -> None:
@@ -208,7 +209,7 @@ class _Costs:
 
 
 def _begun(name: str, model: str, ways: int, number: int) -> Session:
-    bills = no_bills(name or f"session {number}", model, ways)
+    bills = no_bills(one_line(name) or f"session {number}", one_line(model), ways)
     return Session(bills, [set() for _ in range(ways + 1)], [b""] * ways)
 
 

@@ -6,6 +6,7 @@ MAX_STRING_LENGTH_PROMPT_IN_DB, by default 2,048 characters.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ REDACTED = b'"redacted-by-litellm"'
 NO_CONVERSATION = "requests without a conversation, as embeddings"
 FROM_CACHE = "answers from LiteLLM's own response cache"
 FAILED = "requests that failed for another reason than their length"
+TOO_DEEP = "rows that are nested too deeply"
 NO_TOKENS = "rows with neither texts nor tokens"
 
 
@@ -38,7 +40,10 @@ def recognises(fields: Mapping[str, Any]) -> bool:
 def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
     """Yield the request of each row."""
     for row in rows:
-        yield _request(row.fields)
+        try:
+            yield _request(row.fields)
+        except RecursionError:
+            yield LeftOut(TOO_DEEP)
 
 
 def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
@@ -76,10 +81,17 @@ def _text(row: Mapping[str, Any]) -> tuple[Request | None, Missing]:
     request = request_of_body(body) or request_of_body({"messages": json_of(row.get("messages"))})
     if request is None:
         return None, "not stored"
-    text = orjson.dumps(request.fields, default=str, option=orjson.OPT_NON_STR_KEYS)
+    text = _dumped(request.fields)
     if REDACTED in text:
         return None, "not stored"
     return (None, "shortened") if SHORTENED in text else (request, "")
+
+
+def _dumped(fields: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(fields)
+    except TypeError:  # lone surrogates, huge integers, and what is nested deeper than 254 levels
+        return json.dumps(fields).encode()
 
 
 def _is_overflow(metadata: Mapping[str, Any]) -> bool:
