@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from types import MappingProxyType
 
 import click
@@ -84,6 +85,9 @@ def commands() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     logging.getLogger("ctx_hooks").addHandler(logging.NullHandler())  # a command prints what it has to say itself
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to end
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
     try:
         return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)

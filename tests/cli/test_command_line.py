@@ -47,6 +47,7 @@ def inputs(tmp_path_factory):
     (folder / "no.txt").write_text("]: no JSON, no YAML")
     (folder / "binary").write_bytes(bytes(range(256)))
     (folder / "list.json").write_text("[1, 2]")
+    (folder / "surrogate.json").write_text('{"messages": [{"role": "user", "content": "\\ud800 and \\u4e2d"}]}')
     (folder / "unnamed.json").write_text('{"messages": []}')
     (folder / "deep").write_text("[" * 100_000)
     (folder / "utf16.json").write_bytes('{"messages": []}'.encode("utf-16"))
@@ -187,6 +188,14 @@ def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, inputs):
     assert done.returncode == 2
     assert "Usage: ctx-hooks" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_a_terminal_cannot_show_is_escaped(inputs):
+    for arguments in (["check", CONFIG], ["explain", "surrogate.json", "--model", "gpt-4o"]):
+        done = run(inputs, *arguments, PYTHONIOENCODING="ascii")
+        assert (done.returncode, done.stderr) == (0, "")
+    sent = run(inputs, "explain", "surrogate.json", "--model", "gpt-4o", "--sent")
+    assert json.loads(sent.stdout) == json.loads((inputs / "surrogate.json").read_text())
 
 
 def test_a_request_may_come_from_standard_input(inputs):

@@ -119,7 +119,7 @@ def _is_form_of(was: Message, is_now: Message) -> bool:
 def _why(was: Message | None, is_now: Message, told: str) -> str:
     """Return why a message is sent in another form, or at all."""
     if was is None or len(is_now.text) > len(was.text):
-        return told.split(". ")[0] or "a rule of the provider's asks for it"
+        return told.split(". ", maxsplit=1)[0] or "a rule of the provider's asks for it"
     if told:
         return EMPTIED if len(list(_lines(is_now))) == 1 else SHORTENED
     return REASONING if _has_reasoning(was) and not _has_reasoning(is_now) else LOSSLESS
