@@ -7,7 +7,8 @@ Reads sessions as benchmarks/fidelity.py does; a results file of it spares what 
 
 - fidelity: what survives, by the metrics of benchmarks/fidelity.py, at the budget.
 - requests: a session's requests one by one from the first that exceeds the budget: cache share and price.
-- time: processor time of 150,000 tokens to 32,000, over that of litellm.compress on the same messages.
+- time: processor time of 150,000 tokens to 32,000, over that of litellm.compress on the same messages: generated sessions
+  and those of the files that are as large.
 - recovery: whether an overflow is answered, through real proxies.
 """
 
@@ -29,11 +30,12 @@ import request_costs
 import speed
 from contestants import Contestant, installed, litellm_compress, tokens
 from request_costs import Requests
-from results import Result, Session, cell, grouped, load, mean, measure, save, sessions
+from results import Result, Session, cell, files, grouped, load, mean, measure, save, sessions
 
 from ctx_hooks.runtime import content_cache
 
 ALONE = "LiteLLM alone"
+REFERENCE = "litellm.compress"
 FORMATS = ("openai-chat", "anthropic")
 """In the order of a cell's two figures."""
 PACKAGES = ("ctx-hooks", "litellm", "headroom-ai", "langchain", "langchain-core")
@@ -133,20 +135,22 @@ def forget() -> None:
 
 def times(compared: dict[str, Contestant], paths: list[Path]) -> str:
     """Return the processor time of each contestant over that of litellm.compress: the median of the sessions it takes."""
-    ratios: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for session, fmt, messages in speed.sessions(paths):
-        try:
-            reference = milliseconds(litellm_compress, fmt, messages)
-            for name, contestant in compared.items():
-                if (taken := milliseconds(contestant, fmt, messages)) is not None:
-                    ratios[name, fmt].append(taken / reference)
-        except Exception as error:  # noqa: BLE001 - litellm.compress fails on messages whose content is null
-            print(f"{session} is left out: {type(error).__name__}: {error!s:.120}")
-    lines = head("processor time", "sessions")
+    sources = {"generated": speed.sessions([]), "recorded": speed.sessions(files(paths)) if paths else ()}
+    ratios: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for source, found in sources.items():
+        for session, fmt, messages in found:
+            try:
+                taken = {n: milliseconds(c, fmt, messages) for n, c in ({REFERENCE: litellm_compress} | compared).items()}
+            except Exception as error:  # noqa: BLE001 - litellm.compress fails on messages whose content is null
+                print(f"{session} is left out: {type(error).__name__}: {error!s:.120}")
+                continue
+            for name, spent in taken.items():
+                if spent is not None:
+                    ratios[source, name, fmt].append(spent / taken[REFERENCE])
+    lines = head(*sources)
     for name in compared:
-        found = [ratios[name, fmt] for fmt in FORMATS]
-        shown = [f"{statistics.median(r):.3f}" if r else "–" for r in found]
-        lines.append(row(name, shown, [str(len(r) or "–") for r in found]))
+        columns = ([ratios[source, name, fmt] for fmt in FORMATS] for source in sources)
+        lines.append(row(name, *([f"{statistics.median(r):.2f}" if r else "–" for r in found] for found in columns)))
     return "\n".join(lines)
 
 

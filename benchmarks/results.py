@@ -81,18 +81,22 @@ class Session:
         return {f"{tokens:,}": tokens for tokens in fixed} | shares
 
 
+def files(paths: Sequence[Path]) -> list[Path]:
+    """Return files, and those of folders."""
+    return [file for path in paths for file in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])]
+
+
 def sessions(paths: Sequence[Path]) -> Iterator[Session]:
     """Yield the sessions of files and folders."""
-    for path in paths:
-        for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
-            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
-                session = json.loads(line)
-                messages, fmt = session.get("messages"), session.get("format")
-                if not isinstance(messages, list) or fmt not in ("openai-chat", "anthropic"):
-                    continue
-                if session.get("system") and fmt == "openai-chat":
-                    messages = [{"role": "system", "content": session["system"]}, *messages]
-                yield Session(file.stem, number, fmt, messages)
+    for file in files(paths):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
+            session = json.loads(line)
+            messages, fmt = session.get("messages"), session.get("format")
+            if not isinstance(messages, list) or fmt not in ("openai-chat", "anthropic"):
+                continue
+            if session.get("system") and fmt == "openai-chat":
+                messages = [{"role": "system", "content": session["system"]}, *messages]
+            yield Session(file.stem, number, fmt, messages)
 
 
 def measure(
