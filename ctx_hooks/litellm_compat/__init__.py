@@ -48,6 +48,7 @@ from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_resp
 from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
 from ctx_hooks.litellm_compat.summary_call import Answer, ask, is_summary_call, payer_of, start_apart
 from ctx_hooks.litellm_compat.synchronous import warn_of_synchronous_call
+from ctx_hooks.litellm_compat.translated_responses import takes_its_items_back
 
 __all__ = [
     "HEADER",
@@ -93,6 +94,7 @@ __all__ = [
     "stored_history_of",
     "stored_response_of",
     "take_retry_mark",
+    "takes_its_items_back",
     "tenant_of",
     "text_of",
     "warn_of_other_lists",

@@ -13,6 +13,7 @@ from redis_process import RedisProcess
 from retrieving import CLIENTS, THOUGHT, TOOL, total_tokens, user
 from routes import CHAT, MESSAGES, RESPONSES
 
+from ctx_hooks.litellm_compat import takes_its_items_back
 from ctx_hooks.testing import LOOPBACK, Call, FakeProvider, ProviderSettings, ProxyProcess, Reply, agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
@@ -65,7 +66,9 @@ def started(model, folder, archive, redis=None):
         deployment(model.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW),
         deployment(model.url, "unknown", "openai/served"),
         deployment(model.url, "unknown-claude", "anthropic/claude-served"),
+        deployment(model.url, "unstored", "openai/served", max_input_tokens=WINDOW),
     )
+    models[-1]["litellm_params"]["store"] = False
     config = configuration(
         model.url,
         *models,
@@ -155,6 +158,17 @@ def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it
     assert FACT in ask(client, workers[1], following).text
     (only,) = cut_requests(model)
     assert f'"name": "{TOOL}"' in json.dumps(only["payload"].get("messages") or only["payload"]["input"])
+
+
+@pytest.mark.parametrize(
+    "client", [c for c in CLIENTS if c.speaks_responses and c.group == "chat"], ids=["whole", "streamed"]
+)
+def test_an_operator_may_have_a_deployment_keep_no_answers_so_that_it_is_offered(client, model, alone):
+    client = replace(client, group="unstored")
+    answer = ask(client, alone, session(client, "seek"), store=None)
+    assert FACT in answer.text
+    assert all(request["payload"]["store"] is False for request in cut_requests(model))
+    assert len(cut_requests(model)) == 2
 
 
 @over_every_route
@@ -252,6 +266,22 @@ def test_the_tool_is_not_offered_where_it_could_do_harm(route, case, model, alon
     assert json.dumps(sent.get("tools", [])).count(f'"name": "{TOOL}"') == (case == "a tool of that name")
     assert "[ctx_hooks]" in json.dumps(sent[items])
     assert not HANDLE.search(json.dumps(sent[items]))
+
+
+@pytest.mark.skipif(takes_its_items_back("anthropic/claude-served"), reason="this LiteLLM translates without loss")
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_of_an_older_litellm_nothing_is_offered_over_responses_that_it_translates(stream, model, alone):
+    payload = agent_session("openai-responses", model="claude", seed=13, question="question: seek")
+    answer = LOOPBACK.post(
+        alone.url + RESPONSES.path,
+        json={**payload, "store": False, "stream": stream},
+        headers=headers("research"),
+        timeout=60,
+    )
+    assert answer.status_code == 200
+    sent = json.dumps(model.requests()[-1]["payload"])
+    assert TOOL not in sent
+    assert "[ctx_hooks]" in sent
 
 
 @pytest.mark.parametrize("fields", [{}, {"store": True}], ids=["by default", "as asked"])
