@@ -177,4 +177,4 @@ def test_without_a_redis_the_operator_is_told_where_figures_are(capsys, monkeypa
     for name in [n for n in os.environ if n.startswith("REDIS_")]:
         monkeypatch.delenv(name)
     assert main(["limits", "ls"]) == 1
-    assert "memory" in capsys.readouterr().out
+    assert "memory" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def command(*, config: Path | None, proxy: bool, as_json: bool) -> int:
             }
         )
     elif failing:
-        out.print(f"\n{len(failing)} of these checks fail{'s' * (len(failing) == 1)}.", style="bold red")
+        out.print("\n1 check fails." if len(failing) == 1 else f"\n{len(failing)} checks fail.", style="bold red")
     else:
         out.print("\nEverything works.", style="bold green")
     return FAILED if failing else 0
