@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import json
 import re
+import shlex
 import sys
 
 import litellm
@@ -28,6 +30,7 @@ TESTED = {
     "toml": "here",
     "python": "here",
     "json": "here",
+    "sql": "tests/proxy/test_database.py",
     **dict.fromkeys(SHELL, "tests/docs/test_commands.py"),
     "text": "tests/docs/test_recipes.py, which sees it printed",
 }
@@ -64,6 +67,16 @@ def test_a_whole_configuration_passes_the_check(block, tmp_path, capsys):
     path.write_text(block.text, encoding="utf-8")
     assert main(["check", str(path)]) == 0, capsys.readouterr().out
     assert "no mistakes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("block", [b for b in blocks("sh") if " -d " in b.text and "{" in b.text], ids=str)
+def test_a_policy_in_a_call_of_an_api_has_no_mistake(block):
+    words = shlex.split(block.text)
+    bodies = [json.loads(body) for option, body in itertools.pairwise(words) if option == "-d"]
+    assert bodies
+    for body in bodies:
+        policy = body.get("metadata", body.get("model_info"))["ctx_hooks"]
+        assert configuration_of({"callback_settings": {"ctx_hooks": {"teams": {"T": policy}}}}).mistakes == ()
 
 
 @pytest.mark.parametrize("block", blocks("toml", "json"), ids=str)
