@@ -36,8 +36,8 @@ def constraints(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def litellm_alone(package, constraints, tmp_path_factory) -> Environment:
-    """What LiteLLM's image has: its proxy, Prometheus' client, pip; and no plugin."""
+def environment(package, constraints, tmp_path_factory) -> Environment:
+    """What LiteLLM's image has: its proxy, Prometheus' client, pip; and no plugin, unless a test installs it."""
     folder = tmp_path_factory.mktemp("environment") / "venv"
     uv = find_uv_bin()
     done(uv, "venv", "--quiet", "--seed", "--python", sys.executable, folder, cwd=ROOT)
@@ -45,3 +45,10 @@ def litellm_alone(package, constraints, tmp_path_factory) -> Environment:
     wanted = (*declared, "prometheus_client")
     done(uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python", "-c", constraints, *wanted, cwd=ROOT)
     return Environment(folder, package)
+
+
+@pytest.fixture
+def litellm_alone(environment) -> Environment:
+    """The same without the plugin, whatever the test before this one has left."""
+    done(find_uv_bin(), "pip", "uninstall", "--quiet", "--python", environment.program("python"), "ctx-hooks", cwd=ROOT)
+    return environment

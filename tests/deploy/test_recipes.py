@@ -76,6 +76,7 @@ def test_pip_installs_beside_litellm_and_uninstalling_is_one_line(litellm_alone,
 
     (uninstall,) = commands("Uninstall")
     litellm_alone.run(uninstall, tmp_path)
+    litellm_alone.run("! python -c 'import ctx_hooks'", tmp_path)
     config = without_the_callback(yaml_file("litellm_config.yaml"))
     assert config["callback_settings"]["ctx_hooks"]
     with started(litellm_alone.program("litellm"), config, provider) as proxy:
@@ -98,13 +99,13 @@ def test_uv_installs_litellm_as_a_tool_with_the_plugin(package, constraints, pro
 
 
 @pytest.fixture(scope="module")
-def image(litellm_alone, tmp_path_factory) -> dict[str, str]:
+def image(environment, tmp_path_factory) -> dict[str, str]:
     """The variables that the Dockerfile adds to LiteLLM's image, once its RUN has been run."""
     folder = tmp_path_factory.mktemp("image")
     steps = dockerfile()
     (run,) = (arguments for name, arguments in steps if name == "RUN")
-    command = [str(litellm_alone.package.folder) if word == "/here" else word for word in shlex.split(run)]
-    litellm_alone.run(installed_to(command, folder, IN_CONTAINER), folder)
+    command = [str(environment.package.folder) if word == "/here" else word for word in shlex.split(run)]
+    environment.run(installed_to(command, folder, IN_CONTAINER), folder)
     assert ("COPY", f"--from=package {IN_CONTAINER} {IN_CONTAINER}") in steps
     variables = dict(arguments.split("=", 1) for name, arguments in steps if name == "ENV")
     return {name: value.replace(IN_CONTAINER, str(folder)) for name, value in variables.items()}
