@@ -25,6 +25,7 @@ from ctx_hooks.litellm_compat.deployments import (
     listed_deployment,
     prices_of,
     shared_cache,
+    with_forwarded_metadata,
     writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
@@ -99,6 +100,7 @@ __all__ = [
     "text_of",
     "warn_of_other_lists",
     "warn_of_synchronous_call",
+    "with_forwarded_metadata",
     "with_request_id",
     "without_request_key",
     "worded_error",

@@ -66,6 +66,18 @@ def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((m for m in found if auth_of(m) is not None), found[0] if found else {})
 
 
+def with_forwarded_metadata(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an attempt over Google's route with LiteLLM's own metadata where its translation takes it.
+
+    The call that LiteLLM makes of it for another provider gets `metadata` alone. The proxy writes to `litellm_metadata`
+    where the path, which the model's name is part of, holds a word such as `responses` or `bedrock`: that call would be
+    logged without key, team and request id.
+    """
+    if not came_over_google_route(fields) or fields.get("metadata"):
+        return fields
+    return {**fields, "metadata": metadata_of(fields)}
+
+
 def _router_notes_of(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the metadata in which the Router notes group and deployment of an attempt.
 

@@ -96,6 +96,7 @@ class RequestFlow:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
         if not to.policy.enabled:
             return fields
+        fields = litellm_compat.with_forwarded_metadata(fields)
         if request.format == "openai-responses" and not litellm_compat.takes_its_items_back(to.model):
             to = replace(to, policy=to.policy.model_copy(update={"retrieval": False}))
         to = self.runner.numbered(to)
