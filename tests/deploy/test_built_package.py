@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from environments import ROOT
 
-LEFT_OUT = {"__pycache__", ".hypothesis", ".pytest_cache"}
+LEFT_OUT = {"__pycache__", ".hypothesis", ".pytest_cache", "node_modules"}
 
 
 def files_below(*names: str) -> set[str]:
