@@ -258,8 +258,14 @@ class _Rounds:
         for request_id in self._request_ids:
             self._retrieval.forget(request_id)
 
+    @property
+    def _offered_id(self) -> str:
+        """The id of the last request that the tool was offered to: a further one may have it from the one before."""
+        ids = self._request_ids
+        return next((i for i in reversed(ids) if self._retrieval.was_offered(i)), ids[-1])
+
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
-        texts = [await self._retrieval.answer(self._request_ids[-1], call.arguments) for call in turn.hidden]
+        texts = [await self._retrieval.answer(self._offered_id, call.arguments) for call in turn.hidden]
         return self.form.results(turn.hidden, texts)
 
 
