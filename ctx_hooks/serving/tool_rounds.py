@@ -119,13 +119,15 @@ class ToolRounds:
         if rounds is None:
             return answer
         try:
-            return await self._joined(rounds, fields, answer)
+            return await self._joined(rounds, fields, answer) if rounds.is_offered else answer
         finally:
             rounds.end()
 
     async def _joined(self, rounds: _Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
-        answers, turn = [plain(answer)], None
+        answers: list[Mapping[str, Any]] = []
+        turn = None
         with failing_open("shows an answer as it came"):
+            answers.append(plain(answer))
             turn = rounds.form.turn_of(answers[0], RETRIEVE)
         if turn is None or not (turn.hidden or rounds.form.REPEATS_TOOLS):
             return answer
@@ -144,7 +146,9 @@ class ToolRounds:
             if not any(map(hidden_turns.says_anything, said.messages)):
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
-        return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
+        with failing_open("shows an answer as it came"):
+            return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
+        return answer
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them, each at once, but for the end of a round.
@@ -168,11 +172,15 @@ class ToolRounds:
             rounds.end()
 
     async def _spliced(self, rounds: _Rounds, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        shown = ShownStream(rounds.form.stream(RETRIEVE))
+        shown: ShownStream | None = None
         async for chunk in stream:
-            for seen in shown.seen(chunk):
+            if shown is None and rounds.is_offered:  # each time: the Router may change the deployment in mid-stream
+                shown = ShownStream(rounds.form.stream(RETRIEVE))
+            for seen in [chunk] if shown is None else shown.seen(chunk):
                 yield seen
-        while rounds.goes_on(turn := shown.turn()):
+        if shown is None:
+            return
+        while (turn := shown.turn()) is not None and rounds.goes_on(turn):
             called, further = await rounds.further(turn, stream=True)
             shown.go_on()
             try:
@@ -181,18 +189,16 @@ class ToolRounds:
                         yield seen
             finally:
                 await _close(further)
-        await rounds.keep(turn)
+        if turn is not None:
+            await rounds.keep(turn)
         for chunk in shown.end():
             yield chunk
 
     def _begun(self, fields: Mapping[str, Any]) -> _Rounds | None:
-        """Return the rounds of a request that the tool was offered to, None for any other."""
-        request_id = litellm_compat.request_id_of(fields)
-        view = self._views.pop(request_id, None)
+        """Return the rounds of a request, None where its format has none."""
+        view = self._views.pop(litellm_compat.request_id_of(fields), None)
         form = FORMATS.get(format_of(fields))
-        if form is None or not self._retrieval.was_offered(request_id):
-            return None
-        return _Rounds(self._retrieval, self._ask, form, fields, view)
+        return None if form is None else _Rounds(self._retrieval, self._ask, form, fields, view)
 
     def _note(self, request_id: str, view: View) -> None:
         self._views[request_id] = view
@@ -219,6 +225,11 @@ class _Rounds:
         self._left = MOST_ROUNDS
         self._messages: list[Mapping[str, Any]] = []
         self._shown: list[Mapping[str, Any]] = []
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether the tool was offered to the model that answers the client's request."""
+        return self._retrieval.was_offered(self._request_ids[0])
 
     def goes_on(self, turn: Turn) -> bool:
         """Whether a turn is followed by a round."""

@@ -1,0 +1,114 @@
+"""What a client is shown while the hidden tool is answered, of answers that no fake provider gives."""
+
+from __future__ import annotations
+
+import json
+
+from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.tool_rounds import ToolRounds
+from ctx_hooks.testing import Call, Reply, responses, streams
+
+TOOL = "ctx_retrieve"
+ASKED = {"model": "served", "input": "What was it?", "store": False, "tools": []}
+LOOKS = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, {"handle": "x"})]), 10, 0)
+KNOWS = streams.whole("openai-responses", ASKED, Reply("It was this."), 10, 0)
+
+
+class Texts:
+    """What answers the tool: one text, kept for the requests that are named."""
+
+    def __init__(self, *offered):
+        self.offered = set(offered)
+        self.asked = []
+        self.records = {}
+
+    def was_offered(self, request_id):
+        return request_id in self.offered
+
+    async def answer(self, request_id, arguments):
+        self.asked.append(request_id)
+        return arguments
+
+    def forget(self, request_id):
+        self.offered.discard(request_id)
+
+    async def get(self, fields, key):
+        return self.records.get(key)
+
+    async def put(self, fields, key, text):
+        self.records[key] = text
+        return True
+
+
+def rounds_of(texts, *answers):
+    """Return the rounds of requests whose further calls get these answers."""
+    left = list(answers)
+
+    async def ask(fields, changes):
+        called = with_request_id({**fields, **changes, "metadata": None})
+        answer = left.pop(0)
+        return called, came(responses.events(answer)) if changes["stream"] else answer
+
+    return ToolRounds(texts, ask, ReportedUsage())
+
+
+async def came(events):
+    for event in events:
+        yield event
+
+
+async def seen(rounds, fields, answer):
+    return [event async for event in rounds.streamed(fields, came(responses.events(answer)))]
+
+
+async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_that_it_is_offered_to():
+    """Where a stream fails the Router takes another deployment, which is decided about once the stream has begun."""
+    fields = with_request_id(ASKED)
+    texts = Texts()
+
+    async def stream():
+        for event in responses.events(KNOWS)[:3]:
+            yield event
+        texts.offered.add(request_id_of(fields))
+        for event in responses.events(LOOKS):
+            yield event
+
+    found = [event async for event in rounds_of(texts, KNOWS).streamed(fields, stream())]
+    assert TOOL not in json.dumps(found)
+    assert found[-1]["type"] == "response.completed"
+    assert "It was this." in json.dumps(found[-1])
+    assert texts.offered == set()
+
+
+async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_that_was_offered_the_tool():
+    """A further request that was fitted before its deployment was chosen has the tool from the one before."""
+    for is_stream in (False, True):
+        fields = with_request_id({**ASKED, "stream": is_stream})
+        texts = Texts(request_id_of(fields))
+        rounds = rounds_of(texts, LOOKS, KNOWS)
+        answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
+        assert "It was this." in json.dumps(answer)
+        assert texts.asked == [request_id_of(fields)] * 2
+
+
+HEAD = {"id": "1", "created": 1, "model": "served"}
+CALLS = [{"index": 0, "id": "a", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}]
+CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}]}
+
+
+async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
+    text = {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]}
+    end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
+    fields = with_request_id(CHAT)
+    found = [chunk async for chunk in rounds_of(Texts(request_id_of(fields))).streamed(fields, came([text, end]))]
+    assert found == [text, end]
+
+
+async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
+    message = {"role": "assistant", "content": "hi", "tool_calls": CALLS}
+    for usage in ("none", {}):
+        choice = {"index": 0, "message": message, "finish_reason": "length"}
+        answer = {**HEAD, "choices": [choice if usage == "none" else "none"], "usage": usage}
+        fields = with_request_id(CHAT)
+        assert await rounds_of(Texts(request_id_of(fields))).whole(fields, answer) == answer
