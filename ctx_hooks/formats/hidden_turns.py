@@ -91,6 +91,11 @@ def said_in(messages: Sequence[Any]) -> Said:
     return reduce(Said.then, messages, Said())
 
 
+def ends_with_assistant(messages: Sequence[Any]) -> bool:
+    """Whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it."""
+    return bool(messages) and _role(messages[-1]) == "assistant"
+
+
 def conversation_key(messages: Sequence[Any]) -> str:
     """Return the key of a conversation's record: the anchor of what was said before the first answer."""
     return said_in(list(takewhile(lambda message: _role(message) != "assistant", messages))).anchor

@@ -64,10 +64,17 @@ class Retrieval(Protocol):
 
 
 class View(NamedTuple):
-    """A conversation as its client sent it: the key of its record, which is of one format, and what was said."""
+    """A conversation as its client sent it.
+
+    Attributes:
+        key: of its record, which is of one format.
+        said: what was said.
+        is_open: whether it ends with words or items of the assistant.
+    """
 
     key: str
     said: Said
+    is_open: bool
 
 
 class ToolRounds:
@@ -98,7 +105,7 @@ class ToolRounds:
                 return fields
             messages = request.items
             key = f"{request.format} {hidden_turns.conversation_key(messages)}"
-            view = View(key, hidden_turns.said_in(messages))
+            view = View(key, hidden_turns.said_in(messages), hidden_turns.ends_with_assistant(messages))
             self._note(litellm_compat.request_id_of(fields), view)
             record = hidden_turns.read(await self._retrieval.get(fields, view.key))
             whole = hidden_turns.spliced(messages, record)
@@ -249,8 +256,8 @@ class _Rounds:
 
     async def keep(self, turn: Turn) -> None:
         """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
-        if self._view is None or self._view.said.role == "assistant":
-            return  # what goes on with the assistant's own words is not found again as an answer
+        if self._view is None or self._view.is_open:
+            return  # what goes on from the assistant's own is not found again as an answer, or found with that
         with failing_open("does not keep what was retrieved"):
             results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
             last = turn.messages if results else self.form.without(turn)

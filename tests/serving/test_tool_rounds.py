@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from ctx_hooks.litellm_compat import request_id_of, with_request_id
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.tool_rounds import ToolRounds
@@ -90,6 +92,26 @@ async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_tha
         answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
         assert "It was this." in json.dumps(answer)
         assert texts.asked == [request_id_of(fields)] * 2
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"type": "compaction", "encrypted_content": "all before"}, {"role": "assistant", "content": "It"}],
+    ids=["item", "text"],
+)
+async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
+    """An item that says nothing, as of what the provider has compacted, is no part of the answer behind it."""
+    asked = [{"role": "user", "content": "What was it?"}]
+    for before, hides in ((asked, True), ([*asked, last], False)):
+        texts = Texts()
+        rounds = rounds_of(texts, KNOWS)
+        fields = await rounds.restored(with_request_id({**ASKED, "input": before}))
+        texts.offered.add(request_id_of(fields))
+        answer = await rounds.whole(fields, LOOKS)
+        following = with_request_id({**ASKED, "input": [*before, *answer["output"], *asked]})
+        sent = (await rounds.restored(following))["input"]
+        assert (sent[: len(before)], sent[-1:]) == (before, asked)
+        assert (TOOL in json.dumps(sent)) is hides
 
 
 HEAD = {"id": "1", "created": 1, "model": "served"}
