@@ -37,6 +37,16 @@ def like(answer: Any, fields: Mapping[str, Any]) -> Any:
     return made
 
 
+def with_changes(answer: Any, fields: Mapping[str, Any]) -> Any:
+    """Return an answer of which `fields` are a changed copy, the very answer where nothing is; all else stays as it came."""
+    before = plain(answer)
+    changed = [name for name in fields if fields[name] != before.get(name)]
+    if not (changed and isinstance(answer, BaseModel)):
+        return {**answer, **fields} if changed else answer
+    made = like(answer, fields)
+    return answer.model_copy(update={name: getattr(made, name) for name in changed})
+
+
 class ShownStream:
     """The chunks of one request's streams as the client is to see them, each in the form in which it came.
 

@@ -23,7 +23,7 @@ from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_c
 from ctx_hooks.formats.hidden_turns import HiddenTurn, Said
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.request import Request, format_of
-from ctx_hooks.serving.answer_forms import ShownStream, like, plain
+from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
 from ctx_hooks.serving.failing_open import failing_open
 
 if TYPE_CHECKING:
@@ -137,6 +137,10 @@ class ToolRounds:
             answers.append(plain(answer))
             turn = rounds.form.turn_of(answers[0], RETRIEVE)
         if turn is None or not (turn.hidden or rounds.form.REPEATS_TOOLS):
+            return answer
+        if not turn.hidden:
+            with failing_open("shows an answer as it came"):
+                return with_changes(answer, rounds.form.joined(answers, RETRIEVE))
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
             litellm_compat.price(fields, answer)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from litellm.types.llms.openai import ResponsesAPIResponse
 
 from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.serving.answer_forms import HIDDEN
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.tool_rounds import ToolRounds
 from ctx_hooks.testing import Call, Reply, responses, streams
@@ -112,6 +114,25 @@ async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
         sent = (await rounds.restored(following))["input"]
         assert (sent[: len(before)], sent[-1:]) == (before, asked)
         assert (TOOL in json.dumps(sent)) is hides
+
+
+OURS, OWN = ({"type": "function", "name": name, "parameters": {}, "strict": None} for name in (TOOL, "read_file"))
+
+
+@pytest.mark.parametrize("tools", [[OWN, OURS], [OWN], None], ids=["ours", "the client's", "none"])
+async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(tools):
+    unheard = {"type": "unheard", "id": "u", "detail": None}
+    answer = ResponsesAPIResponse(
+        **{**KNOWS, "output": [*KNOWS["output"], unheard], "safety_identifier": None, "tools": tools}
+    )
+    getattr(answer, HIDDEN)["model_id"] = "m"
+    fields = with_request_id(ASKED)
+    shown = await rounds_of(Texts(request_id_of(fields))).whole(fields, answer)
+    before, after = answer.model_dump(), shown.model_dump()
+    assert [tool["name"] for tool in after.pop("tools") or ()] == ["read_file"] * bool(tools)
+    assert after == {name: value for name, value in before.items() if name != "tools"}
+    assert getattr(shown, HIDDEN) == {"model_id": "m"}
+    assert (shown is answer) is (tools is None or OURS not in tools)
 
 
 HEAD = {"id": "1", "created": 1, "model": "served"}
