@@ -102,15 +102,15 @@ def conversation_key(messages: Sequence[Any]) -> str:
 
 
 def written(turns: Sequence[HiddenTurn]) -> str:
-    """Return the text of a record, of the newest turns as far as there is room."""
+    """Return the text of a record, of the newest turns as far as there is room; one that is larger than that is left out."""
     texts: list[str] = []
     size_bytes = 0
     for turn in reversed(turns[-MOST_TURNS:]):
         text = json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
-        size_bytes += len(text.encode("utf-8", "surrogatepass"))
-        if size_bytes > MOST_RECORD_BYTES:
-            break
-        texts.append(text)
+        turn_bytes = len(text.encode("utf-8", "surrogatepass"))
+        if size_bytes + turn_bytes <= MOST_RECORD_BYTES:
+            size_bytes += turn_bytes
+            texts.append(text)
     return f"[{','.join(reversed(texts))}]"
 
 

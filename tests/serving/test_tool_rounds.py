@@ -25,6 +25,7 @@ class Texts:
     def __init__(self, *offered):
         self.offered = set(offered)
         self.asked = []
+        self.arguments = []
         self.records = {}
 
     def was_offered(self, request_id):
@@ -32,6 +33,7 @@ class Texts:
 
     async def answer(self, request_id, arguments):
         self.asked.append(request_id)
+        self.arguments.append(arguments)
         return arguments
 
     def forget(self, request_id):
@@ -52,6 +54,8 @@ def rounds_of(texts, *answers):
     async def ask(fields, changes):
         called = with_request_id({**fields, **changes, "metadata": None})
         answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
         return called, came(responses.events(answer)) if changes["stream"] else answer
 
     return ToolRounds(texts, ask, ReportedUsage())
@@ -94,6 +98,44 @@ async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_tha
         answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
         assert "It was this." in json.dumps(answer)
         assert texts.asked == [request_id_of(fields)] * 2
+
+
+async def test_where_the_second_further_call_fails_the_client_has_what_was_said_in_order_and_no_trace():
+    """Whole it is marked as cut off; of a stream nothing is taken back, and the error follows."""
+    broken = ConnectionError("the model is gone")
+    for is_stream in (False, True):
+        fields = with_request_id({**ASKED, "stream": is_stream})
+        texts = Texts(request_id_of(fields))
+        rounds = rounds_of(texts, LOOKS, broken)
+        if is_stream:
+            found = []
+            stream = rounds.streamed(fields, came(responses.events(LOOKS)))
+            with pytest.raises(ConnectionError):
+                while True:
+                    found.append(await anext(stream))
+            assert [event["sequence_number"] for event in found] == list(range(len(found)))
+            items = [e["item"] for e in found if e["type"] == "response.output_item.done"]
+            assert found[-1]["type"] == "response.output_item.done"
+        else:
+            found = await rounds.whole(fields, LOOKS)
+            items = found["output"]
+            assert (found["status"], found["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+            assert found["usage"]["input_tokens"] == 20
+        assert [item["type"] for item in items] == ["message", "message"]
+        assert TOOL not in json.dumps(found)
+        assert texts.offered == set()
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_tool_as_they_are(size):
+    arguments = {"handle": "x" * size}
+    looks = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, arguments)]), 10, 0)
+    fields = with_request_id(ASKED)
+    texts = Texts(request_id_of(fields))
+    found = await seen(rounds_of(texts, KNOWS), fields, looks)
+    assert len(json.dumps(found)) < 20_000
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    assert json.loads(texts.arguments[0]) == arguments
 
 
 @pytest.mark.parametrize(
