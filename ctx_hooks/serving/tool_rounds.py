@@ -70,11 +70,13 @@ class View(NamedTuple):
         key: of its record, which is of one format.
         said: what was said.
         is_open: whether it ends with words or items of the assistant.
+        shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
     """
 
     key: str
     said: Said
     is_open: bool
+    shows_calls: bool = False
 
 
 class ToolRounds:
@@ -107,9 +109,10 @@ class ToolRounds:
             key = f"{request.format} {hidden_turns.conversation_key(messages)}"
             view = View(key, hidden_turns.said_in(messages), hidden_turns.ends_with_assistant(messages))
             self._note(litellm_compat.request_id_of(fields), view)
-            record = hidden_turns.read(await self._retrieval.get(fields, view.key))
-            whole = hidden_turns.spliced(messages, record)
-            return fields if whole is messages else {**fields, form.MESSAGES: whole}
+            whole = hidden_turns.spliced(messages, hidden_turns.read(await self._retrieval.get(fields, view.key)))
+            if whole is not messages:
+                self._note(litellm_compat.request_id_of(fields), view._replace(shows_calls=True))
+                return {**fields, form.MESSAGES: whole}
         return fields
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
@@ -126,7 +129,7 @@ class ToolRounds:
         if rounds is None:
             return answer
         try:
-            return await self._joined(rounds, fields, answer) if rounds.is_offered else answer
+            return await self._joined(rounds, fields, answer) if rounds.is_known else answer
         finally:
             rounds.end()
 
@@ -185,7 +188,7 @@ class ToolRounds:
     async def _spliced(self, rounds: _Rounds, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         shown: ShownStream | None = None
         async for chunk in stream:
-            if shown is None and rounds.is_offered:  # each time: the Router may change the deployment in mid-stream
+            if shown is None and rounds.is_known:  # each time: the Router may change the deployment in mid-stream
                 shown = ShownStream(rounds.form.stream(RETRIEVE))
             for seen in [chunk] if shown is None else shown.seen(chunk):
                 yield seen
@@ -238,9 +241,9 @@ class _Rounds:
         self._shown: list[Mapping[str, Any]] = []
 
     @property
-    def is_offered(self) -> bool:
-        """Whether the tool was offered to the model that answers the client's request."""
-        return self._retrieval.was_offered(self._request_ids[0])
+    def is_known(self) -> bool:
+        """Whether the model that answers the client's request knows of the tool."""
+        return self._retrieval.was_offered(self._request_ids[0]) or (self._view is not None and self._view.shows_calls)
 
     def goes_on(self, turn: Turn) -> bool:
         """Whether a turn is followed by a round."""
@@ -283,8 +286,7 @@ class _Rounds:
     @property
     def _offered_id(self) -> str:
         """The id of the last request that the tool was offered to: a further one may have it from the one before."""
-        ids = self._request_ids
-        return next((i for i in reversed(ids) if self._retrieval.was_offered(i)), ids[-1])
+        return next(filter(self._retrieval.was_offered, reversed(self._request_ids)), self._request_ids[-1])
 
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
         texts = [await self._retrieval.answer(self._offered_id, call.arguments) for call in turn.hidden]

@@ -66,6 +66,11 @@ async def came(events):
         yield event
 
 
+async def take(stream, found):
+    async for event in stream:
+        found.append(event)
+
+
 async def seen(rounds, fields, answer):
     return [event async for event in rounds.streamed(fields, came(responses.events(answer)))]
 
@@ -109,10 +114,8 @@ async def test_where_the_second_further_call_fails_the_client_has_what_was_said_
         rounds = rounds_of(texts, LOOKS, broken)
         if is_stream:
             found = []
-            stream = rounds.streamed(fields, came(responses.events(LOOKS)))
             with pytest.raises(ConnectionError):
-                while True:
-                    found.append(await anext(stream))
+                await take(rounds.streamed(fields, came(responses.events(LOOKS))), found)
             assert [event["sequence_number"] for event in found] == list(range(len(found)))
             items = [e["item"] for e in found if e["type"] == "response.output_item.done"]
             assert found[-1]["type"] == "response.output_item.done"
@@ -175,6 +178,20 @@ async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(to
     assert after == {name: value for name, value in before.items() if name != "tools"}
     assert getattr(shown, HIDDEN) == {"model_id": "m"}
     assert (shown is answer) is (tools is None or OURS not in tools)
+
+
+async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_offered_is_answered_all_the_same():
+    """As where the next request goes to a larger window, and nothing is cut from it."""
+    texts = Texts()
+    rounds = rounds_of(texts, KNOWS, KNOWS)
+    fields = await rounds.restored(with_request_id(ASKED))
+    texts.offered.add(request_id_of(fields))
+    first = await rounds.whole(fields, LOOKS)
+    asked = {"role": "user", "content": "What was it?"}
+    later = await rounds.restored(with_request_id({**ASKED, "input": [asked, *first["output"], asked], "metadata": None}))
+    assert TOOL in json.dumps(later["input"])
+    assert texts.offered == set()
+    assert TOOL not in json.dumps(await rounds.whole(later, LOOKS))
 
 
 HEAD = {"id": "1", "created": 1, "model": "served"}
