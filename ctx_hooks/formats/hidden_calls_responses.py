@@ -39,11 +39,14 @@ def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:
 
 def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = True) -> dict[str, Any]:
     """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
-    items = [item for answer in answers for item in _items(answer) if not _is_hidden(item, tool)]
+    items = [item for answer in answers for item in _items(answer)]
+    shown = [item for item in items if not _is_hidden(item, tool)]
     end = {name: answers[-1][name] for name in END if name in answers[-1]} if is_whole else CUT_OFF
-    changes: dict[str, Any] = {"output": _followed(items), **end}
-    if "usage" in answers[-1]:
-        changes["usage"] = total([answer.get("usage") or {} for answer in answers])
+    changes: dict[str, Any] = {**end}
+    if len(shown) < len(items) or len(answers) > 1:
+        usages = [answer["usage"] for answer in answers if isinstance(answer.get("usage"), Mapping)]
+        changes["output"] = _followed(shown)
+        changes |= {"usage": total(usages)} if usages else {}
     return _without_tool({**answers[0], **changes}, tool)
 
 
@@ -61,7 +64,7 @@ def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any]
 def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
     """Return a turn's items without its hidden calls, which nothing answers."""
     hidden = {call.id for call in turn.hidden}
-    return _followed([item for item in turn.messages if item.get("type") != CALL or item.get("call_id") not in hidden])
+    return _followed([item for item in turn.messages if item.get("type") != CALL or _call_id(item) not in hidden])
 
 
 def stream(tool: str) -> ResponseStream:
@@ -85,8 +88,9 @@ class ResponseStream:
         self._begin()
 
     def _begin(self) -> None:
-        self._items: dict[Any, Mapping[str, Any]] = {}
-        self._numbers: dict[Any, int] = {}
+        self._items: dict[int | str, Mapping[str, Any]] = {}
+        self._keys: dict[str, int | str] = {}
+        self._numbers: dict[int, int] = {}
         self._end: Mapping[str, Any] | None = None
 
     def seen(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -97,19 +101,29 @@ class ResponseStream:
         if kind.removeprefix(EVENT) in ENDED:
             self._end = event
             return None
-        index = event.get("output_index")
-        if kind in ITEM:
-            self._items[index] = event.get("item") or {}
-        if index is None:
-            return self._numbered(event)
-        if _is_hidden(self._items.get(index), self._tool):
+        key = self._key(event)
+        item = _mapping(event, "item") if kind in ITEM else self._items.get(key)
+        if key != "" and item is not None:
+            self._items[key] = item
+        if _is_hidden(item, self._tool):
             self._hides = True
             return None
-        if index not in self._numbers:
-            self._numbers[index] = self._shown_items
+        if isinstance(key, str):
+            return self._numbered(event)
+        if key not in self._numbers:
+            self._numbers[key] = self._shown_items
             self._shown_items += 1
-        number = self._numbers[index]
-        return self._numbered(event if number == index else {**event, "output_index": number})
+        number = self._numbers[key]
+        return self._numbered(event if number == key else {**event, "output_index": number})
+
+    def _key(self, event: Mapping[str, Any]) -> int | str:
+        """Return what names an event's item: its number, its id where a server gives no number, "" for no item."""
+        index = event.get("output_index")
+        item_id = str(event.get("item_id") or _mapping(event, "item").get("id") or "")
+        if isinstance(index, int):
+            self._keys[item_id] = index
+            return index
+        return self._keys.get(item_id, item_id) if item_id else ""
 
     def turn(self) -> Turn:
         """Return what the provider has said since the stream of its last answer began."""
@@ -125,26 +139,26 @@ class ResponseStream:
         """Return the withheld end of the last answer, with the items and the usage of all."""
         if self._end is None:
             return ()
-        response = self._end.get("response") or {}
-        whole = joined([*self._responses, self._response()], self._tool)
+        response = _mapping(self._end, "response")
+        whole = joined([*self._responses, self._response()] if self._hides else [response], self._tool)
         return (self._numbered(self._end if whole == response else {**self._end, "response": whole}),)
 
     def _response(self) -> Mapping[str, Any]:
         """Return the last answer as its end states it; some servers leave out there what they have streamed."""
-        response = (self._end or {}).get("response") or {}
-        return response if response.get("output") else {**response, "output": [self._items[i] for i in sorted(self._items)]}
+        response = _mapping(self._end or {}, "response")
+        return response if response.get("output") else {**response, "output": list(self._items.values())}
 
     def _seen_opening(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if self._responses:
             return None
-        response = event.get("response") or {}
+        response = _mapping(event, "response")
         shown = _without_tool(response, self._tool)
         return self._numbered(event if shown == response else {**event, "response": shown})
 
     def _numbered(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return an event with the next number, from the first one on that is hidden; before it, the provider's own."""
         given = event.get("sequence_number")
-        if given is None:
+        if not isinstance(given, int):
             return event
         number = self._last_number + 1 if self._hides else given
         self._last_number = max(self._last_number, number)
@@ -153,9 +167,11 @@ class ResponseStream:
 
 def _turn(items: Sequence[Mapping[str, Any]], status: str, tool: str) -> Turn:
     hidden = [item for item in items if _is_hidden(item, tool)]
-    waiting = [item for item in items if item.get("type") not in WAITS_FOR_NOBODY]
-    calls = tuple(HiddenCall(str(item.get("call_id")), str(item.get("arguments") or "")) for item in hidden)
-    return Turn(_sent_back(items, tool), calls, len(hidden) < len(waiting), status if status == COMPLETED else None)
+    waiting = [item for item in items if str(item.get("type")) not in WAITS_FOR_NOBODY]
+    calls = tuple(HiddenCall(_call_id(item), str(item.get("arguments") or "")) for item in hidden)
+    ids = [call_id for call_id in map(_call_id, waiting) if call_id]
+    is_whole = status == COMPLETED and all(call.id for call in calls) and len(set(ids)) == len(ids)
+    return Turn(_sent_back(items, tool), calls, len(hidden) < len(waiting), status if is_whole else None)
 
 
 def _sent_back(items: Sequence[Mapping[str, Any]], tool: str) -> tuple[Mapping[str, Any], ...]:
@@ -193,7 +209,17 @@ def _without_tool(response: Mapping[str, Any], tool: str) -> dict[str, Any]:
 
 
 def _items(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [item for item in answer.get("output") or () if isinstance(item, Mapping)]
+    output = answer.get("output")
+    return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
+
+
+def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = holder.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _call_id(item: Mapping[str, Any]) -> str:
+    return str(item.get("call_id") or "")
 
 
 def _is_hidden(item: Any, tool: str) -> bool:

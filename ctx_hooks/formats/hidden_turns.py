@@ -91,21 +91,26 @@ def said_in(messages: Sequence[Any]) -> Said:
     return reduce(Said.then, messages, Said())
 
 
+def ends_with_assistant(messages: Sequence[Any]) -> bool:
+    """Whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it."""
+    return bool(messages) and _role(messages[-1]) == "assistant"
+
+
 def conversation_key(messages: Sequence[Any]) -> str:
     """Return the key of a conversation's record: the anchor of what was said before the first answer."""
     return said_in(list(takewhile(lambda message: _role(message) != "assistant", messages))).anchor
 
 
 def written(turns: Sequence[HiddenTurn]) -> str:
-    """Return the text of a record, of the newest turns as far as there is room."""
+    """Return the text of a record, of the newest turns as far as there is room; one that is larger than that is left out."""
     texts: list[str] = []
     size_bytes = 0
     for turn in reversed(turns[-MOST_TURNS:]):
         text = json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
-        size_bytes += len(text.encode("utf-8", "surrogatepass"))
-        if size_bytes > MOST_RECORD_BYTES:
-            break
-        texts.append(text)
+        turn_bytes = len(text.encode("utf-8", "surrogatepass"))
+        if size_bytes + turn_bytes <= MOST_RECORD_BYTES:
+            size_bytes += turn_bytes
+            texts.append(text)
     return f"[{','.join(reversed(texts))}]"
 
 

@@ -72,9 +72,15 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     tools = request.fields.get("tools") or ()
     if not isinstance(tools, (list, tuple)) or not (tools or policy.retrieval == "always"):
         return False
-    if RETRIEVE in map(_name, tools) or "mcp" in map(_kind, tools):
+    if is_among_tools(request) or "mcp" in map(_kind, tools):
         return False
     return _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
+
+
+def is_among_tools(request: Request) -> bool:
+    """Whether a request has a tool of that name: ours, where it was offered before, or the client's."""
+    tools = request.fields.get("tools")
+    return isinstance(tools, (list, tuple)) and RETRIEVE in map(_name, tools)
 
 
 def definition_tokens(fmt: Format, counter: Counter) -> LocalTokens:

@@ -6,12 +6,15 @@ import logging
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import engine, litellm_compat
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.learning.attempts import RUNNING_REQUESTS
+from ctx_hooks.request import retrieval_tool
 from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ctx_hooks.engine import Decided
-    from ctx_hooks.learning.known import Known
     from ctx_hooks.learning.redis_store import SharedCache
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
@@ -34,30 +36,42 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ctx_hooks")
 
-MOST_OFFERS = 256
-"""Requests kept until their answer; of the oldest, which are forgotten first, only what the archive has can be retrieved."""
-MOST_OFFER_BYTES = 64_000_000
+MOST_REQUESTS = 256
+"""Requests kept whole until their answer; of others that run only what the archive has can be retrieved."""
+MOST_REQUEST_BYTES = 64_000_000
 """As for summaries: some sixty requests that fill a window of 200,000 tokens."""
 BYTES_PER_TOKEN = 4
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text, 32 MB, takes less."""
 
 
-@dataclass
-class Offer:
+class Offer(NamedTuple):
     """A request whose model is offered the tool, until it is answered.
 
     Attributes:
-        request: the request as it came.
-        to: where it went.
-        known: what it was decided by.
-        size_bytes: about how much memory its messages take.
-        texts: what was cut from it, by handle, once that had to be found out again.
+        settings: of the archive that has what was cut from it.
+        tenant: whose texts these are.
+        call: what is told of it.
     """
 
-    request: Request
-    to: Target
-    known: Known
+    settings: ArchiveSettings
+    tenant: bytes
+    call: Call
+
+
+@dataclass
+class KeptRequest:
+    """A request that is kept to be cut again.
+
+    Attributes:
+        cut_again: returns what was cut from it, by handle, before a deadline.
+        timeout_seconds: how long that may take.
+        size_bytes: about how much memory its messages take.
+        texts: what was cut from it, once that had to be found out again.
+    """
+
+    cut_again: Callable[[Deadline], Mapping[str, str]] = field(repr=False)
+    timeout_seconds: float
     size_bytes: int
     texts: Mapping[str, str] | None = field(default=None, repr=False)
 
@@ -75,7 +89,8 @@ class Archiving:
     def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
         self.archives = Archives(shared)
         self._offers: OrderedDict[str, Offer] = OrderedDict()
-        self._offer_bytes = 0
+        self._kept: OrderedDict[str, KeptRequest] = OrderedDict()
+        self._kept_bytes = 0
         self._workers = Workers()
 
     def named(self, request: Request, to: Target) -> Target:
@@ -87,16 +102,28 @@ class Archiving:
         return to
 
     def decided(self, request: Request, to: Target, decided: Decided) -> None:
-        """Store what a decision cuts, and remember the request if its model is offered the tool."""
+        """Store what a decision cuts, and remember the request if its model is offered the tool.
+
+        A request that was fitted before the Router chose its deployment has the tool when that is decided about: it stays
+        offered.
+        """
         settings = to.policy.archive_in_use
         if settings is None or not to.policy.enforces:
             return
-        self.forget(to.request_id)
+        if not retrieval_tool.is_among_tools(request):
+            self.forget(to.request_id)
         with failing_open("archives nothing of a request"):
             if decided.cut:
                 self.archives.put(settings, self._tenant_of(request.fields, settings), decided.cut)
             if decided.offers and decided.known is not None and to.request_id:
-                self._remember(Offer(request, to, decided.known, _size_bytes(decided)))
+                self._offers[to.request_id] = Offer(
+                    settings, self._tenant_of(request.fields, settings), call_of(request.fields, to)
+                )
+                if len(self._offers) > RUNNING_REQUESTS:
+                    self.forget(next(iter(self._offers)))
+                cut_again = partial(engine.cut_again, request, to, decided.known)
+                timeout_seconds = to.policy.compression_timeout_seconds
+                self._keep(to.request_id, KeptRequest(cut_again, timeout_seconds, _size_bytes(decided)))
 
     def was_offered(self, request_id: str) -> bool:
         """Whether the model that answers a request is offered the tool."""
@@ -112,9 +139,9 @@ class Archiving:
             arguments: the arguments of the call, as JSON.
         """
         start, offer = time.monotonic(), self._offers.get(request_id)
-        source, page = await self._page(offer, arguments)
+        source, page = await self._page(request_id, offer, arguments)
         with failing_open("tells of no retrieval"):
-            call = Call(request_id) if offer is None else call_of(offer.request.fields, offer.to)
+            call = Call(request_id) if offer is None else offer.call
             chars = 0 if source == "none" else len(page)
             emit(RetrievalEvent("retrieval", time.time(), call, source, chars, (time.monotonic() - start) * 1e3))
         return page
@@ -131,45 +158,43 @@ class Archiving:
 
     def forget(self, request_id: str) -> None:
         """Keep a request no longer: it is answered."""
-        offer = self._offers.pop(request_id, None)
-        self._offer_bytes -= offer.size_bytes if offer is not None else 0
+        self._offers.pop(request_id, None)
+        kept = self._kept.pop(request_id, None)
+        self._kept_bytes -= kept.size_bytes if kept is not None else 0
 
-    async def _page(self, offer: Offer | None, arguments: str) -> tuple[RetrievalSource, str]:
+    async def _page(self, request_id: str, offer: Offer | None, arguments: str) -> tuple[RetrievalSource, str]:
         asked = asked_of(arguments)
         if offer is None or not asked.handle:
             return "none", NOT_AVAILABLE
         try:
-            source, text = await self._text(offer, asked.handle)
+            source, text = await self._text(offer, self._kept.get(request_id), asked.handle)
             if text is not None:
                 return source, await self._workers.run(lambda: page_of(text, asked), Deadline(PAGE_SECONDS))
         except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
             logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
         return "none", NOT_AVAILABLE
 
-    async def _text(self, offer: Offer, handle: str) -> tuple[RetrievalSource, str | None]:
-        settings = offer.to.policy.archive_in_use
-        if settings is None:
-            return "none", None
-        tenant = self._tenant_of(offer.request.fields, settings)
-        text = await self.archives.get(settings, tenant, handle)
+    async def _text(self, offer: Offer, kept: KeptRequest | None, handle: str) -> tuple[RetrievalSource, str | None]:
+        text = await self.archives.get(offer.settings, offer.tenant, handle)
         if text is not None:
             return "archive", text
-        if offer.texts is None:
-            deadline = Deadline(offer.to.policy.compression_timeout_seconds)
-            offer.texts = await self._workers.run(
-                lambda: engine.cut_again(offer.request, offer.to, offer.known, deadline), deadline
-            )
-            self.archives.put(settings, tenant, offer.texts)
-        return "request", offer.texts.get(handle)
+        if kept is None:
+            return "none", None
+        if kept.texts is None:
+            deadline = Deadline(kept.timeout_seconds)
+            kept.texts = await self._workers.run(lambda: kept.cut_again(deadline), deadline)
+            self.archives.put(offer.settings, offer.tenant, kept.texts)
+        return "request", kept.texts.get(handle)
 
     def _tenant_of(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*litellm_compat.owner_of(fields, settings.scope))
 
-    def _remember(self, offer: Offer) -> None:
-        self._offers[offer.to.request_id] = offer
-        self._offer_bytes += offer.size_bytes
-        while len(self._offers) > MOST_OFFERS or self._offer_bytes > MOST_OFFER_BYTES:
-            self.forget(next(iter(self._offers)))
+    def _keep(self, request_id: str, kept: KeptRequest) -> None:
+        self._kept[request_id] = kept
+        self._kept_bytes += kept.size_bytes
+        while len(self._kept) > MOST_REQUESTS or self._kept_bytes > MOST_REQUEST_BYTES:
+            _, oldest = self._kept.popitem(last=False)
+            self._kept_bytes -= oldest.size_bytes
 
 
 def _size_bytes(decided: Decided) -> int:

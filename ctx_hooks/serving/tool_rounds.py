@@ -23,7 +23,7 @@ from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_c
 from ctx_hooks.formats.hidden_turns import HiddenTurn, Said
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.request import Request, format_of
-from ctx_hooks.serving.answer_forms import ShownStream, like, plain
+from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
 from ctx_hooks.serving.failing_open import failing_open
 
 if TYPE_CHECKING:
@@ -64,10 +64,19 @@ class Retrieval(Protocol):
 
 
 class View(NamedTuple):
-    """A conversation as its client sent it: the key of its record, which is of one format, and what was said."""
+    """A conversation as its client sent it.
+
+    Attributes:
+        key: of its record, which is of one format.
+        said: what was said.
+        is_open: whether it ends with words or items of the assistant.
+        shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
+    """
 
     key: str
     said: Said
+    is_open: bool
+    shows_calls: bool = False
 
 
 class ToolRounds:
@@ -98,11 +107,12 @@ class ToolRounds:
                 return fields
             messages = request.items
             key = f"{request.format} {hidden_turns.conversation_key(messages)}"
-            view = View(key, hidden_turns.said_in(messages))
+            view = View(key, hidden_turns.said_in(messages), hidden_turns.ends_with_assistant(messages))
             self._note(litellm_compat.request_id_of(fields), view)
-            record = hidden_turns.read(await self._retrieval.get(fields, view.key))
-            whole = hidden_turns.spliced(messages, record)
-            return fields if whole is messages else {**fields, form.MESSAGES: whole}
+            whole = hidden_turns.spliced(messages, hidden_turns.read(await self._retrieval.get(fields, view.key)))
+            if whole is not messages:
+                self._note(litellm_compat.request_id_of(fields), view._replace(shows_calls=True))
+                return {**fields, form.MESSAGES: whole}
         return fields
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
@@ -119,15 +129,21 @@ class ToolRounds:
         if rounds is None:
             return answer
         try:
-            return await self._joined(rounds, fields, answer)
+            return await self._joined(rounds, fields, answer) if rounds.is_known else answer
         finally:
             rounds.end()
 
     async def _joined(self, rounds: _Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
-        answers, turn = [plain(answer)], None
+        answers: list[Mapping[str, Any]] = []
+        turn = None
         with failing_open("shows an answer as it came"):
+            answers.append(plain(answer))
             turn = rounds.form.turn_of(answers[0], RETRIEVE)
         if turn is None or not (turn.hidden or rounds.form.REPEATS_TOOLS):
+            return answer
+        if not turn.hidden:
+            with failing_open("shows an answer as it came"):
+                return with_changes(answer, rounds.form.joined(answers, RETRIEVE))
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
             litellm_compat.price(fields, answer)
@@ -144,7 +160,9 @@ class ToolRounds:
             if not any(map(hidden_turns.says_anything, said.messages)):
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
-        return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
+        with failing_open("shows an answer as it came"):
+            return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
+        return answer
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them, each at once, but for the end of a round.
@@ -168,11 +186,15 @@ class ToolRounds:
             rounds.end()
 
     async def _spliced(self, rounds: _Rounds, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        shown = ShownStream(rounds.form.stream(RETRIEVE))
+        shown: ShownStream | None = None
         async for chunk in stream:
-            for seen in shown.seen(chunk):
+            if shown is None and rounds.is_known:  # each time: the Router may change the deployment in mid-stream
+                shown = ShownStream(rounds.form.stream(RETRIEVE))
+            for seen in [chunk] if shown is None else shown.seen(chunk):
                 yield seen
-        while rounds.goes_on(turn := shown.turn()):
+        if shown is None:
+            return
+        while (turn := shown.turn()) is not None and rounds.goes_on(turn):
             called, further = await rounds.further(turn, stream=True)
             shown.go_on()
             try:
@@ -181,18 +203,16 @@ class ToolRounds:
                         yield seen
             finally:
                 await _close(further)
-        await rounds.keep(turn)
+        if turn is not None:
+            await rounds.keep(turn)
         for chunk in shown.end():
             yield chunk
 
     def _begun(self, fields: Mapping[str, Any]) -> _Rounds | None:
-        """Return the rounds of a request that the tool was offered to, None for any other."""
-        request_id = litellm_compat.request_id_of(fields)
-        view = self._views.pop(request_id, None)
+        """Return the rounds of a request, None where its format has none."""
+        view = self._views.pop(litellm_compat.request_id_of(fields), None)
         form = FORMATS.get(format_of(fields))
-        if form is None or not self._retrieval.was_offered(request_id):
-            return None
-        return _Rounds(self._retrieval, self._ask, form, fields, view)
+        return None if form is None else _Rounds(self._retrieval, self._ask, form, fields, view)
 
     def _note(self, request_id: str, view: View) -> None:
         self._views[request_id] = view
@@ -220,6 +240,11 @@ class _Rounds:
         self._messages: list[Mapping[str, Any]] = []
         self._shown: list[Mapping[str, Any]] = []
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the model that answers the client's request knows of the tool."""
+        return self._retrieval.was_offered(self._request_ids[0]) or (self._view is not None and self._view.shows_calls)
+
     def goes_on(self, turn: Turn) -> bool:
         """Whether a turn is followed by a round."""
         return turn.waits and self._left > 0
@@ -238,8 +263,8 @@ class _Rounds:
 
     async def keep(self, turn: Turn) -> None:
         """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
-        if self._view is None or self._view.said.role == "assistant":
-            return  # what goes on with the assistant's own words is not found again as an answer
+        if self._view is None or self._view.is_open:
+            return  # what goes on from the assistant's own is not found again as an answer, or found with that
         with failing_open("does not keep what was retrieved"):
             results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
             last = turn.messages if results else self.form.without(turn)
@@ -258,8 +283,13 @@ class _Rounds:
         for request_id in self._request_ids:
             self._retrieval.forget(request_id)
 
+    @property
+    def _offered_id(self) -> str:
+        """The id of the last request that the tool was offered to: a further one may have it from the one before."""
+        return next(filter(self._retrieval.was_offered, reversed(self._request_ids)), self._request_ids[-1])
+
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
-        texts = [await self._retrieval.answer(self._request_ids[-1], call.arguments) for call in turn.hidden]
+        texts = [await self._retrieval.answer(self._offered_id, call.arguments) for call in turn.hidden]
         return self.form.results(turn.hidden, texts)
 
 

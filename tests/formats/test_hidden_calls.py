@@ -242,6 +242,113 @@ def test_what_a_stream_has_said_is_known_where_its_end_does_not_repeat_it():
     assert [item["type"] for item in end["response"]["output"]] == ["message"]
 
 
+def seen_of(*rounds):
+    """Return the stream of these events as a client of Responses gets it, and the stream itself."""
+    stream = hidden_calls_responses.stream(TOOL)
+    seen = []
+    for i, events in enumerate(rounds):
+        if i:
+            stream.go_on()
+        seen += [s for event in events if (s := stream.seen(event)) is not None]
+    return [*seen, *stream.end()], stream
+
+
+CUT_OFF_IN_THOUGHT = {
+    **streams.whole("openai-responses", PAYLOAD, Reply("text", thinking="hm"), 1, 0),
+    "status": "incomplete",
+}
+CUT_OFF_IN_THOUGHT["output"] = CUT_OFF_IN_THOUGHT["output"][:1]
+
+
+@pytest.mark.parametrize("end", ["completed", "incomplete", "failed"])
+@pytest.mark.parametrize("output", [CUT_OFF_IN_THOUGHT["output"], [], None], ids=["reasoning alone", "none", "no field"])
+def test_what_hides_nothing_ends_as_it_came_whatever_its_end_has(end, output):
+    answer = {name: value for name, value in CUT_OFF_IN_THOUGHT.items() if name not in ("output", "usage")}
+    answer |= {"status": end, **({} if output is None else {"output": output})}
+    assert hidden_calls_responses.joined([answer], TOOL) == answer
+    events = events_of("openai-responses", Reply("text", thinking="hm"))
+    events[-1] = {**events[-1], "type": f"response.{end}", "response": answer}
+    assert seen_of(events)[0] == events
+
+
+@pytest.mark.parametrize("silent", range(3))
+def test_an_answer_that_states_no_usage_leaves_the_sum_of_the_others(silent):
+    wholes = [streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})]), 100, 0) for _ in range(3)]
+    del wholes[silent]["usage"]
+    usage = hidden_calls_responses.joined(wholes, TOOL)["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"]) == (200, 2 * streams.OUTPUT_TOKENS)
+
+
+@pytest.mark.parametrize("lost", ["output_index", "item_id", "sequence_number"])
+def test_a_call_is_hidden_and_the_rest_passes_whatever_a_server_leaves_out_of_its_events(lost):
+    reply = Reply("text", calls=[Call("read_file", {}), Call(TOOL, {"handle": "x" * 99}), Call("read_file", {})])
+    events = [{k: v for k, v in event.items() if k != lost} for event in events_of("openai-responses", reply)]
+    shown, stream = seen_of([*events[:-1], {"type": "error", "message": "overloaded"}, events[-1]])
+    assert TOOL not in json.dumps(shown)
+    assert "xxxx" not in json.dumps(shown)
+    assert [item["type"] for item in stream.turn().messages] == ["message", *3 * ["function_call"]]
+    kept = [event for event in shown if event["type"] == "response.output_item.done"]
+    assert [e["item"]["type"] for e in kept] == ["message", "function_call", "function_call"]
+    assert {"type": "error", "message": "overloaded"} in shown
+
+
+@pytest.mark.parametrize("ids", [("", "own"), (None, "own"), ("own", "own")], ids=["empty", "none", "the client's"])
+def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back(ids):
+    whole = streams.whole("openai-responses", {}, Reply("text", calls=[Call(TOOL, {}), Call("read_file", {})]), 1, 0)
+    for item, call_id in zip(whole["output"][1:], ids, strict=True):
+        item["call_id"] = call_id
+    turn = hidden_calls_responses.turn_of(whole, TOOL)
+    assert not turn.is_whole
+    assert TOOL not in json.dumps(hidden_calls_responses.without(turn))
+    assert not hidden_calls_responses.turn_of({**whole, "output": whole["output"][:2]}, TOOL).waits or ids[0] == "own"
+
+
+nothing_known = st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(["", "x", TOOL, "function_call", "{"])
+anything = st.recursive(
+    nothing_known,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["type", "id", "text"]), inner, max_size=2),
+    max_leaves=4,
+)
+any_item = st.fixed_dictionaries(
+    {"type": st.sampled_from(["function_call", "reasoning", "message", "unheard"]) | anything},
+    optional=dict.fromkeys(("name", "call_id", "id", "arguments", "content", "encrypted_content"), anything),
+)
+any_response = st.fixed_dictionaries(
+    {},
+    optional={
+        "output": st.lists(any_item | anything, max_size=3) | anything,
+        **dict.fromkeys(("usage", "status", "tools", "error"), anything),
+    },
+)
+kinds = ["created", "output_item.added", "output_item.done", "unheard", "completed", "failed"]
+any_event = st.fixed_dictionaries(
+    {"type": st.sampled_from([f"response.{kind}" for kind in kinds]) | anything},
+    optional={
+        "item": any_item | anything,
+        "response": any_response | anything,
+        **dict.fromkeys(("output_index", "sequence_number", "item_id"), anything),
+    },
+)
+
+
+@given(st.lists(st.lists(any_event, max_size=5), min_size=1, max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
+    before = copy.deepcopy(rounds)
+    _, stream = seen_of(*rounds)
+    hidden_calls_responses.without(stream.turn())
+    assert rounds == before
+
+
+@given(st.lists(any_response, min_size=1, max_size=3))
+@settings(max_examples=150, deadline=None)
+def test_no_answer_of_whatever_form_raises_anything_or_is_changed(answers):
+    before = copy.deepcopy(answers)
+    for answer in (*answers, hidden_calls_responses.joined(answers, TOOL)):
+        hidden_calls_responses.without(hidden_calls_responses.turn_of(answer, TOOL))
+    assert answers == before
+
+
 @given(st.lists(st.sampled_from(["text", "結果\\n", ""]), min_size=1, max_size=5), st.data())
 @settings(max_examples=80, deadline=None)
 def test_bytes_cut_anywhere_give_the_same_events_each_with_the_piece_that_ends_it(texts, data):

@@ -249,6 +249,11 @@ def test_a_record_is_bounded_and_has_the_newest_turns():
     assert [t.anchor for t in read(text)] == ["2", "3", "4"]
 
 
+def test_a_turn_that_is_larger_than_a_record_leaves_the_others_in_it():
+    turns = [HiddenTurn(str(n), [{"role": "user", "content": "x" * MOST_RECORD_BYTES * (n == 1)}]) for n in range(3)]
+    assert [t.anchor for t in read(written(turns))] == ["0", "2"]
+
+
 def test_a_turn_takes_the_place_of_one_with_its_anchor():
     first, second, again = HiddenTurn("a", [ASKED]), HiddenTurn("b", [ASKED]), HiddenTurn("a", [NEXT])
     assert with_turn(with_turn(with_turn([], first), second), again) == (second, again)

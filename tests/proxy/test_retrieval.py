@@ -59,7 +59,7 @@ def model():
         yield running
 
 
-def started(model, folder, archive, redis=None):
+def started(model, folder, archive, redis=None, router_settings=None):
     """Return a proxy that archives as told and offers the tool."""
     models = (
         deployment(model.url, "chat", "openai/served", max_input_tokens=WINDOW),
@@ -75,7 +75,7 @@ def started(model, folder, archive, redis=None):
         callback_settings={"ctx_hooks": {"defaults": {"retrieval": True, "archive": archive}}},
         general_settings={**GENERAL, "custom_auth": "tenant_auth.user_api_key_auth"},
         litellm_settings={"callbacks": [PLUGIN], "num_retries": 0},
-        router_settings={} if redis is None else {"redis_host": "127.0.0.1", "redis_port": redis.port},
+        router_settings=router_settings or ({} if redis is None else {"redis_host": "127.0.0.1", "redis_port": redis.port}),
     )
     return ProxyProcess(config, importable(folder, "tenant_auth", AUTH))
 
@@ -146,6 +146,25 @@ def test_a_fact_that_was_cut_reaches_the_answer_and_the_client_sees_no_trace(cli
     assert FACT in json.dumps(second["payload"])
     assert first["payload"]["tools"] == second["payload"]["tools"]
     assert total_tokens(answer.usage) == first["input_tokens"] + second["input_tokens"] + 2 * OUTPUT_TOKENS
+
+
+@pytest.fixture(scope="module")
+def checking(model, folder):
+    """A worker whose Router compares each request with the window itself."""
+    with started(model, folder, {"scope": "team"}, router_settings={"enable_pre_call_checks": True}) as running:
+        yield running
+
+
+@over_every_route
+def test_a_request_that_is_fitted_before_its_deployment_is_chosen_retrieves_as_any_other(client, model, checking):
+    messages = session(client, "seek")
+    answer = ask(client, checking, messages)
+    assert FACT in answer.text
+    assert TOOL not in answer.raw
+    assert len(cut_requests(model)) == 2
+    model.reset(window_tokens=WINDOW)
+    assert FACT in ask(client, checking, [*messages, *answer.messages, user("question: again")]).text
+    assert len(cut_requests(model)) == 1
 
 
 @over_every_route

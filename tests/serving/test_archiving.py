@@ -13,12 +13,15 @@ from ctx_hooks import engine, litellm_compat
 from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.request.request import Request
 from ctx_hooks.request.retrieved_page import NOT_AVAILABLE
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.serving import archiving
 from ctx_hooks.serving.archiving import Archiving
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.testing import agent_session
 
 REQUEST = session(turns=30)
 HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")
@@ -71,12 +74,43 @@ async def test_what_names_no_text_is_not_available(arguments):
     assert await archiving.answer("one", arguments) == NOT_AVAILABLE
 
 
-async def test_the_requests_that_are_kept_are_bounded(monkeypatch):
-    monkeypatch.setattr(archiving, "MOST_OFFERS", 3)
+async def test_the_requests_that_are_kept_are_bounded_and_the_calls_of_others_are_answered_from_the_archive(monkeypatch):
+    """However many run at once: of a model that calls the tool, the client is to see no call."""
+    monkeypatch.setattr(archiving, "MOST_REQUESTS", 3)
     kept = Archiving(lambda: None)
+    handles = [told(kept, f"request {n}") for n in range(5)]
+    assert all(kept.was_offered(f"request {n}") for n in range(5))
+    asked = json.dumps({"handle": handles[0][0]})
+    pages = [await kept.answer(f"request {n}", asked) for n in range(5)]
+    assert len(set(pages)) == 1
+    kept.archives = Archiving(lambda: None).archives
+    lost = [await kept.answer(f"request {n}", asked) == NOT_AVAILABLE for n in range(5)]
+    assert lost == [True, True, False, False, False]
+
+
+async def test_the_requests_that_the_tool_was_offered_to_are_bounded(monkeypatch):
+    monkeypatch.setattr(archiving, "RUNNING_REQUESTS", 3)
+    offered = Archiving(lambda: None)
     for n in range(5):
-        told(kept, f"request {n}")
-    assert [kept.was_offered(f"request {n}") for n in range(5)] == [False, False, True, True, True]
+        told(offered, f"request {n}")
+    assert [offered.was_offered(f"request {n}") for n in range(5)] == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
+async def test_what_was_fitted_before_its_deployment_was_chosen_stays_offered(fmt):
+    """With `enable_pre_call_checks` a request is decided about twice; the second time it has the tool."""
+    runner = AttemptRunner()
+    where = replace(to(12_000, retrieval=True), request_id="one")
+    fields = {**agent_session(fmt, turns=40), "store": False}
+    first = changes_of(await runner.decide(Request(fmt, fields), where))
+    fitted = {**fields, **first}
+    again = changes_of(await runner.decide(Request(fmt, fitted), where))
+    assert "ctx_retrieve" in json.dumps(first["tools"])
+    assert "tools" not in again
+    assert runner.archiving.was_offered("one")
+    without = {**fitted, "tools": fields["tools"]}
+    await runner.decide(Request(fmt, without), where)
+    assert not runner.archiving.was_offered("one")
 
 
 async def test_where_nothing_is_done_nothing_is_archived():

@@ -1,0 +1,216 @@
+"""What a client is shown while the hidden tool is answered, of answers that no fake provider gives."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from litellm.types.llms.openai import ResponsesAPIResponse
+
+from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.serving.answer_forms import HIDDEN
+from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.tool_rounds import ToolRounds
+from ctx_hooks.testing import Call, Reply, responses, streams
+
+TOOL = "ctx_retrieve"
+ASKED = {"model": "served", "input": "What was it?", "store": False, "tools": []}
+LOOKS = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, {"handle": "x"})]), 10, 0)
+KNOWS = streams.whole("openai-responses", ASKED, Reply("It was this."), 10, 0)
+
+
+class Texts:
+    """What answers the tool: one text, kept for the requests that are named."""
+
+    def __init__(self, *offered):
+        self.offered = set(offered)
+        self.asked = []
+        self.arguments = []
+        self.records = {}
+
+    def was_offered(self, request_id):
+        return request_id in self.offered
+
+    async def answer(self, request_id, arguments):
+        self.asked.append(request_id)
+        self.arguments.append(arguments)
+        return arguments
+
+    def forget(self, request_id):
+        self.offered.discard(request_id)
+
+    async def get(self, fields, key):
+        return self.records.get(key)
+
+    async def put(self, fields, key, text):
+        self.records[key] = text
+        return True
+
+
+def rounds_of(texts, *answers):
+    """Return the rounds of requests whose further calls get these answers."""
+    left = list(answers)
+
+    async def ask(fields, changes):
+        called = with_request_id({**fields, **changes, "metadata": None})
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return called, came(responses.events(answer)) if changes["stream"] else answer
+
+    return ToolRounds(texts, ask, ReportedUsage())
+
+
+async def came(events):
+    for event in events:
+        yield event
+
+
+async def take(stream, found):
+    async for event in stream:
+        found.append(event)
+
+
+async def seen(rounds, fields, answer):
+    return [event async for event in rounds.streamed(fields, came(responses.events(answer)))]
+
+
+async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_that_it_is_offered_to():
+    """Where a stream fails the Router takes another deployment, which is decided about once the stream has begun."""
+    fields = with_request_id(ASKED)
+    texts = Texts()
+
+    async def stream():
+        for event in responses.events(KNOWS)[:3]:
+            yield event
+        texts.offered.add(request_id_of(fields))
+        for event in responses.events(LOOKS):
+            yield event
+
+    found = [event async for event in rounds_of(texts, KNOWS).streamed(fields, stream())]
+    assert TOOL not in json.dumps(found)
+    assert found[-1]["type"] == "response.completed"
+    assert "It was this." in json.dumps(found[-1])
+    assert texts.offered == set()
+
+
+async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_that_was_offered_the_tool():
+    """A further request that was fitted before its deployment was chosen has the tool from the one before."""
+    for is_stream in (False, True):
+        fields = with_request_id({**ASKED, "stream": is_stream})
+        texts = Texts(request_id_of(fields))
+        rounds = rounds_of(texts, LOOKS, KNOWS)
+        answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
+        assert "It was this." in json.dumps(answer)
+        assert texts.asked == [request_id_of(fields)] * 2
+
+
+async def test_where_the_second_further_call_fails_the_client_has_what_was_said_in_order_and_no_trace():
+    """Whole it is marked as cut off; of a stream nothing is taken back, and the error follows."""
+    broken = ConnectionError("the model is gone")
+    for is_stream in (False, True):
+        fields = with_request_id({**ASKED, "stream": is_stream})
+        texts = Texts(request_id_of(fields))
+        rounds = rounds_of(texts, LOOKS, broken)
+        if is_stream:
+            found = []
+            with pytest.raises(ConnectionError):
+                await take(rounds.streamed(fields, came(responses.events(LOOKS))), found)
+            assert [event["sequence_number"] for event in found] == list(range(len(found)))
+            items = [e["item"] for e in found if e["type"] == "response.output_item.done"]
+            assert found[-1]["type"] == "response.output_item.done"
+        else:
+            found = await rounds.whole(fields, LOOKS)
+            items = found["output"]
+            assert (found["status"], found["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+            assert found["usage"]["input_tokens"] == 20
+        assert [item["type"] for item in items] == ["message", "message"]
+        assert TOOL not in json.dumps(found)
+        assert texts.offered == set()
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_tool_as_they_are(size):
+    arguments = {"handle": "x" * size}
+    looks = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, arguments)]), 10, 0)
+    fields = with_request_id(ASKED)
+    texts = Texts(request_id_of(fields))
+    found = await seen(rounds_of(texts, KNOWS), fields, looks)
+    assert len(json.dumps(found)) < 20_000
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    assert json.loads(texts.arguments[0]) == arguments
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"type": "compaction", "encrypted_content": "all before"}, {"role": "assistant", "content": "It"}],
+    ids=["item", "text"],
+)
+async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
+    """An item that says nothing, as of what the provider has compacted, is no part of the answer behind it."""
+    asked = [{"role": "user", "content": "What was it?"}]
+    for before, hides in ((asked, True), ([*asked, last], False)):
+        texts = Texts()
+        rounds = rounds_of(texts, KNOWS)
+        fields = await rounds.restored(with_request_id({**ASKED, "input": before}))
+        texts.offered.add(request_id_of(fields))
+        answer = await rounds.whole(fields, LOOKS)
+        following = with_request_id({**ASKED, "input": [*before, *answer["output"], *asked]})
+        sent = (await rounds.restored(following))["input"]
+        assert (sent[: len(before)], sent[-1:]) == (before, asked)
+        assert (TOOL in json.dumps(sent)) is hides
+
+
+OURS, OWN = ({"type": "function", "name": name, "parameters": {}, "strict": None} for name in (TOOL, "read_file"))
+
+
+@pytest.mark.parametrize("tools", [[OWN, OURS], [OWN], None], ids=["ours", "the client's", "none"])
+async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(tools):
+    unheard = {"type": "unheard", "id": "u", "detail": None}
+    answer = ResponsesAPIResponse(
+        **{**KNOWS, "output": [*KNOWS["output"], unheard], "safety_identifier": None, "tools": tools}
+    )
+    getattr(answer, HIDDEN)["model_id"] = "m"
+    fields = with_request_id(ASKED)
+    shown = await rounds_of(Texts(request_id_of(fields))).whole(fields, answer)
+    before, after = answer.model_dump(), shown.model_dump()
+    assert [tool["name"] for tool in after.pop("tools") or ()] == ["read_file"] * bool(tools)
+    assert after == {name: value for name, value in before.items() if name != "tools"}
+    assert getattr(shown, HIDDEN) == {"model_id": "m"}
+    assert (shown is answer) is (tools is None or OURS not in tools)
+
+
+async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_offered_is_answered_all_the_same():
+    """As where the next request goes to a larger window, and nothing is cut from it."""
+    texts = Texts()
+    rounds = rounds_of(texts, KNOWS, KNOWS)
+    fields = await rounds.restored(with_request_id(ASKED))
+    texts.offered.add(request_id_of(fields))
+    first = await rounds.whole(fields, LOOKS)
+    asked = {"role": "user", "content": "What was it?"}
+    later = await rounds.restored(with_request_id({**ASKED, "input": [asked, *first["output"], asked], "metadata": None}))
+    assert TOOL in json.dumps(later["input"])
+    assert texts.offered == set()
+    assert TOOL not in json.dumps(await rounds.whole(later, LOOKS))
+
+
+HEAD = {"id": "1", "created": 1, "model": "served"}
+CALLS = [{"index": 0, "id": "a", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}]
+CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}]}
+
+
+async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
+    text = {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]}
+    end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
+    fields = with_request_id(CHAT)
+    found = [chunk async for chunk in rounds_of(Texts(request_id_of(fields))).streamed(fields, came([text, end]))]
+    assert found == [text, end]
+
+
+async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
+    message = {"role": "assistant", "content": "hi", "tool_calls": CALLS}
+    for usage in ("none", {}):
+        choice = {"index": 0, "message": message, "finish_reason": "length"}
+        answer = {**HEAD, "choices": [choice if usage == "none" else "none"], "usage": usage}
+        fields = with_request_id(CHAT)
+        assert await rounds_of(Texts(request_id_of(fields))).whole(fields, answer) == answer
