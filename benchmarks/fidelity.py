@@ -27,15 +27,16 @@ COLUMNS = {"recall": "recall", "in-line": "in_line", "distant": "distant", "used
 BEGIN, END = "<!-- written by benchmarks/fidelity.py -->", "<!-- end -->"
 """What stands between these lines of docs/fidelity.md is written anew; the rest stays."""
 EXPLAINED = f"""\
-Recall: names that the next step takes from its context and that are still there; in-line: in whole lines; distant: named
-only before the newest messages that fit. `over budget`: share of results above {OVER_FRACTION:.2f} of the budget; the plot
-shows a contestant hollow where that is more than a tenth. `broken`: share of results with unpaired calls. Milliseconds are
-medians; contestants are run at different times, so that only much different ones tell anything.
+Recall: of the names that the next step takes from its context, the share that is still there. In-line: the share that is
+still there in a whole line. Distant: recall of the names that stand only before the newest messages that fit. Used: tokens,
+as a share of the budget. Over budget: the share of results above {OVER_FRACTION:.2f} of the budget; the plot shows a
+contestant hollow where that is more than a tenth. Broken: the share of results with unpaired calls. Milliseconds are medians; contestants were run
+at different times, so only large differences mean anything.
 """
 FOLDS_EXPLAINED = """\
-Every source, whatever its sessions' size, at budgets of the system text and a half or a quarter of the rest of each session,
-at least 2,000 tokens. The mean counts the sources alike; the worst fold of each column is bold. A dash: no step of the
-source named anything distant.
+Every source, whatever the size of its sessions, at budgets of the system text and a half or a quarter of the rest of each
+session, at least 2,000 tokens. Cells have recall, in-line and distant. The mean counts the sources alike; the worst source
+of each column is bold. A dash: no step of the source named anything distant.
 """
 MOST_OVER_FRACTION = 0.1
 """A contestant that is over the budget more often than this is drawn hollow."""

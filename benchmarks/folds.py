@@ -83,15 +83,17 @@ def folds_table(results: Iterable[Result]) -> str:
     }
     worst = [min((v for v in column if v is not None), default=None) for column in zip(*values.values(), strict=True)]
     heads = [f"{name.removeprefix('ctx_hooks, ')}, {budget}" for budget, name in columns]
-    lines = [
-        "| source | " + " | ".join(f"{head}: recall | in-line | distant" for head in heads) + " |",
-        "|" + "---|" * (1 + len(worst)),
-    ]
+    lines = ["| source | " + " | ".join(heads) + " |", "|" + "---|" * (1 + len(heads))]
     for source, row in values.items():
-        cells = (f"**{cell(v)}**" if v is not None and v == least else cell(v) for v, least in zip(row, worst, strict=True))
-        lines.append(f"| {source} | " + " | ".join(cells) + " |")
-    means = (statistics.fmean([v for v in c if v is not None] or [0.0]) for c in zip(*values.values(), strict=True))
-    return "\n".join([*lines, "| mean | " + " | ".join(map(cell, means)) + " |"])
+        cells = [f"**{cell(v)}**" if v is not None and v == least else cell(v) for v, least in zip(row, worst, strict=True)]
+        lines.append(f"| {source} | {_in_columns(cells)} |")
+    means = [statistics.fmean([v for v in c if v is not None] or [0.0]) for c in zip(*values.values(), strict=True)]
+    return "\n".join([*lines, f"| mean | {_in_columns([cell(v) for v in means])} |"])
+
+
+def _in_columns(cells: Sequence[str]) -> str:
+    """Return the figures with those of one column in one cell."""
+    return " | ".join(", ".join(cells[i : i + len(MEASURES)]) for i in range(0, len(cells), len(MEASURES)))
 
 
 def score(results: Sequence[Result]) -> float:
