@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.placeholders import RETRIEVE
@@ -91,6 +92,23 @@ def definition_tokens(fmt: Format, counter: Counter) -> LocalTokens:
 def tools_with_it(request: Request) -> dict[str, Any]:
     """Return the field of the request's tools with this one behind them, so that what the client has marked stays cached."""
     return {"tools": [*(request.fields.get("tools") or ()), dict(_DEFINITIONS[request.format])]}
+
+
+def tools_for_calls(request: Request) -> dict[str, Any]:
+    """Return the field of the tools with this one where the request has calls of it and no tools, else nothing.
+
+    A conversation has them where something was retrieved in an earlier turn. "Requests which include `tool_use` or
+    `tool_result` blocks must define tools" (Anthropic).
+    """
+    items = request.items if request.format in _DEFINITIONS and not request.fields.get("tools") else None
+    return tools_with_it(request) if isinstance(items, (list, tuple)) and any(map(_calls_it, items)) else {}
+
+
+def _calls_it(item: Any) -> bool:
+    if not isinstance(item, dict):
+        return False
+    listed = (x for x in (item.get("content"), item.get("tool_calls")) if isinstance(x, (list, tuple)))
+    return RETRIEVE in map(_name, (item, *chain.from_iterable(listed)))
 
 
 def _may_be_continued(request: Request) -> bool:

@@ -9,7 +9,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.decision import NotRetried, Untouched
 from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies, switched_off
-from ctx_hooks.request import target
+from ctx_hooks.request import retrieval_tool, target
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.failing_open import failing_open
@@ -108,7 +108,10 @@ class RequestFlow:
         self.usage.note(to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
-        return fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
+        sent = fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
+        if to.policy.retrieval != "always":
+            return sent
+        return {**sent, **retrieval_tool.tools_for_calls(replace(request, fields=sent))}
 
     async def answered(self, logged: Mapping[str, Any], result: Any) -> None:
         """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.
