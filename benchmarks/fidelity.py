@@ -30,8 +30,8 @@ EXPLAINED = f"""\
 Recall: of the names that the next step takes from its context, the share that is still there. In-line: the share that is
 still there in a whole line. Distant: recall of the names that stand only before the newest messages that fit. Used: tokens,
 as a share of the budget. Over budget: the share of results above {OVER_FRACTION:.2f} of the budget; the plot shows a
-contestant hollow where that is more than a tenth. Broken: the share of results with unpaired calls. Milliseconds are medians; contestants were run
-at different times, so only large differences mean anything.
+contestant hollow where that is more than a tenth. Broken: the share of results with unpaired calls. Milliseconds are
+medians; contestants were run at different times, so only large differences mean anything.
 """
 FOLDS_EXPLAINED = """\
 Every source, whatever the size of its sessions, at budgets of the system text and a half or a quarter of the rest of each
