@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = str(ROOT / "litellm_config.yaml")
 PROGRAM = [sys.executable, "-m", "ctx_hooks"]
 COLUMNS = 80
+CONTROLS = "[/][red]\x07\x1b[31m\x1b]0;title\x9b2J"
+"""Markup of Rich's, a bell, a colour, the title of a terminal, and one that clears it."""
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 HEAVY = ("litellm", "numpy", "fastapi", "pydantic", "rich")
 """What takes longest to load."""
 WITH_WHAT_WAS_LOADED = """
@@ -51,7 +54,26 @@ def inputs(tmp_path_factory):
     (folder / "unnamed.json").write_text('{"messages": []}')
     (folder / "deep").write_text("[" * 100_000)
     (folder / "utf16.json").write_bytes('{"messages": []}'.encode("utf-16"))
+    answers = [
+        message
+        for i in range(20)
+        for message in (
+            {"role": "assistant", "tool_calls": [_call(f"call_{i}")]},
+            {"role": "tool", "tool_call_id": f"call_{i}", "content": CONTROLS * 300},
+        )
+    ]
+    hostile = {"messages": [{"role": "user", "content": CONTROLS}, *answers], "model": CONTROLS}
+    (folder / "controls.json").write_text(json.dumps(hostile))
+    (folder / CONTROLS.replace("/", "")).write_text(json.dumps(hostile))
+    models = [{"model_name": CONTROLS, "litellm_params": {"model": CONTROLS}}]
+    named = {"teams": {CONTROLS: {"reserve_tokens": 9_000}}, "models": {CONTROLS: {"max_turns": 3}}}
+    (folder / "controls.yaml").write_text(json.dumps({"model_list": models, "callback_settings": {"ctx_hooks": named}}))
+    (folder / "mistaken.yaml").write_text(json.dumps({"callback_settings": {"ctx_hooks": {CONTROLS: 1}}}))
     return folder
+
+
+def _call(name):
+    return {"id": name, "type": "function", "function": {"name": CONTROLS, "arguments": "{}"}}
 
 
 def run(inputs, *arguments, program=PROGRAM, **environment):
@@ -103,8 +125,7 @@ def test_help_fits_80_columns_and_loads_nothing_heavy(command, inputs):
     done = run(inputs, *command, "--help", program=program)
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= COLUMNS
-    loaded = set(done.stderr.split())
-    assert not loaded & ({"litellm"} if command == ["archive"] else set(HEAVY))
+    assert not done.stderr.split()
 
 
 @pytest.mark.parametrize("arguments", [RIGHT[name] for name in RIGHT if name not in ("doctor", "replay")], ids=str)
@@ -197,6 +218,51 @@ def test_what_a_terminal_cannot_show_is_escaped(inputs):
         assert (done.returncode, done.stderr) == (0, "")
     sent = run(inputs, "explain", "surrogate.json", "--model", "gpt-4o", "--sent")
     assert json.loads(sent.stdout) == json.loads((inputs / "surrogate.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "controls.yaml"],
+        ["check", "mistaken.yaml"],
+        ["doctor", "--no-proxy", "controls.yaml"],
+        ["explain", "controls.json", "--policy", "window_tokens: 6000", "--diff"],
+        ["explain", "controls.json", "--policy", "window_tokens: 6000", "--sent"],
+        ["explain", "--model", CONTROLS],
+        ["explain", f"{CONTROLS}/none"],
+        ["explain", "controls.json", CONTROLS],
+        ["replay", "controls.json", "--window", "6000"],
+        ["replay", CONTROLS],
+        ["report", "events", "-o", CONTROLS.replace("/", "") + ".html"],
+    ],
+    ids=lambda arguments: ascii(" ".join(arguments)),
+)
+def test_no_control_character_of_a_file_or_a_name_reaches_the_terminal(arguments, inputs):
+    done = run(inputs, *arguments)
+    assert "Traceback" not in done.stderr
+    assert not CONTROL.search(done.stdout + done.stderr)
+
+
+def test_a_text_of_the_terminal_is_printed_with_its_markup(inputs):
+    done = run(inputs, "check", "controls.yaml")
+    assert "[/][red]" in done.stdout
+
+
+def test_the_progress_of_a_replay_shows_the_name_of_a_file_as_it_is(inputs):
+    shown, terminal = pty.openpty()
+    own = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        [*PROGRAM, "replay", CONTROLS.replace("/", "")], cwd=inputs, env=own, stdout=subprocess.DEVNULL, stderr=terminal
+    ) as replay:
+        os.close(terminal)
+        text = b""
+        while piece := _read(shown):
+            text += piece
+        assert replay.wait(60) == 0
+    os.close(shown)
+    assert b"title" in text
+    assert b"\x1b]0;title" not in text
+    assert b"Traceback" not in text
 
 
 def test_a_request_may_come_from_standard_input(inputs):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ctx_hooks.cli.terminal import CommandError, json_option, print_json, working
+from ctx_hooks.cli.terminal import CommandError, json_option, print_json, print_text, working
 
 if TYPE_CHECKING:
     from ctx_hooks.cli.report.figures import Figures
@@ -55,7 +55,7 @@ def run(events: Sequence[str], output: Path, *, as_json: bool = False) -> int:
         return 0
     read = f"{figures.events:,} events of {len(paths):,} file{'s' * (len(paths) != 1)}"
     missing = f"; {figures.unreadable:,} lines are no events" if figures.unreadable else ""
-    click.echo(f"{output}: {read}{missing}")
+    print_text(f"{output}: {read}{missing}")
     return 0
 
 
