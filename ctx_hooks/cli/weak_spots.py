@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from pathlib import Path
+from os.path import isdir
 from typing import Any
 
 from ctx_hooks.cli.configuration import Configuration, Listed, mapping, window_of_deployment
@@ -165,7 +165,7 @@ def _retries(config: Configuration) -> Iterator[Finding]:
 
 def _events(config: Configuration) -> Iterator[Finding]:
     events = config.settings.events
-    if events is not None and not Path(events.path).is_dir():
+    if events is not None and not isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
         yield Finding(
             "events_folder",
             "weak",

@@ -69,6 +69,8 @@ def inputs(tmp_path_factory):
     named = {"teams": {CONTROLS: {"reserve_tokens": 9_000}}, "models": {CONTROLS: {"max_turns": 3}}}
     (folder / "controls.yaml").write_text(json.dumps({"model_list": models, "callback_settings": {"ctx_hooks": named}}))
     (folder / "mistaken.yaml").write_text(json.dumps({"callback_settings": {"ctx_hooks": {CONTROLS: 1}}}))
+    (folder / "date.yaml").write_text("released: 2026-13-45")
+    (folder / "digits").write_text(f"[{'1' * 6_000}]")
     return folder
 
 
@@ -134,7 +136,9 @@ def test_a_command_that_needs_no_litellm_does_not_load_it(arguments, inputs):
     assert (done.returncode, done.stderr.strip()) == (0, "")
 
 
-NO_CONFIGURATION = ("none.yaml", "events", "no.txt", "binary", "list.json", "deep")
+TOO_LONG = "n" * 300
+"""A name that no file can have."""
+NO_CONFIGURATION = ("none.yaml", "events", "no.txt", "binary", "list.json", "deep", "digits", TOO_LONG)
 NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
 
 
@@ -142,7 +146,7 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["check", name] for name in NO_CONFIGURATION),
+        *(["check", name] for name in (*NO_CONFIGURATION, "date.yaml")),
         *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
         *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
         ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
@@ -152,10 +156,15 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
         ["archive", "show", "b" * 12, "--config", "archive.yaml"],
         ["limits", "ls"],
         ["report", "none"],
+        ["report", TOO_LONG],
+        ["replay", TOO_LONG],
+        ["replay", "request.json", "--policy", "released: 2026-13-45"],
+        ["replay", "request.json", "--policy", "[" * 2_000],
+        ["explain", "--last", "--events", TOO_LONG],
         ["report", "events", "-o", "none/page.html"],
         ["report", "events", "-o", "events"],
     ],
-    ids=" ".join,
+    ids=lambda arguments: " ".join(arguments)[:60],
 )
 def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, inputs):
     done = run(inputs, *arguments, *(["--json"] if as_json else []))
@@ -192,6 +201,8 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, i
         ["explain", "request.json", "--last"],
         ["explain", "request.json", "--id", "x", "--model", "m"],
         ["explain", "request.json", "--model", "m", "--policy", "pii"],
+        ["explain", "request.json", "--model", "m", "--policy", "released: 2026-13-45"],
+        ["explain", "request.json", "--model", "m", "--policy", "[" * 2_000],
         ["doctor", "a", "b"],
         ["report"],
         ["archive"],
@@ -203,7 +214,7 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, i
         ["demo", "a"],
         ["schema", "a"],
     ],
-    ids=" ".join,
+    ids=lambda arguments: " ".join(arguments)[:60],
 )
 def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, inputs):
     done = run(inputs, *arguments)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
-from ctx_hooks.cli.files import read_json
+from ctx_hooks.cli.files import read_json, yaml_of
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.decision import Decision, changes_of
@@ -97,9 +96,9 @@ def _resolved(
     config: Configuration, group: str, deployment: Deployment, team: str | None, key: str | None, policy: str | None
 ) -> Resolved:
     try:
-        tried = yaml.safe_load(policy) if policy else None
-    except yaml.YAMLError as error:
-        raise click.BadParameter(f"not YAML: {error}", param_hint=TRIED) from None
+        tried = yaml_of(policy) if policy else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=TRIED) from None
     caller = Caller(
         group=group,
         deployment=as_text(deployment.model_info.get("ctx_hooks")),

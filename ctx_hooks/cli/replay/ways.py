@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
+from ctx_hooks.cli.files import yaml_of
 from ctx_hooks.cli.replay.recorded import Recorded, mapping_of
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.litellm_compat import Deployment
@@ -20,6 +20,8 @@ from ctx_hooks.request.target import Target, of_deployment
 
 DEFAULT = "balanced"
 """The preset that a proxy without settings has."""
+MOST_FIGURE = 10**12
+"""Of a usage, a window or a price. A file may state any, and the sums of these stay exact."""
 OWN = "config"
 """The name of the way that the given configuration has."""
 
@@ -65,9 +67,9 @@ def _way(name: str, settings: Mapping[str, Any], origin: str) -> Way:
 def _scope(text: str) -> Any:
     """Return a policy's name, or its fields."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise CommandError(f"--policy {text!r}: not YAML: {error}") from None
+        value = yaml_of(text)
+    except ValueError as error:
+        raise CommandError(f"--policy {text!r}: {error}") from None
     return value if isinstance(value, Mapping) else text
 
 
@@ -105,7 +107,7 @@ class Deployments:
 
 def _figures(stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return the windows and prices that are stated; LiteLLM writes a price of 0 where it knows none."""
-    return {name: value for name, value in stated.items() if isinstance(value, (int, float)) and value}
+    return {name: value for name, value in stated.items() if isinstance(value, (int, float)) and 0 < value < MOST_FIGURE}
 
 
 def target_of(way: Way, deployment: Deployment, recorded: Recorded) -> Target:
