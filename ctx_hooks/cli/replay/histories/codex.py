@@ -26,7 +26,7 @@ OWN_FIELD = "internal_chat_message_metadata_passthrough"
 
 def recognises(fields: Mapping[str, Any]) -> bool:
     """Whether a row is one of a session file."""
-    return fields.get("type") in LINES and isinstance(fields.get("payload"), Mapping)
+    return text_or_empty(fields.get("type")) in LINES and isinstance(fields.get("payload"), Mapping)
 
 
 def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
@@ -61,7 +61,7 @@ class _Session:
             self.instructions = base if isinstance(base, str) else text_or_empty(mapping_of(base).get("text"))
         elif kind == "turn_context":
             self.model = text_or_empty(payload.get("model")) or self.model
-        elif kind == "response_item" and payload.get("type") not in NOT_SENT:
+        elif kind == "response_item" and text_or_empty(payload.get("type")) not in NOT_SENT:
             if _is_answer(payload) and not (self.items and _is_answer(self.items[-1])):
                 self.waiting = self._request(text_or_empty(line.get("timestamp")))
             self.items.append({k: v for k, v in payload.items() if k != OWN_FIELD})
@@ -85,7 +85,7 @@ class _Session:
 
 
 def _is_answer(item: Mapping[str, Any]) -> bool:
-    return item.get("type") in ANSWERS or item.get("role") == "assistant"
+    return text_or_empty(item.get("type")) in ANSWERS or item.get("role") == "assistant"
 
 
 def _usage_of(line: Mapping[str, Any]) -> Billed | None:
