@@ -132,7 +132,8 @@ def _with_redis(path: Path | None, act: Callable[[Any], Awaitable[T]]) -> T:
 async def _keys(client: Any, deployment: str) -> list[str]:
     from ctx_hooks.learning.redis_store import KEY_PREFIX  # noqa: PLC0415
 
-    return sorted([key.decode("utf-8", "replace") async for key in client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")])
+    found = client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")  # may yield a key twice
+    return sorted({key.decode("utf-8", "replace") async for key in found})
 
 
 def _name(key: str) -> str:

@@ -69,6 +69,7 @@ def inputs(tmp_path_factory):
     named = {"teams": {CONTROLS: {"reserve_tokens": 9_000}}, "models": {CONTROLS: {"max_turns": 3}}}
     (folder / "controls.yaml").write_text(json.dumps({"model_list": models, "callback_settings": {"ctx_hooks": named}}))
     (folder / "mistaken.yaml").write_text(json.dumps({"callback_settings": {"ctx_hooks": {CONTROLS: 1}}}))
+    (folder / "redis.yaml").write_text("router_settings: {redis_url: 'http://cache'}")
     (folder / "date.yaml").write_text("released: 2026-13-45")
     (folder / "digits").write_text(f"[{'1' * 6_000}]")
     return folder
@@ -155,6 +156,7 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
         ["archive", "ls"],
         ["archive", "show", "b" * 12, "--config", "archive.yaml"],
         ["limits", "ls"],
+        ["limits", "ls", "--config", "redis.yaml"],
         ["report", "none"],
         ["report", TOO_LONG],
         ["replay", TOO_LONG],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,6 +64,7 @@ def _registered(deployment: Deployment) -> Mapping[str, Any]:
     import litellm  # noqa: PLC0415 - slow to load, and not for --help
 
     litellm.suppress_debug_info = True  # it prints a list of providers for each model that it does not know
+    logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # and warns of each price that stands in no list of its own
     own = {
         name: value for name, value in deployment.model_info.items() if "cost" in name and isinstance(value, (int, float))
     }
