@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -644,6 +646,15 @@ def test_figures_that_cannot_be_are_no_part_of_a_sum(tmp_path, capsys):
     assert found["left_out"] == {"requests whose usage is no possible figure": 2}
     assert found["total"]["without"]["requests"] + found["total"]["without"]["refused"] == len(rows) - 2
     assert 0 < found["total"]["recorded"]["dollars"] < 1
+
+
+def test_a_model_that_litellm_does_not_know_has_the_prices_of_its_row_and_no_warning_of_litellms(tmp_path):
+    known = {"model_map_information": {"model_map_value": {"input_cost_per_token": 1e-6, "max_input_tokens": 8_000}}}
+    row = spend_row(bodies(turns=2)[0], model="openai/own", metadata={**known, "usage_object": {"prompt_tokens": 1_000}})
+    arguments = [sys.executable, "-m", "ctx_hooks", "replay", written(tmp_path / "log", [row]), "--json"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["total"]["without"]["dollars"] == pytest.approx(0.001)
+    assert done.stderr == ""
 
 
 PRICE = {"input_cost_per_token": float("inf"), "max_input_tokens": 10**400}

@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from ctx_hooks.cli.files import yaml_of
-from ctx_hooks.cli.replay.recorded import Recorded, mapping_of
+from ctx_hooks.cli.replay.recorded import Recorded
 from ctx_hooks.cli.terminal import CommandError
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
@@ -44,9 +45,9 @@ def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
     Raises:
         CommandError: a policy or the configuration has mistakes.
     """
-    section = mapping_of(mapping_of(config.get("callback_settings")).get("ctx_hooks"))
+    section = mapping_or_empty(mapping_or_empty(config.get("callback_settings")).get("ctx_hooks"))
     own = (_way(OWN, section, "callback_settings.ctx_hooks"),) if config else ()
-    named = mapping_of(section.get("policies"))
+    named = mapping_or_empty(section.get("policies"))
     tried = tuple(
         _way(name, {"policies": named, "defaults": _scope(name)}, f"--policy {name!r}") for name in dict.fromkeys(names)
     )
@@ -90,11 +91,11 @@ class Deployments:
     def of(self, recorded: Recorded) -> Deployment:
         """Return the deployment, with the prices and windows of the configuration, else of the history."""
         asked = [name for name in ((self.model,) if self.model else (recorded.group, recorded.model)) if name]
-        listed = mapping_of(next((entry for name in asked for entry in self._entries(name)), None))
-        params = mapping_of(listed.get("litellm_params"))
+        listed = mapping_or_empty(next((entry for name in asked for entry in self._entries(name)), None))
+        params = mapping_or_empty(listed.get("litellm_params"))
         stated = {} if self.model else dict(recorded.model_info)
         prices = {name: value for name, value in params.items() if "cost_per" in name or name.endswith("_token_cost")}
-        info = {**_figures(stated), **prices, **mapping_of(listed.get("model_info"))}
+        info = {**_figures(stated), **prices, **mapping_or_empty(listed.get("model_info"))}
         if self.window_tokens is not None:
             info["max_input_tokens"] = self.window_tokens
         return Deployment(str(params.get("model") or self.model or recorded.model or recorded.group), info)
@@ -102,7 +103,7 @@ class Deployments:
     def _entries(self, group: str) -> list[Any]:
         listed = self.config.get("model_list")
         entries = listed if isinstance(listed, list) else []
-        return [entry for entry in entries if mapping_of(entry).get("model_name") == group]
+        return [entry for entry in entries if mapping_or_empty(entry).get("model_name") == group]
 
 
 def _figures(stated: Mapping[str, Any]) -> dict[str, Any]:
