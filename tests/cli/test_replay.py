@@ -657,6 +657,14 @@ def test_a_model_that_litellm_does_not_know_has_the_prices_of_its_row_and_no_war
     assert done.stderr == ""
 
 
+def test_a_price_of_0_that_a_configuration_states_is_a_price(tmp_path, capsys):
+    config = tmp_path / "config.yaml"
+    config.write_text("model_list: [{model_name: own, litellm_params: {model: openai/free, input_cost_per_token: 0}}]")
+    found = replayed(capsys, written(tmp_path / "log", bodies(turns=2, model="own")), "--config", config)["total"]["without"]
+    assert (found["dollars"], found["unpriced"]) == (0, 0)
+    assert found["requests"] > 0
+
+
 PRICE = {"input_cost_per_token": float("inf"), "max_input_tokens": 10**400}
 
 
