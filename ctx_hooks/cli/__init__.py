@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from types import MappingProxyType
 
 import click
 from click.shell_completion import CompletionItem
 
-from ctx_hooks.cli.terminal import CommandError, print_error
+from ctx_hooks.cli.terminal import CommandError, print_error, printable
 
 COMMANDS = MappingProxyType(
     {
@@ -92,7 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(commands.main(argv, prog_name="ctx-hooks", standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.show()
+        told = StringIO()
+        error.show(told)
+        click.echo(printable(told.getvalue()), err=True, nl=False)  # an argument may be the name of any file
         return error.exit_code
     except click.Abort:
         return INTERRUPTED  # what was started has ended with its context managers

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ctx_hooks.cli.files import read_config
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment, known_window_tokens
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.renamed import old_names
@@ -62,7 +63,7 @@ class Configuration:
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a section such as `router_settings`, an empty one where there is none."""
-        return mapping(self.raw.get(name))
+        return mapping_or_empty(self.raw.get(name))
 
     def resolved(self, listed: Listed, **names: Any) -> Resolved:
         """Return the policy of a deployment, for a caller of these names."""
@@ -97,13 +98,8 @@ def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:
     )
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a value that is a mapping, an empty one for any other."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def _settings_of(raw: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    section = mapping(raw.get("callback_settings")).get("ctx_hooks")
+    section = mapping_or_empty(raw.get("callback_settings")).get("ctx_hooks")
     try:
         settings = Settings.model_validate(section or {})
     except ValidationError as error:
@@ -115,7 +111,7 @@ def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:
     entries = raw.get("model_list")
     for i, entry in enumerate(entries if isinstance(entries, list) else ()):
         if isinstance(entry, Mapping):
-            params = mapping(entry.get("litellm_params"))
+            params = mapping_or_empty(entry.get("litellm_params"))
             group = str(entry.get("model_name") or "")
-            deployment = Deployment(str(params.get("model") or group), mapping(entry.get("model_info")))
+            deployment = Deployment(str(params.get("model") or group), mapping_or_empty(entry.get("model_info")))
             yield Listed(f"model_list.{i}", group, deployment, params)

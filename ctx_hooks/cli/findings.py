@@ -34,6 +34,7 @@ class Finding:
 
 def print_findings(out: Console, findings: Iterable[Finding]) -> None:
     """Print findings, each with its level in front and its advice below."""
+    from rich.styled import Styled  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -41,7 +42,7 @@ def print_findings(out: Console, findings: Iterable[Finding]) -> None:
     grid.add_column(width=LEVEL_CHARS)
     grid.add_column(overflow="fold")
     for finding in findings:
-        grid.add_row(Text(finding.level, style=STYLES[finding.level]), Text(finding.text))
+        grid.add_row(Text(finding.level, style=STYLES[finding.level]), finding.text)
         if finding.advice:
-            grid.add_row("", Text(finding.advice, style="dim"))
+            grid.add_row("", Styled(finding.advice, "dim"))
     out.print(grid)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ctx_hooks.cli.terminal import CommandError, json_option, print_json
+from ctx_hooks.cli.terminal import CommandError, json_option, print_json, print_text
 
 if TYPE_CHECKING:
     from ctx_hooks.learning.stats import DeploymentStats
@@ -53,7 +53,7 @@ def _ls(*, deployment: str, config: Path | None, as_json: bool) -> None:
     if as_json:
         print_json([_document(name, stats, now) for name, stats in found.items()])
     else:
-        click.echo("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
+        print_text("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
 
 
 @command.command("clear", short_help="Forget what was learned.")
@@ -73,7 +73,7 @@ def _clear(*, deployment: str, config: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"cleared": cleared})
     else:
-        click.echo("\n".join(f"cleared {name}" for name in cleared) or "Nothing was learned.")
+        print_text("\n".join(f"cleared {name}" for name in cleared) or "Nothing was learned.")
 
 
 def lines(deployment: str, stats: DeploymentStats, now: float) -> list[str]:
@@ -132,7 +132,8 @@ def _with_redis(path: Path | None, act: Callable[[Any], Awaitable[T]]) -> T:
 async def _keys(client: Any, deployment: str) -> list[str]:
     from ctx_hooks.learning.redis_store import KEY_PREFIX  # noqa: PLC0415
 
-    return sorted([key.decode("utf-8", "replace") async for key in client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")])
+    found = client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")  # may yield a key twice
+    return sorted({key.decode("utf-8", "replace") async for key in found})
 
 
 def _name(key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.cli.terminal import working
+from ctx_hooks.cli.terminal import CommandError, working
 
 if TYPE_CHECKING:
     from ctx_hooks.cli.configuration import Configuration
@@ -19,6 +19,10 @@ def redis_client(config: Configuration | None) -> Any:
     """Return a client of the Redis that a configuration or the environment names, None where neither names one.
 
     LiteLLM, which takes seconds to load, is loaded only where there is one.
+
+    Raises:
+        CommandError: The configuration has a URL that is none.
+
     """
     fields = redis_fields(config) if config else {}
     if not fields and not any(name.startswith(ENVIRONMENT) for name in os.environ):
@@ -27,8 +31,10 @@ def redis_client(config: Configuration | None) -> Any:
         from litellm._redis import get_redis_async_client  # noqa: PLC0415
     try:
         return get_redis_async_client(**fields)
-    except ValueError:  # neither host nor URL
-        return None
+    except ValueError as error:
+        if "url" not in fields:  # neither host nor URL
+            return None
+        raise CommandError(f"The Redis of the configuration: {error}") from None
 
 
 def redis_fields(config: Configuration) -> dict[str, Any]:

@@ -13,10 +13,13 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 FAILED = 1
 """The exit code of a command that found something wrong, or could not do what it was asked for."""
 _AS_JSON = "ctx_hooks.as_json"
+_CONTROL = {n: f"\\u{n:04x}" for n in (*range(0x20), *range(0x7F, 0xA0)) if chr(n) not in "\n\t"}
+"""What a terminal would obey, each with the escape that JSON has for it: the text of a JSON document stays one."""
 
 
 class CommandError(Exception):
@@ -32,6 +35,16 @@ json_option = click.option("--json", "as_json", is_flag=True, callback=_note, he
 """The option that every command has."""
 
 
+def printable(text: str) -> str:
+    """Return a text with its control characters escaped: what stands in a file must not move or colour a terminal."""
+    return text.translate(_CONTROL)
+
+
+def print_text(text: str) -> None:
+    """Print a text that may quote a file."""
+    click.echo(printable(text))
+
+
 def print_json(value: Any) -> None:
     """Print a JSON document."""
     click.echo(json.dumps(value, indent=2))
@@ -42,12 +55,12 @@ def print_error(ctx: click.Context, error: CommandError) -> int:
     if ctx.meta.get(_AS_JSON):
         print_json({"error": str(error)})
     else:
-        click.echo(f"Error: {error}", err=True)
+        click.echo(printable(f"Error: {error}"), err=True)
     return FAILED
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as it is: names from files are no markup.
+    """Return a console on which names from files are neither markup nor control sequences.
 
     Rich finds out the width (80 columns where there is no terminal) and whether there are colours: none where the output
     is no terminal, or NO_COLOR is set.
@@ -55,6 +68,10 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 - slow to load, and not for --help or --json
 
     class _Console(Console):
+        def render_str(self, text: str, **options: Any) -> Text:
+            """Every string passes here, in a table as well; Rich itself lets ESC through."""
+            return super().render_str(printable(text), **options)
+
         def on_broken_pipe(self) -> NoReturn:
             """Leave the end to the command line: Rich would end with 1, which says that something is wrong."""
             raise BrokenPipeError

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from pathlib import Path
+from os.path import isdir
 from typing import Any
 
-from ctx_hooks.cli.configuration import Configuration, Listed, mapping, window_of_deployment
+from ctx_hooks.cli.configuration import Configuration, Listed, window_of_deployment
 from ctx_hooks.cli.findings import Finding
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
@@ -75,7 +76,7 @@ def _windows(config: Configuration) -> Iterator[Finding]:
 
 def _compressors(config: Configuration) -> Iterator[Finding]:
     guardrails = config.raw.get("guardrails")
-    used = [mapping(mapping(g).get("litellm_params")).get("guardrail") for g in _list(guardrails)]
+    used = [mapping_or_empty(mapping_or_empty(g).get("litellm_params")).get("guardrail") for g in _list(guardrails)]
     names = [*_names(config.section("litellm_settings").get("callbacks")), *(str(name) for name in used if name)]
     for name in names:
         if any(other in name for other in COMPRESSORS):
@@ -137,13 +138,13 @@ def _order(listed: Listed) -> int | None:
 def _retries(config: Configuration) -> Iterator[Finding]:
     router = config.section("router_settings")
     attempts = 1 + max((config.resolved(listed).policy.rescue_attempts for listed in config.listed), default=3)
-    by_group = mapping(router.get("model_group_retry_policy"))
+    by_group = mapping_or_empty(router.get("model_group_retry_policy"))
     policies = [
         ("retry_policy", router.get("retry_policy")),
         *((f"{g} of model_group_retry_policy", p) for g, p in by_group.items()),
     ]
     for name, policy in policies:
-        again = mapping(policy).get("BadRequestErrorRetries")
+        again = mapping_or_empty(policy).get("BadRequestErrorRetries")
         if isinstance(again, int) and again > 0:
             yield Finding(
                 "bad_request_retries",
@@ -165,7 +166,7 @@ def _retries(config: Configuration) -> Iterator[Finding]:
 
 def _events(config: Configuration) -> Iterator[Finding]:
     events = config.settings.events
-    if events is not None and not Path(events.path).is_dir():
+    if events is not None and not isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
         yield Finding(
             "events_folder",
             "weak",

@@ -145,6 +145,11 @@ def text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def mapping_or_empty(value: Any) -> Mapping[str, Any]:
+    """Return `value` when it is a mapping, else an empty one."""
+    return value if isinstance(value, MAPPINGS) else {}
+
+
 def flag(value: Any, name: str) -> bool:
     """Whether the caller marked `value` with `{"context": {name: true}}`."""
     context = value.get("context") if isinstance(value, MAPPINGS) else None

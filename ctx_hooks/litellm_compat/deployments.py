@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.formats.gemini_config import came_over_google_route
 from ctx_hooks.litellm_compat.model_map import model_map
 
@@ -47,12 +48,8 @@ def deployments(group: str) -> tuple[Deployment, ...]:
 
 def listed_deployment(entry: Mapping[str, Any]) -> Deployment:
     """Return a deployment from its entry in one of the Router's lists."""
-    params = _mapping(entry.get("litellm_params"))
-    return Deployment(str(params.get("model") or ""), _mapping(entry.get("model_info")))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    params = mapping_or_empty(entry.get("litellm_params"))
+    return Deployment(str(params.get("model") or ""), mapping_or_empty(entry.get("model_info")))
 
 
 def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -96,7 +93,7 @@ def auth_of(metadata: Mapping[str, Any]) -> Any:
 
 def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
     """Return the deployment that the Router chose, from the Router's own metadata: a request body could name another."""
-    return Deployment(str(kwargs.get("model") or ""), _mapping(_router_notes_of(kwargs).get("model_info")))
+    return Deployment(str(kwargs.get("model") or ""), mapping_or_empty(_router_notes_of(kwargs).get("model_info")))
 
 
 def group_of(kwargs: Mapping[str, Any]) -> str:

@@ -54,8 +54,7 @@ def billed_of(usage: Any) -> Billed | None:
 
 def _whole_of_parts(fields: Mapping[str, Any], cached: int) -> int:
     """Return the input of a record with Anthropic's or OpenAI's `input_tokens`, 0 for one without."""
-    given = fields.get("input_tokens")
-    return given + cached if isinstance(given, int) else 0
+    return _count(fields, "input_tokens") + cached if "input_tokens" in fields else 0
 
 
 def _count(fields: Mapping[str, Any], name: str) -> int:

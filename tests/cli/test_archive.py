@@ -221,3 +221,12 @@ def test_a_redis_that_cannot_be_reached_is_told(monkeypatch, capsys):
         monkeypatch.setenv("REDIS_PORT", str(unheard.getsockname()[1]))
         assert main(["archive", "delete", "--team", "red"]) == 1
     assert "cannot be reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("backend", ["disk"], indirect=True)
+def test_a_text_that_is_shown_moves_no_terminal_and_is_whole_elsewhere(stored, run, monkeypatch):
+    text = "\x1b[2J\x07 " + secrets.token_hex(8)
+    ((handle, _),) = stored("team", "red", [text]).items()
+    assert run("show", handle, "--team", "red") == (0, text + "\n")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run("show", handle, "--team", "red") == (0, text.replace("\x1b", "\\u001b").replace("\x07", "\\u0007") + "\n")

@@ -23,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CONFIG = str(ROOT / "litellm_config.yaml")
 PROGRAM = [sys.executable, "-m", "ctx_hooks"]
 COLUMNS = 80
+CONTROLS = "[/][red]\x07\x1b[31m\x1b]0;title\x9b2J"
+"""Markup of Rich's, a bell, a colour, the title of a terminal, and one that clears it."""
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 HEAVY = ("litellm", "numpy", "fastapi", "pydantic", "rich")
 """What takes longest to load."""
 WITH_WHAT_WAS_LOADED = """
@@ -51,7 +54,29 @@ def inputs(tmp_path_factory):
     (folder / "unnamed.json").write_text('{"messages": []}')
     (folder / "deep").write_text("[" * 100_000)
     (folder / "utf16.json").write_bytes('{"messages": []}'.encode("utf-16"))
+    answers = [
+        message
+        for i in range(20)
+        for message in (
+            {"role": "assistant", "tool_calls": [_call(f"call_{i}")]},
+            {"role": "tool", "tool_call_id": f"call_{i}", "content": CONTROLS * 300},
+        )
+    ]
+    hostile = {"messages": [{"role": "user", "content": CONTROLS}, *answers], "model": CONTROLS}
+    (folder / "controls.json").write_text(json.dumps(hostile))
+    (folder / CONTROLS.replace("/", "")).write_text(json.dumps(hostile))
+    models = [{"model_name": CONTROLS, "litellm_params": {"model": CONTROLS}}]
+    named = {"teams": {CONTROLS: {"reserve_tokens": 9_000}}, "models": {CONTROLS: {"max_turns": 3}}}
+    (folder / "controls.yaml").write_text(json.dumps({"model_list": models, "callback_settings": {"ctx_hooks": named}}))
+    (folder / "mistaken.yaml").write_text(json.dumps({"callback_settings": {"ctx_hooks": {CONTROLS: 1}}}))
+    (folder / "redis.yaml").write_text("router_settings: {redis_url: 'http://cache'}")
+    (folder / "date.yaml").write_text("released: 2026-13-45")
+    (folder / "digits").write_text(f"[{'1' * 6_000}]")
     return folder
+
+
+def _call(name):
+    return {"id": name, "type": "function", "function": {"name": CONTROLS, "arguments": "{}"}}
 
 
 def run(inputs, *arguments, program=PROGRAM, **environment):
@@ -103,8 +128,7 @@ def test_help_fits_80_columns_and_loads_nothing_heavy(command, inputs):
     done = run(inputs, *command, "--help", program=program)
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= COLUMNS
-    loaded = set(done.stderr.split())
-    assert not loaded & ({"litellm"} if command == ["archive"] else set(HEAVY))
+    assert not done.stderr.split()
 
 
 @pytest.mark.parametrize("arguments", [RIGHT[name] for name in RIGHT if name not in ("doctor", "replay")], ids=str)
@@ -113,7 +137,9 @@ def test_a_command_that_needs_no_litellm_does_not_load_it(arguments, inputs):
     assert (done.returncode, done.stderr.strip()) == (0, "")
 
 
-NO_CONFIGURATION = ("none.yaml", "events", "no.txt", "binary", "list.json", "deep")
+TOO_LONG = "n" * 300
+"""A name that no file can have."""
+NO_CONFIGURATION = ("none.yaml", "events", "no.txt", "binary", "list.json", "deep", "digits", TOO_LONG)
 NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
 
 
@@ -121,7 +147,7 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
 @pytest.mark.parametrize(
     "arguments",
     [
-        *(["check", name] for name in NO_CONFIGURATION),
+        *(["check", name] for name in (*NO_CONFIGURATION, "date.yaml")),
         *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
         *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
         ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
@@ -130,11 +156,17 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
         ["archive", "ls"],
         ["archive", "show", "b" * 12, "--config", "archive.yaml"],
         ["limits", "ls"],
+        ["limits", "ls", "--config", "redis.yaml"],
         ["report", "none"],
+        ["report", TOO_LONG],
+        ["replay", TOO_LONG],
+        ["replay", "request.json", "--policy", "released: 2026-13-45"],
+        ["replay", "request.json", "--policy", "[" * 2_000],
+        ["explain", "--last", "--events", TOO_LONG],
         ["report", "events", "-o", "none/page.html"],
         ["report", "events", "-o", "events"],
     ],
-    ids=" ".join,
+    ids=lambda arguments: " ".join(arguments)[:60],
 )
 def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, inputs):
     done = run(inputs, *arguments, *(["--json"] if as_json else []))
@@ -171,6 +203,8 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, i
         ["explain", "request.json", "--last"],
         ["explain", "request.json", "--id", "x", "--model", "m"],
         ["explain", "request.json", "--model", "m", "--policy", "pii"],
+        ["explain", "request.json", "--model", "m", "--policy", "released: 2026-13-45"],
+        ["explain", "request.json", "--model", "m", "--policy", "[" * 2_000],
         ["doctor", "a", "b"],
         ["report"],
         ["archive"],
@@ -182,7 +216,7 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, i
         ["demo", "a"],
         ["schema", "a"],
     ],
-    ids=" ".join,
+    ids=lambda arguments: " ".join(arguments)[:60],
 )
 def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, inputs):
     done = run(inputs, *arguments)
@@ -197,6 +231,51 @@ def test_what_a_terminal_cannot_show_is_escaped(inputs):
         assert (done.returncode, done.stderr) == (0, "")
     sent = run(inputs, "explain", "surrogate.json", "--model", "gpt-4o", "--sent")
     assert json.loads(sent.stdout) == json.loads((inputs / "surrogate.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "controls.yaml"],
+        ["check", "mistaken.yaml"],
+        ["doctor", "--no-proxy", "controls.yaml"],
+        ["explain", "controls.json", "--policy", "window_tokens: 6000", "--diff"],
+        ["explain", "controls.json", "--policy", "window_tokens: 6000", "--sent"],
+        ["explain", "--model", CONTROLS],
+        ["explain", f"{CONTROLS}/none"],
+        ["explain", "controls.json", CONTROLS],
+        ["replay", "controls.json", "--window", "6000"],
+        ["replay", CONTROLS],
+        ["report", "events", "-o", CONTROLS.replace("/", "") + ".html"],
+    ],
+    ids=lambda arguments: ascii(" ".join(arguments)),
+)
+def test_no_control_character_of_a_file_or_a_name_reaches_the_terminal(arguments, inputs):
+    done = run(inputs, *arguments)
+    assert "Traceback" not in done.stderr
+    assert not CONTROL.search(done.stdout + done.stderr)
+
+
+def test_a_text_of_the_terminal_is_printed_with_its_markup(inputs):
+    done = run(inputs, "check", "controls.yaml")
+    assert "[/][red]" in done.stdout
+
+
+def test_the_progress_of_a_replay_shows_the_name_of_a_file_as_it_is(inputs):
+    shown, terminal = pty.openpty()
+    own = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        [*PROGRAM, "replay", CONTROLS.replace("/", "")], cwd=inputs, env=own, stdout=subprocess.DEVNULL, stderr=terminal
+    ) as replay:
+        os.close(terminal)
+        text = b""
+        while piece := _read(shown):
+            text += piece
+        assert replay.wait(60) == 0
+    os.close(shown)
+    assert b"title" in text
+    assert b"\x1b]0;title" not in text
+    assert b"Traceback" not in text
 
 
 def test_a_request_may_come_from_standard_input(inputs):

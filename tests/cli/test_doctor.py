@@ -107,6 +107,11 @@ class TestRedis:
         assert code == 1
         assert found["redis"][0]["level"] == "fails"
 
+    def test_an_address_that_is_none_fails(self, told, tmp_path):
+        code, found = told("--no-proxy", written(tmp_path, router_settings={"redis_url": "http://cache"}))
+        assert code == 1
+        assert found["redis"][0]["level"] == "fails"
+
 
 def test_mistakes_and_weak_spots_of_a_configuration_are_findings(told, tmp_path):
     settings = {"ctx_hooks": {"defaults": {"recall_fraction": 0.2}, "teams": {"red": {"langage": "en"}}}}

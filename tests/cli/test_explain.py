@@ -145,6 +145,14 @@ def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(fmt, 
     assert "--- received" not in printed
 
 
+def test_a_request_of_anthropics_format_is_known_by_its_tools_alone(tmp_path, capsys):
+    request = tmp_path / "request.json"
+    tools = [{"name": "read", "input_schema": {"type": "object"}}]
+    request.write_text(json.dumps({"messages": [{"role": "user", "content": "hello"}], "tools": tools}))
+    assert main(["explain", str(request), "--model", "gpt-4o", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "anthropic"
+
+
 def test_the_policy_of_a_team_and_a_key_is_printed_with_its_scopes(tmp_path, capsys):
     request, config = tmp_path / "request.json", tmp_path / "config.yaml"
     request.write_text(json.dumps({"messages": [{"role": "user", "content": "hello"}]}))

@@ -73,7 +73,7 @@ def test_the_configuration_names_the_folder(folder, tmp_path, capsys):
     ("arguments", "code", "told"),
     [
         ([], 1, "No event file is known"),
-        (["--events", "none"], 1, "there is no event file"),
+        (["--events", "none"], 1, "there is no such file or folder"),
         (["--id", "another", "--events", "{folder}"], 1, "No event of another"),
         (["request.json"], 2, "--last"),
     ],

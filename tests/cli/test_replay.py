@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -593,6 +595,91 @@ def test_a_character_may_be_cut_by_the_end_of_what_is_read_at_once(tmp_path):
     path.write_text(json.dumps([{"text": text}, {"text": text}], ensure_ascii=False))
     with path.open("rb") as file:
         assert [row.fields["text"] for row in rows_of(file)] == [text, text]
+
+
+WRONG = ([], {}, None, True, -5, 10**400, float("inf"), "[", [[]])
+"""What a value of a file may be instead."""
+
+
+def _with_one_wrong(value):
+    """Yield copies of a JSON value, in each another place of which is wrong or missing."""
+    places = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for place in places:
+        for other in (*WRONG, *_with_one_wrong(value[place])):
+            yield {**value, place: other} if isinstance(value, dict) else [*value[:place], other, *value[place + 1 :]]
+        if isinstance(value, dict):
+            yield {name: held for name, held in value.items() if name != place}
+
+
+@pytest.mark.parametrize("name", ["claude_code.jsonl", "codex.jsonl"])
+def test_whatever_a_session_file_holds_in_a_place_the_rest_of_it_is_read(name):
+    reader = {"claude_code.jsonl": claude_code, "codex.jsonl": codex}[name]
+    rows = [json.loads(line) for line in (HISTORIES / name).read_text().splitlines()]
+    for i, row in enumerate(rows):
+        for wrong in _with_one_wrong(row):
+            reader.recognises(wrong)
+            assert list(reader.requests(Row(n, r) for n, r in enumerate([*rows[:i], wrong, *rows[i + 1 :]])))
+
+
+@pytest.mark.parametrize("reader", [spend_log, sessions, request_log], ids=lambda reader: reader.NAME)
+def test_whatever_a_row_holds_in_a_place_it_is_read_or_left_out(reader):
+    usage = {"prompt_tokens": 9, "completion_tokens": 4}
+    body = bodies(turns=2)[0]
+    rows = {
+        spend_log: spend_row(body) | {"metadata": {"usage_object": usage}, "proxy_server_request": body},
+        sessions: whole_session(turns=2),
+        request_log: {"request": body, "response": {"usage": usage}, "status": 200},
+    }
+    for wrong in _with_one_wrong(rows[reader]):
+        reader.recognises(wrong)
+        assert list(reader.requests([Row(1, wrong)])) is not None
+
+
+def test_figures_that_cannot_be_are_no_part_of_a_sum(tmp_path, capsys):
+    body = bodies(turns=2)[0]
+    usages = [{"prompt_tokens": tokens, "completion_tokens": 1} for tokens in (10**400, 10**15, -5)]
+    rows = [spend_row(body, metadata={"usage_object": usage}) for usage in usages]
+    rows += [spend_row(body, spend=spend) for spend in (10**400, float("inf"), "nan")]
+    rows += [spend_row(body, prompt_tokens="nan", metadata={"model_map_information": {"model_map_value": PRICE}})]
+    rows += [spend_row({**body, "max_tokens": 10**400})]
+    found = replayed(capsys, written(tmp_path / "log", rows), "--model", MODEL, "--plot", tmp_path / "plot.svg")
+    assert found["left_out"] == {"requests whose usage is no possible figure": 2}
+    assert found["total"]["without"]["requests"] + found["total"]["without"]["refused"] == len(rows) - 2
+    assert 0 < found["total"]["recorded"]["dollars"] < 1
+
+
+def test_a_model_that_litellm_does_not_know_has_the_prices_of_its_row_and_no_warning_of_litellms(tmp_path):
+    known = {"model_map_information": {"model_map_value": {"input_cost_per_token": 1e-6, "max_input_tokens": 8_000}}}
+    row = spend_row(bodies(turns=2)[0], model="openai/own", metadata={**known, "usage_object": {"prompt_tokens": 1_000}})
+    arguments = [sys.executable, "-m", "ctx_hooks", "replay", written(tmp_path / "log", [row]), "--json"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["total"]["without"]["dollars"] == pytest.approx(0.001)
+    assert done.stderr == ""
+
+
+def test_a_price_of_0_that_a_configuration_states_is_a_price(tmp_path, capsys):
+    config = tmp_path / "config.yaml"
+    config.write_text("model_list: [{model_name: own, litellm_params: {model: openai/free, input_cost_per_token: 0}}]")
+    found = replayed(capsys, written(tmp_path / "log", bodies(turns=2, model="own")), "--config", config)["total"]["without"]
+    assert (found["dollars"], found["unpriced"]) == (0, 0)
+    assert found["requests"] > 0
+
+
+PRICE = {"input_cost_per_token": float("inf"), "max_input_tokens": 10**400}
+
+
+def test_an_answer_without_an_id_does_not_take_the_users_texts_with_it():
+    line = {"sessionId": "s", "type": "user", "uuid": "1", "message": {"role": "user", "content": "Hi"}}
+    answer = {"sessionId": "s", "type": "assistant", "uuid": "2", "parentUuid": "1", "message": {"content": "Yes?"}}
+    asked = {
+        **line,
+        "uuid": "3",
+        "parentUuid": "2",
+        "message": {"role": "user", "content": [{"type": "text", "text": "Go"}]},
+    }
+    last = {**answer, "uuid": "4", "parentUuid": "3", "message": {"id": "m", "content": "Done"}}
+    *_, found = recorded(claude_code, [line, answer, asked, last])
+    assert [m["role"] for m in found.request.fields["messages"]] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize(

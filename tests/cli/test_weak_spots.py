@@ -139,6 +139,9 @@ def test_a_folder_of_events_that_is_not_there_is_weak(tmp_path):
     assert found(callback_settings={"ctx_hooks": {"events": {"path": str(tmp_path)}}}) == {}
     missing = str(tmp_path / "none")
     assert found(callback_settings={"ctx_hooks": {"events": {"path": missing}}})["events_folder"].level == "weak"
+    assert "events_folder" in found(callback_settings={"ctx_hooks": {"events": {"path": "n" * 300}}}), (
+        "no folder has such a name"
+    )
 
 
 def test_the_worst_comes_first():

@@ -30,6 +30,8 @@ ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES)
 LARGE_TOKENS = 200_000
 TINY_TOKENS = 60
 """A window that no request can be fitted to."""
+MOST_WEIGHT = 1_000_000
+"""Of the deployment that does not hold the request, beside one of weight 1: chance alone does not choose the other."""
 UNKNOWN_WORDING = "xai"
 """An overflow that LiteLLM leaves as a BadRequestError."""
 ERROR_TEXT = "worded for ctx-hooks doctor"
@@ -150,7 +152,7 @@ def _config(provider_url: str, events: str) -> dict[str, Any]:
     models = [_deployment(provider_url, g, g, claude=g in claude) for g in groups]
     models += [
         _deployment(provider_url, "fitted", "fitted", max_input_tokens=WINDOW_TOKENS),
-        _deployment(provider_url, "mixed", "small", max_input_tokens=WINDOW_TOKENS),
+        _deployment(provider_url, "mixed", "small", weight=MOST_WEIGHT, max_input_tokens=WINDOW_TOKENS),
         _deployment(provider_url, "mixed", "large", max_input_tokens=LARGE_TOKENS),
         _deployment(provider_url, "hopeless", "tiny"),
     ]
@@ -162,10 +164,13 @@ def _config(provider_url: str, events: str) -> dict[str, Any]:
     }
 
 
-def _deployment(provider_url: str, group: str, model: str, *, claude: bool = False, **info: Any) -> dict[str, Any]:
+def _deployment(
+    provider_url: str, group: str, model: str, *, claude: bool = False, weight: int = 1, **info: Any
+) -> dict[str, Any]:
     params = {
         "model": f"anthropic/claude-{model}" if claude else f"openai/{model}",
         "api_base": provider_url if claude else f"{provider_url}/v1",
         "api_key": "not-a-key",
+        "weight": weight,
     }
     return {"model_name": group, "litellm_params": params, "model_info": info}

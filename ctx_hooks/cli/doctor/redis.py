@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from ctx_hooks.cli.configuration import Configuration
 from ctx_hooks.cli.findings import Finding
 from ctx_hooks.cli.redis_client import redis_client
+from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.learning import redis_store
 from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS
 
@@ -19,11 +20,15 @@ TRIES = 9
 """The median of so many is the usual round trip; the first one also connects."""
 WAIT_SECONDS = 5.0
 """A Redis that takes longer is of no use to a request, which waits 0.25 s for it."""
+ADVICE = "Check its address, password and rights."
 
 
 def redis_finding(config: Configuration | None) -> Finding:
     """Return what is found of the Redis that a configuration names, or the environment."""
-    client = redis_client(config)
+    try:
+        client = redis_client(config)
+    except CommandError as error:
+        return Finding("redis", "fails", str(error), ADVICE)
     if client is None:
         return Finding(
             "redis",
@@ -35,7 +40,7 @@ def redis_finding(config: Configuration | None) -> Finding:
         seconds = asyncio.run(asyncio.wait_for(_round_trip_seconds(client), WAIT_SECONDS))
     except (OSError, RedisError, TimeoutError, asyncio.TimeoutError) as error:
         reason = str(error) or f"no answer within {WAIT_SECONDS:.0f} seconds"
-        return Finding("redis", "fails", f"Redis cannot be used: {reason}", "Check its address, password and rights.")
+        return Finding("redis", "fails", f"Redis cannot be used: {reason}", ADVICE)
     text = f"Redis answers in {seconds * 1_000:.1f} ms"
     if seconds <= REDIS_TIMEOUT_SECONDS:
         return Finding("redis", "ok", text)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
-import yaml
 
+from ctx_hooks.cli.bodies import format_of
 from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
-from ctx_hooks.cli.files import read_json
+from ctx_hooks.cli.files import read_json, yaml_of
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.conversation.model import Format
 from ctx_hooks.decision import Decision, changes_of
 from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.litellm_compat import Deployment
@@ -97,9 +94,9 @@ def _resolved(
     config: Configuration, group: str, deployment: Deployment, team: str | None, key: str | None, policy: str | None
 ) -> Resolved:
     try:
-        tried = yaml.safe_load(policy) if policy else None
-    except yaml.YAMLError as error:
-        raise click.BadParameter(f"not YAML: {error}", param_hint=TRIED) from None
+        tried = yaml_of(policy) if policy else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=TRIED) from None
     caller = Caller(
         group=group,
         deployment=as_text(deployment.model_info.get("ctx_hooks")),
@@ -122,17 +119,3 @@ def _without_stores(target: Target) -> Target:
         return target
     in_memory = archive.model_copy(update={"backend": "memory"})
     return replace(target, policy=target.policy.model_copy(update={"archive": in_memory}))
-
-
-def format_of(fields: Mapping[str, Any]) -> Format:
-    """Return the format of a request's body, by the fields and blocks that the others lack."""
-    if "contents" in fields:
-        return "gemini"
-    if "input" in fields and "messages" not in fields:
-        return "openai-responses"
-    messages = fields.get("messages")
-    contents = [m.get("content") for m in messages if isinstance(m, Mapping)] if isinstance(messages, list) else []
-    blocks = [b for content in contents if isinstance(content, list) for b in content]
-    kinds = {str(b.get("type")) for b in blocks if isinstance(b, Mapping)}
-    is_anthropic = "system" in fields or bool(kinds & {"tool_use", "tool_result", "thinking"})
-    return "anthropic" if is_anthropic else "openai-chat"

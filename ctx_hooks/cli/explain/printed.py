@@ -9,11 +9,9 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import click
-
 from ctx_hooks.cli.explain.decided import TRIED, Decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
-from ctx_hooks.cli.terminal import console, print_json, table
+from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary.model_written import applies_to
@@ -45,7 +43,7 @@ GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
 def print_sent(found: Decided) -> None:
     """Print the request as it would be sent."""
-    click.echo(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
+    print_text(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
 
 
 def print_document(found: Decided) -> None:
@@ -226,4 +224,4 @@ def _numbers(messages: Sequence[Changed]) -> str:
 def _print_diff(found: Decided) -> None:
     before, after = (json.dumps(r.fields, indent=1, ensure_ascii=False).splitlines() for r in (found.request, found.sent))
     for line in difflib.unified_diff(before, after, "received", "sent", lineterm="", n=1):
-        click.echo(line)
+        print_text(line)

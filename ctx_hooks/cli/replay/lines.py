@@ -83,6 +83,16 @@ def loads(text: str | bytes) -> Any:
         return json.loads(text)  # takes lone surrogates and huge integers, which orjson refuses
 
 
+def json_of(value: Any) -> Any:
+    """Return a value that may be given as its JSON text, as the columns of a CSV are; a text that is no JSON as it is."""
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return value
+    try:
+        return loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def _of_value(number: int, value: Any) -> Row | Broken:
     return Row(number, value) if isinstance(value, dict) else Broken(number, "no JSON object")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,14 +64,15 @@ def _registered(deployment: Deployment) -> Mapping[str, Any]:
     import litellm  # noqa: PLC0415 - slow to load, and not for --help
 
     litellm.suppress_debug_info = True  # it prints a list of providers for each model that it does not know
+    logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # and warns of each price that stands in no list of its own
     own = {
         name: value for name, value in deployment.model_info.items() if "cost" in name and isinstance(value, (int, float))
     }
-    if own.get(PRICE):
+    if PRICE in own:
         provider = deployment.model.split("/", 1)[0] if "/" in deployment.model else "openai"
         litellm.register_model({deployment.model: {"litellm_provider": provider, "mode": "chat", **own}})
     try:
         known: Mapping[str, Any] = litellm.get_model_info(deployment.model)
     except Exception:  # noqa: BLE001 - it raises a bare Exception for a model that it does not know
         return {}
-    return known if known.get(PRICE) else {}
+    return known if PRICE in own or known.get(PRICE) else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections import Counter as Occurrences
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -11,10 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
+from ctx_hooks.cli.files import paths_of
 from ctx_hooks.cli.replay.histories import reader_of
 from ctx_hooks.cli.replay.lines import Broken, rows_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
-from ctx_hooks.cli.terminal import CommandError
 
 ENDINGS = ("*.jsonl", "*.json", "*.ndjson", "*.csv")
 """Of the files that are read in a folder, and in the folders below it."""
@@ -30,15 +29,9 @@ def files_of(names: Sequence[str]) -> list[Path]:
         CommandError: one of them is not there.
     """
     found: set[Path] = set()
-    for name in names:
-        path = Path(name)
-        if path.is_dir():
-            found |= {file for ending in ENDINGS for file in path.rglob(ending) if file.is_file()}
-            continue
-        matching = [name] if path.exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - Path takes no absolute one
-        if not matching:
-            raise CommandError(f"{name}: there is no such file or folder")
-        found |= {Path(match) for match in matching if not Path(match).is_dir()}
+    for path in chain.from_iterable(map(paths_of, names)):
+        below = (file for ending in ENDINGS for file in path.rglob(ending) if file.is_file())
+        found |= set(below) if path.is_dir() else {path}
     return sorted(found)
 
 

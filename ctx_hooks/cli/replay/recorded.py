@@ -62,11 +62,6 @@ class Recorded:
     started: str = ""
 
 
-def mapping_of(value: Any) -> Mapping[str, Any]:
-    """Return a value that is a mapping, an empty one for any other."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def names_of(*values: Any) -> tuple[str, ...]:
     """Return the values that are texts and not empty."""
     return tuple(filter(None, map(text_or_empty, values)))

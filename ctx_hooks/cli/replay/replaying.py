@@ -12,7 +12,7 @@ from ctx_hooks.cli.replay.known_sessions import KnownSessions, Session
 from ctx_hooks.cli.replay.prices import Prices
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
 from ctx_hooks.cli.replay.sending import Sent, as_received, as_sent, history_in, without_markers
-from ctx_hooks.cli.replay.ways import Deployments, Way, target_of, untouched
+from ctx_hooks.cli.replay.ways import MOST_FIGURE, Deployments, Way, target_of, untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.learning.known import known_of
@@ -34,6 +34,7 @@ LEARNED = ("ratios", "answer")
 NOW = 0.0
 """What was learned is not forgotten in the course of a history."""
 OTHERS = "all further sessions"
+IMPOSSIBLE = "requests whose usage is no possible figure"
 MALFORMED = "requests whose messages cannot be read"
 
 
@@ -81,6 +82,9 @@ class Replay:
         if isinstance(found, LeftOut):
             self.left_out[found.reason] += 1
             return
+        if found.billed is not None and max(found.billed) > MOST_FIGURE:
+            self.left_out[IMPOSSIBLE] += 1
+            return
         deployment = self._deployments.of(found)
         targets = [target_of(way, deployment, found) for way in self.ways]
         plain = of_deployment(deployment, untouched(), "replay")
@@ -127,7 +131,7 @@ class Replay:
         )
         costs.note(found, plain.window.tokens)
         asked = request.max_output_tokens or 0 if plain.window.holds_output else 0
-        is_refused = found.was_refused or received.tokens * ratio + asked > plain.window.tokens
+        is_refused = found.was_refused or received.tokens * ratio > plain.window.tokens - asked
         costs.count(0, session.bills.without, received, is_refused=is_refused)
         for n, to in enumerate(targets):
             sent = as_sent(request, history, to, known_of(to, shown, NOW), counter)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from ctx_hooks.cli.replay.reading import Reading, files_of
 from ctx_hooks.cli.replay.replaying import Replay
 from ctx_hooks.cli.replay.ways import Deployments, ways_of
-from ctx_hooks.cli.terminal import console
+from ctx_hooks.cli.terminal import console, printable
 
 
 def replayed(
@@ -45,13 +45,14 @@ def _opening() -> Iterator[Callable[[Path], AbstractContextManager[BinaryIO]]]:
     if not sys.stderr.isatty():
         yield lambda path: path.open("rb")
         return
+    from rich.markup import escape  # noqa: PLC0415
     from rich.progress import Progress  # noqa: PLC0415 - slow to load, and for a terminal alone
 
     with Progress(console=console(stderr=True), transient=True) as progress:
         task = progress.add_task("")
 
         def opened(path: Path) -> AbstractContextManager[BinaryIO]:
-            progress.reset(task, description=path.name, total=path.stat().st_size)
+            progress.reset(task, description=escape(printable(path.name)), total=path.stat().st_size)
             return progress.wrap_file(path.open("rb"), task_id=task)
 
         yield opened

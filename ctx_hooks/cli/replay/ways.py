@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from ctx_hooks.cli.replay.recorded import Recorded, mapping_of
+from ctx_hooks.cli.files import yaml_of
+from ctx_hooks.cli.replay.recorded import Recorded
 from ctx_hooks.cli.terminal import CommandError
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
@@ -20,6 +21,8 @@ from ctx_hooks.request.target import Target, of_deployment
 
 DEFAULT = "balanced"
 """The preset that a proxy without settings has."""
+MOST_FIGURE = 10**12
+"""Of a usage, a window or a price. A file may state any, and the sums of these stay exact."""
 OWN = "config"
 """The name of the way that the given configuration has."""
 
@@ -42,9 +45,9 @@ def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
     Raises:
         CommandError: a policy or the configuration has mistakes.
     """
-    section = mapping_of(mapping_of(config.get("callback_settings")).get("ctx_hooks"))
+    section = mapping_or_empty(mapping_or_empty(config.get("callback_settings")).get("ctx_hooks"))
     own = (_way(OWN, section, "callback_settings.ctx_hooks"),) if config else ()
-    named = mapping_of(section.get("policies"))
+    named = mapping_or_empty(section.get("policies"))
     tried = tuple(
         _way(name, {"policies": named, "defaults": _scope(name)}, f"--policy {name!r}") for name in dict.fromkeys(names)
     )
@@ -65,9 +68,9 @@ def _way(name: str, settings: Mapping[str, Any], origin: str) -> Way:
 def _scope(text: str) -> Any:
     """Return a policy's name, or its fields."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise CommandError(f"--policy {text!r}: not YAML: {error}") from None
+        value = yaml_of(text)
+    except ValueError as error:
+        raise CommandError(f"--policy {text!r}: {error}") from None
     return value if isinstance(value, Mapping) else text
 
 
@@ -88,11 +91,11 @@ class Deployments:
     def of(self, recorded: Recorded) -> Deployment:
         """Return the deployment, with the prices and windows of the configuration, else of the history."""
         asked = [name for name in ((self.model,) if self.model else (recorded.group, recorded.model)) if name]
-        listed = mapping_of(next((entry for name in asked for entry in self._entries(name)), None))
-        params = mapping_of(listed.get("litellm_params"))
+        listed = mapping_or_empty(next((entry for name in asked for entry in self._entries(name)), None))
+        params = mapping_or_empty(listed.get("litellm_params"))
         stated = {} if self.model else dict(recorded.model_info)
         prices = {name: value for name, value in params.items() if "cost_per" in name or name.endswith("_token_cost")}
-        info = {**_figures(stated), **prices, **mapping_of(listed.get("model_info"))}
+        info = {**_figures(stated), **prices, **mapping_or_empty(listed.get("model_info"))}
         if self.window_tokens is not None:
             info["max_input_tokens"] = self.window_tokens
         return Deployment(str(params.get("model") or self.model or recorded.model or recorded.group), info)
@@ -100,12 +103,12 @@ class Deployments:
     def _entries(self, group: str) -> list[Any]:
         listed = self.config.get("model_list")
         entries = listed if isinstance(listed, list) else []
-        return [entry for entry in entries if mapping_of(entry).get("model_name") == group]
+        return [entry for entry in entries if mapping_or_empty(entry).get("model_name") == group]
 
 
 def _figures(stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return the windows and prices that are stated; LiteLLM writes a price of 0 where it knows none."""
-    return {name: value for name, value in stated.items() if isinstance(value, (int, float)) and value}
+    return {name: value for name, value in stated.items() if isinstance(value, (int, float)) and 0 < value < MOST_FIGURE}
 
 
 def target_of(way: Way, deployment: Deployment, recorded: Recorded) -> Target:

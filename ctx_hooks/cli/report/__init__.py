@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ctx_hooks.cli.terminal import CommandError, json_option, print_json, working
+from ctx_hooks.cli.files import paths_of
+from ctx_hooks.cli.terminal import CommandError, json_option, print_json, print_text, working
 
 if TYPE_CHECKING:
     from ctx_hooks.cli.report.figures import Figures
@@ -37,12 +37,7 @@ def run(events: Sequence[str], output: Path, *, as_json: bool = False) -> int:
     """
     from ctx_hooks.cli.report.page import page  # noqa: PLC0415 - slow to load, and not for --help
 
-    paths: set[Path] = set()
-    for name in events:
-        found = files_of(name)
-        if found is None:
-            raise CommandError(f"{name}: there is no such file or folder")
-        paths |= found
+    paths = {path for name in events for path in files_of(name)}
     with working(f"Reading {len(paths):,} file{'s' * (len(paths) != 1)}"):
         figures = figures_of(sorted(paths))
     try:
@@ -55,17 +50,18 @@ def run(events: Sequence[str], output: Path, *, as_json: bool = False) -> int:
         return 0
     read = f"{figures.events:,} events of {len(paths):,} file{'s' * (len(paths) != 1)}"
     missing = f"; {figures.unreadable:,} lines are no events" if figures.unreadable else ""
-    click.echo(f"{output}: {read}{missing}")
+    print_text(f"{output}: {read}{missing}")
     return 0
 
 
-def files_of(name: str) -> set[Path] | None:
-    """Return the files of a path or a pattern; None where there are none, but a folder may be empty."""
-    path = Path(name)
-    if path.is_dir():
-        return {p.resolve() for p in path.glob("events.*.jsonl*")}
-    found = [name] if path.exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - Path takes no absolute pattern
-    return {Path(p).resolve() for p in found if Path(p).is_file()} or None
+def files_of(name: str) -> set[Path]:
+    """Return the files of a path or a pattern; a folder may be empty.
+
+    Raises:
+        CommandError: there is nothing of that name.
+    """
+    found = paths_of(name)
+    return {p.resolve() for path in found for p in (path.glob("events.*.jsonl*") if path.is_dir() else [path])}
 
 
 def figures_of(paths: Sequence[Path]) -> Figures:

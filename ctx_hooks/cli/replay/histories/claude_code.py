@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, mapping_of
-from ctx_hooks.formats.fields import text_or_empty
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.usage import billed_of
@@ -38,14 +38,14 @@ def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
 
 
 def _is_first_of_request(line: Mapping[str, Any], tree: _Tree) -> bool:
-    message = mapping_of(line.get("message"))
+    message = mapping_or_empty(line.get("message"))
     if message.get("model") == OWN_MODEL:
         return recognise_overflow(_text_of(message)) is not None
-    return message.get("id") not in tree.answers
+    return text_or_empty(message.get("id")) not in tree.answers
 
 
 def _recorded(line: Mapping[str, Any], tree: _Tree) -> Recorded:
-    message = mapping_of(line["message"])
+    message = mapping_or_empty(line.get("message"))
     was_refused = message.get("model") == OWN_MODEL
     session = text_or_empty(line.get("sessionId"))
     if line.get("isSidechain"):
@@ -64,13 +64,13 @@ def _recorded(line: Mapping[str, Any], tree: _Tree) -> Recorded:
 def _text_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
-    return " ".join(text_or_empty(mapping_of(block).get("text")) for block in blocks)
+    return " ".join(text_or_empty(mapping_or_empty(block).get("text")) for block in blocks)
 
 
 def _attached_text(attachment: Mapping[str, Any]) -> str:
     """Return what the client adds to a turn of the user, such as a file that it names or reads again after a compaction."""
     content = attachment.get("content")
-    return text_or_empty(content) or text_or_empty(mapping_of(mapping_of(content).get("file")).get("content"))
+    return text_or_empty(content) or text_or_empty(mapping_or_empty(mapping_or_empty(content).get("file")).get("content"))
 
 
 @dataclass(slots=True)
@@ -78,20 +78,21 @@ class _Tree:
     """The lines of a file by their ids, the blocks of each answer, and the results of each call."""
 
     lines: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    answers: dict[Any, dict[str, Any]] = field(default_factory=dict)
-    results: dict[Any, Any] = field(default_factory=dict)
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Add the next line of the file."""
         self.lines[str(line.get("uuid"))] = line
-        message = mapping_of(line.get("message"))
+        message = mapping_or_empty(line.get("message"))
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
         if line.get("type") == "assistant" and message.get("model") != OWN_MODEL:
-            known = self.answers.setdefault(message.get("id"), {"role": "assistant", "content": []})
+            known = self.answers.setdefault(text_or_empty(message.get("id")), {"role": "assistant", "content": []})
             known["content"] = [*known["content"], *(blocks or [{"type": "text", "text": text_or_empty(content)}])]
         elif line.get("type") == "user":
-            self.results.update((b.get("tool_use_id"), b) for b in map(mapping_of, blocks) if b.get("type") == "tool_result")
+            results = [b for b in map(mapping_or_empty, blocks) if b.get("type") == "tool_result"]
+            self.results.update((text_or_empty(b.get("tool_use_id")), b) for b in results)
 
     def root_of(self, line: Mapping[str, Any]) -> str | None:
         """Return the id of the first line of a line's chain."""
@@ -105,25 +106,28 @@ class _Tree:
         of an answer are those of all its lines.
         """
         messages: list[dict[str, Any]] = []
-        given: set[Any] = set()
+        answered: set[str] = set()
+        given: set[str] = set()
         for before in reversed([*self._chain(line)][1:]):
-            message = mapping_of(before.get("message"))
-            if before.get("type") == "assistant" and message.get("model") != OWN_MODEL and message.get("id") not in given:
-                given.add(message.get("id"))
-                answer = self.answers[message.get("id")]
+            message = mapping_or_empty(before.get("message"))
+            name = text_or_empty(message.get("id"))
+            if before.get("type") == "assistant" and message.get("model") != OWN_MODEL and name not in answered:
+                answered.add(name)
+                answer = self.answers[name]
                 messages.append({"role": "assistant", "content": answer["content"]})
-                calls = [b.get("id") for b in map(mapping_of, answer["content"]) if b.get("type") == "tool_use"]
-                results = [self.results[call] for call in calls if call in self.results]
-                given.update(b.get("tool_use_id") for b in results)
+                blocks = map(mapping_or_empty, answer["content"])
+                calls = [text_or_empty(b.get("id")) for b in blocks if b.get("type") == "tool_use"]
+                results = [self.results[call] for call in calls if call and call in self.results]
+                given.update(text_or_empty(b.get("tool_use_id")) for b in results)
                 messages += [{"role": "user", "content": results}] if results else []
             elif before.get("type") == "attachment":
-                text = _attached_text(mapping_of(before.get("attachment")))
+                text = _attached_text(mapping_or_empty(before.get("attachment")))
                 messages += [{"role": "user", "content": text}] if text else []
             elif before.get("type") == "user":
                 content = message.get("content")
                 rest = content
                 if isinstance(content, list):
-                    rest = [b for b in content if mapping_of(b).get("tool_use_id") not in given]
+                    rest = [b for b in content if text_or_empty(mapping_or_empty(b).get("tool_use_id")) not in given]
                 messages += [{"role": "user", "content": rest}] if rest else []
         return messages
 

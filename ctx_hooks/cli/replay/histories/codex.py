@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, mapping_of
-from ctx_hooks.formats.fields import text_or_empty
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.usage import Billed, billed_of
 
@@ -26,7 +26,7 @@ OWN_FIELD = "internal_chat_message_metadata_passthrough"
 
 def recognises(fields: Mapping[str, Any]) -> bool:
     """Whether a row is one of a session file."""
-    return fields.get("type") in LINES and isinstance(fields.get("payload"), Mapping)
+    return text_or_empty(fields.get("type")) in LINES and isinstance(fields.get("payload"), Mapping)
 
 
 def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
@@ -53,15 +53,15 @@ class _Session:
     billed: Billed | None = None
 
     def read(self, line: Mapping[str, Any]) -> None:
-        payload = mapping_of(line.get("payload"))
+        payload = mapping_or_empty(line.get("payload"))
         kind = line.get("type")
         if kind == "session_meta":
             self.name = self.name or text_or_empty(payload.get("id"))
             base = payload.get("base_instructions") or payload.get("instructions")
-            self.instructions = base if isinstance(base, str) else text_or_empty(mapping_of(base).get("text"))
+            self.instructions = base if isinstance(base, str) else text_or_empty(mapping_or_empty(base).get("text"))
         elif kind == "turn_context":
             self.model = text_or_empty(payload.get("model")) or self.model
-        elif kind == "response_item" and payload.get("type") not in NOT_SENT:
+        elif kind == "response_item" and text_or_empty(payload.get("type")) not in NOT_SENT:
             if _is_answer(payload) and not (self.items and _is_answer(self.items[-1])):
                 self.waiting = self._request(text_or_empty(line.get("timestamp")))
             self.items.append({k: v for k, v in payload.items() if k != OWN_FIELD})
@@ -85,13 +85,13 @@ class _Session:
 
 
 def _is_answer(item: Mapping[str, Any]) -> bool:
-    return item.get("type") in ANSWERS or item.get("role") == "assistant"
+    return text_or_empty(item.get("type")) in ANSWERS or item.get("role") == "assistant"
 
 
 def _usage_of(line: Mapping[str, Any]) -> Billed | None:
     """Return the usage of one request that a line states: a record of its own, or in older versions an event."""
-    payload = mapping_of(line.get("payload"))
+    payload = mapping_or_empty(line.get("payload"))
     stated = payload.get("usage") if line.get("type") == "token_usage_record" else None
-    usage = mapping_of(stated or mapping_of(payload.get("info")).get("last_token_usage"))
+    usage = mapping_or_empty(stated or mapping_or_empty(payload.get("info")).get("last_token_usage"))
     cached = {"cached_tokens": usage.get("cached_input_tokens")}
     return billed_of({**usage, "input_tokens_details": cached}) if usage else None

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ctx_hooks.cli.replay.histories.bodies import json_of, request_of_body
-from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, mapping_of
-from ctx_hooks.formats.fields import text_or_empty
+from ctx_hooks.cli.bodies import request_of_body
+from ctx_hooks.cli.replay.lines import json_of
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.usage import billed_of
@@ -39,13 +40,13 @@ def _recorded(row: Mapping[str, Any]) -> Recorded | LeftOut:
     request = _request_in(row)
     if request is None:
         return LeftOut(NO_REQUEST)
-    answer = _inner(mapping_of(next((json_of(row[name]) for name in ANSWERS if row.get(name)), None)))
+    answer = _inner(mapping_or_empty(next((json_of(row[name]) for name in ANSWERS if row.get(name)), None)))
     error = answer.get("error") or row.get("error")
     status = row.get("status") if isinstance(row.get("status"), int) else row.get("status_code")
     was_refused = bool(error) or (isinstance(status, int) and status >= FIRST_ERROR_STATUS)
     if (
         was_refused
-        and recognise_overflow(error if isinstance(error, str) else str(mapping_of(error).get("message"))) is None
+        and recognise_overflow(error if isinstance(error, str) else str(mapping_or_empty(error).get("message"))) is None
     ):
         return LeftOut(FAILED)
     return Recorded(
@@ -64,12 +65,12 @@ def _request_in(row: Mapping[str, Any]) -> Request | None:
 
 
 def _inner(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = (mapping_of(json_of(fields[name])) for name in ENVELOPES if fields.get(name))
+    found = (mapping_or_empty(json_of(fields[name])) for name in ENVELOPES if fields.get(name))
     return next(filter(None, found), fields)
 
 
 def _session(row: Mapping[str, Any], request: Request) -> str:
     """Return what a row or its request calls the session: OpenAI's field for the cache is the same for all of one."""
-    metadata = mapping_of(request.fields.get("metadata"))
+    metadata = mapping_or_empty(request.fields.get("metadata"))
     named = (row.get("session_id"), metadata.get("session_id"), request.fields.get("prompt_cache_key"))
     return next(filter(None, map(text_or_empty, named)), "")

@@ -19,7 +19,7 @@ SYSTEM = {"openai-responses": "instructions", "gemini": "systemInstruction"}
 
 def recognises(fields: Mapping[str, Any]) -> bool:
     """Whether a row is a session."""
-    return fields.get("format") in CODECS and isinstance(fields.get("messages"), list)
+    return text_or_empty(fields.get("format")) in CODECS and isinstance(fields.get("messages"), list)
 
 
 def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:

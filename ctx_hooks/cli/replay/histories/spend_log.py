@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 import orjson
 
-from ctx_hooks.cli.replay.histories.bodies import json_of, request_of_body
-from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded, Row, mapping_of, names_of
-from ctx_hooks.formats.fields import text_or_empty
+from ctx_hooks.cli.bodies import request_of_body
+from ctx_hooks.cli.replay.lines import json_of
+from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded, Row, names_of
+from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.request.request import FORMATS, Request
 from ctx_hooks.tokens.usage import Billed, billed_of
@@ -47,7 +49,7 @@ def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
 
 
 def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
-    metadata = mapping_of(json_of(row.get("metadata")))
+    metadata = mapping_or_empty(json_of(row.get("metadata")))
     if str(row.get("call_type")) not in FORMATS:
         return LeftOut(NO_CONVERSATION)
     if str(row.get("cache_hit")).lower() == "true":
@@ -67,7 +69,7 @@ def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
         group=text_or_empty(row.get("model_group")),
         team_names=names_of(row.get("team_id"), metadata.get("user_api_key_team_alias")),
         key_names=names_of(metadata.get("user_api_key_alias")),
-        model_info=mapping_of(mapping_of(metadata.get("model_map_information")).get("model_map_value")),
+        model_info=mapping_or_empty(mapping_or_empty(metadata.get("model_map_information")).get("model_map_value")),
         billed=billed,
         dollars=_number(row.get("spend")),
         was_refused=was_refused,
@@ -77,7 +79,7 @@ def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
 
 def _text(row: Mapping[str, Any]) -> tuple[Request | None, Missing]:
     """Return the request of a row, or why its texts are missing."""
-    body = mapping_of(json_of(row.get("proxy_server_request")))
+    body = mapping_or_empty(json_of(row.get("proxy_server_request")))
     request = request_of_body(body) or request_of_body({"messages": json_of(row.get("messages"))})
     if request is None:
         return None, "not stored"
@@ -95,7 +97,7 @@ def _dumped(fields: Mapping[str, Any]) -> bytes:
 
 
 def _is_overflow(metadata: Mapping[str, Any]) -> bool:
-    error = mapping_of(json_of(metadata.get("error_information")))
+    error = mapping_or_empty(json_of(metadata.get("error_information")))
     if error.get("error_class") == "ContextWindowExceededError":
         return True
     return recognise_overflow(text_or_empty(error.get("error_message"))) is not None
@@ -107,11 +109,12 @@ def _billed(row: Mapping[str, Any], metadata: Mapping[str, Any]) -> Billed | Non
     if found is not None:
         return found
     sums = {name: int(_number(row.get(name)) or 0) for name in ("prompt_tokens", "completion_tokens")}
-    return billed_of(sums | dict(mapping_of(metadata.get("additional_usage_values"))))
+    return billed_of(sums | dict(mapping_or_empty(metadata.get("additional_usage_values"))))
 
 
 def _number(value: Any) -> float | None:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if isfinite(number) else None

@@ -1,13 +1,12 @@
-"""Bodies of requests as clients send them: where they stand, and in which format they are."""
+"""Bodies of requests as clients send them: which format they have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.cli.replay.lines import loads
-from ctx_hooks.cli.replay.recorded import mapping_of
 from ctx_hooks.conversation.model import Format
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.request.request import Request
 
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
@@ -24,6 +23,13 @@ def request_of_body(body: Mapping[str, Any]) -> Request | None:
     return None
 
 
+def format_of(body: Mapping[str, Any]) -> Format:
+    """Return the format of a body that has one of the fields of a conversation."""
+    if "contents" in body:
+        return "gemini"
+    return _format_of_messages(body) if "messages" in body else "openai-responses"
+
+
 def _is_conversation(items: Any) -> bool:
     """Whether an `input` is one of the Responses API: that of embeddings is a text, texts or tokens."""
     return isinstance(items, list) and isinstance(items[0], Mapping)
@@ -32,18 +38,9 @@ def _is_conversation(items: Any) -> bool:
 def _format_of_messages(body: Mapping[str, Any]) -> Format:
     """Return which of the two formats with `messages` a body has; where nothing tells them apart, they are alike."""
     tools = body.get("tools")
-    if "system" in body or (isinstance(tools, list) and any("input_schema" in mapping_of(t) for t in tools)):
+    if "system" in body or (isinstance(tools, list) and any("input_schema" in mapping_or_empty(t) for t in tools)):
         return "anthropic"
-    contents = (mapping_of(m).get("content") for m in body["messages"])
-    kinds = {str(mapping_of(b).get("type")) for c in contents if isinstance(c, list) for b in c}
+    messages = body["messages"] if isinstance(body["messages"], list) else []
+    contents = (mapping_or_empty(m).get("content") for m in messages)
+    kinds = {str(mapping_or_empty(b).get("type")) for c in contents if isinstance(c, list) for b in c}
     return "openai-chat" if ANTHROPIC_BLOCKS.isdisjoint(kinds) else "anthropic"
-
-
-def json_of(value: Any) -> Any:
-    """Return a value that may be given as its JSON text, as the columns of a CSV are; a text that is no JSON as it is."""
-    if not isinstance(value, str) or value[:1] not in ("{", "["):
-        return value
-    try:
-        return loads(value)
-    except (ValueError, RecursionError):
-        return value
