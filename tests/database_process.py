@@ -9,14 +9,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from ctx_hooks.testing.processes import free_port
 
-START_SECONDS, STOP_SECONDS, PAUSE_SECONDS = 30, 30, 0.05
+SECONDS = 30
+"""Most for a start or a stop."""
 ROOT = Path(__file__).resolve().parents[1]
 ENGINE = ROOT / "tests" / "database" / "query_engine.mjs"
 PROGRAMS = ENGINE.with_name("node_modules") / ".bin"
@@ -35,7 +35,7 @@ class DatabaseProcess:
 
     def __init__(self) -> None:
         found = os.pathsep.join(map(str, [*sorted(Path(SERVERS).glob("*/bin"), reverse=True), os.environ["PATH"]]))
-        programs = {name: shutil.which(name, path=found) for name in ("initdb", "postgres", "psql", "node")}
+        programs = {name: shutil.which(name, path=found) for name in ("initdb", "pg_ctl", "psql", "node")}
         missing = [name for name, program in programs.items() if program is None]
         missing += [] if importlib.util.find_spec("prisma") else ["Python's prisma"]
         missing += [] if PROGRAMS.exists() else ["`npm ci --prefix tests/database`"]
@@ -57,16 +57,11 @@ class DatabaseProcess:
             self._account = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
         created = [self._programs["initdb"], "-D", self._cluster, "-U", "litellm", "--auth", "trust", "--no-sync"]
         subprocess.run(created, check=True, capture_output=True, cwd=self._cluster, **self._account)
-        settings = [
-            f"port={self.port}",
-            "listen_addresses=127.0.0.1",
-            f"unix_socket_directories={self._cluster}",
-            "fsync=off",
-        ]
-        arguments = [self._programs["postgres"], "-D", self._cluster, *(part for s in settings for part in ("-c", s))]
-        self._server = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, cwd=self._cluster, **self._account)
+        with (self._cluster / "postgresql.conf").open("a") as settings:
+            settings.write(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\nfsync = off\n")
+            settings.write(f"unix_socket_directories = '{self._cluster}'\n")
+        self._control("start", "-l", self._cluster / "log")
         try:
-            self._wait()
             self._migrate()
             self._generate()
         except BaseException:
@@ -75,8 +70,7 @@ class DatabaseProcess:
         return self
 
     def __exit__(self, *_):
-        self._server.terminate()
-        self._server.wait(STOP_SECONDS)
+        self._control("stop", "-m", "fast")
         self._folder.cleanup()
 
     def rows(self, query: str, **values: str) -> list[str]:
@@ -99,11 +93,10 @@ class DatabaseProcess:
             "PRISMA_SCHEMA_ENGINE_BINARY": str(ENGINE),
         }
 
-    def _wait(self):
-        end = time.monotonic() + START_SECONDS
-        while self._psql("-c", "select 1", check=False).returncode:
-            assert time.monotonic() < end, "PostgreSQL does not start"
-            time.sleep(PAUSE_SECONDS)
+    def _control(self, *arguments):
+        """Start or stop the server, and return once it has: PostgreSQL's own program waits for it."""
+        command = [self._programs["pg_ctl"], "-D", self._cluster, "-w", "-t", str(SECONDS), *arguments]
+        subprocess.run(command, check=True, capture_output=True, cwd=self._cluster, **self._account)
 
     def _migrate(self):
         """Run the migrations that LiteLLM's own package ships."""
@@ -125,9 +118,9 @@ class DatabaseProcess:
         command = [PROGRAMS / "prisma", "generate", "--schema", changed]
         subprocess.run(command, check=True, capture_output=True, env={**os.environ, **offline})
 
-    def _psql(self, *arguments: str, check: bool = True, **more):
+    def _psql(self, *arguments: str, **more):
         command = [self._programs["psql"], "-X", "-q", self.url, *arguments]
-        return subprocess.run(command, check=check, capture_output=True, text=True, **more)
+        return subprocess.run(command, check=True, capture_output=True, text=True, **more)
 
 
 def _folder_of(package: str) -> Path:

@@ -262,17 +262,7 @@ def test_a_text_of_the_terminal_is_printed_with_its_markup(inputs):
 
 
 def test_the_progress_of_a_replay_shows_the_name_of_a_file_as_it_is(inputs):
-    shown, terminal = pty.openpty()
-    own = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
-    with subprocess.Popen(
-        [*PROGRAM, "replay", CONTROLS.replace("/", "")], cwd=inputs, env=own, stdout=subprocess.DEVNULL, stderr=terminal
-    ) as replay:
-        os.close(terminal)
-        text = b""
-        while piece := _read(shown):
-            text += piece
-        assert replay.wait(60) == 0
-    os.close(shown)
+    text = on_terminal("stderr", ["replay", CONTROLS.replace("/", "")], inputs, os.environ)
     assert b"title" in text
     assert b"\x1b]0;title" not in text
     assert b"Traceback" not in text
@@ -312,18 +302,26 @@ def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_a_terminal_has_colours_unless_it_wants_none(environment, coloured, inputs):
-    shown, terminal = pty.openpty()
-    own = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
+    own = {**os.environ, **environment}
     for name in ("COLUMNS", *(() if environment else ("NO_COLOR",))):
         own.pop(name, None)
-    with subprocess.Popen([*PROGRAM, "check", CONFIG], cwd=inputs, env=own, stdout=terminal) as check:
+    text = on_terminal("stdout", ["check", CONFIG], inputs, own)
+    assert bool(re.search(rb"\x1b\[[0-9;]*3[0-7]m", text)) == coloured
+
+
+def on_terminal(stream, arguments, cwd, environment):
+    """Return what a command that succeeds writes to a stream that is a terminal; the other one goes nowhere."""
+    shown, terminal = pty.openpty()
+    own = {**environment, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal}
+    with subprocess.Popen([*PROGRAM, *arguments], cwd=cwd, env=own, **streams) as command:
         os.close(terminal)
         text = b""
         while piece := _read(shown):
             text += piece
-        assert check.wait(60) == 0
+        assert command.wait(60) == 0
     os.close(shown)
-    assert bool(re.search(rb"\x1b\[[0-9;]*3[0-7]m", text)) == coloured
+    return text
 
 
 def _read(descriptor):
