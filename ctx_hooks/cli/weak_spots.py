@@ -11,6 +11,7 @@ from ctx_hooks.cli.configuration import Configuration, Listed, window_of_deploym
 from ctx_hooks.cli.findings import Finding
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
+from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
 COMPRESSORS = ("compression_interception", "headroom")
@@ -69,7 +70,8 @@ def _windows(config: Configuration) -> Iterator[Finding]:
         yield Finding(
             "window_unknown",
             "weak",
-            f"The window of {_named(unknown)} is not known: 128,000 tokens are assumed until a refusal names it",
+            f"The window of {_named(unknown)} is not known: {DEFAULT_WINDOW_TOKENS:,} tokens are assumed until a refusal "
+            "names it",
             "Write it under the deployment: model_info: {max_input_tokens: TOKENS}",
         )
 

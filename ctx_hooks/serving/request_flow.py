@@ -97,7 +97,7 @@ class RequestFlow:
         if not to.policy.enabled:
             return fields
         fields = litellm_compat.with_forwarded_metadata(fields)
-        if request.format == "openai-responses" and not litellm_compat.takes_its_items_back(to.model):
+        if to.policy.retrieval and not _takes_retrieval(request, to):
             to = replace(to, policy=to.policy.model_copy(update={"retrieval": False}))
         to = self.runner.numbered(to)
         decision = await self.runner.decide(request, to)
@@ -154,3 +154,8 @@ class RequestFlow:
         if handled:
             litellm_compat.spare_deployment(fields)
         return handled
+
+
+def _takes_retrieval(request: Request, to: Target) -> bool:
+    """Whether an answer can be sent back to where the request goes, as a round of the retrieval tool does."""
+    return request.format != "openai-responses" or litellm_compat.takes_its_items_back(to.model)
