@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -28,26 +28,50 @@ def _nowhere(text: str) -> None:
     """Return no reference to the whole of a text."""
 
 
+def middle(arguments: str, longest_chars: int) -> str:
+    """Return what `shortened` cuts out of the longest string value; "" where it cuts nothing there."""
+    if not _may_be_shortened(arguments, longest_chars):
+        return ""
+    value = _long_value(_longest(list(_strings(arguments))), longest_chars)
+    head, tail = _ends(longest_chars)
+    return value[head:-tail]
+
+
 def shortened(
-    arguments: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None] = _nowhere
+    arguments: str,
+    longest_chars: int,
+    language: Language,
+    reference: Callable[[str], Reference | None] = _nowhere,
+    keep: Callable[[str, str], str] | None = None,
 ) -> str:
     """Return the arguments with every string value longer than `longest_chars` cut in its middle, all else to the letter.
 
     Each that is cut says where the whole of it is, as `reference` tells of its value. Arguments that are not JSON, and those
     that do not get shorter, come back as they are.
+
+    Args:
+        arguments: JSON.
+        longest_chars: the characters that a string value may have, and those that a longer one keeps.
+        language: of the placeholders.
+        reference: tells of a value where the whole of it is.
+        keep: makes of the middle of the longest value, and its placeholder, what stands in the middle's place; without it
+            the placeholder does.
     """
-    if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (Mapping, list)):
+    if not _may_be_shortened(arguments, longest_chars):
         return arguments
+    found = list(_strings(arguments))
+    longest = _longest(found) if keep is not None else None
     pieces = []
-    ascii_only = arguments.isascii()
-    for (between, string), (behind, _) in pairwise([*strings(arguments), ("", "")]):
-        is_key = behind.lstrip().startswith(":")
-        cut = (
-            string
-            if is_key or len(string) <= longest_chars
-            else _cut(string, longest_chars, language, reference, ascii_only=ascii_only)
-        )
-        pieces += [between, cut]
+    for between, string, is_key in found:
+        value = "" if is_key else _long_value(string, longest_chars)
+        if not value:
+            pieces += [between, string]
+            continue
+        head, tail = _ends(longest_chars)
+        placeholder = placeholders.shortened(len(value), language, reference(value))
+        between_ends = keep(value[head:-tail], placeholder) if keep is not None and string is longest else placeholder
+        kept = f"{value[:head]}\n{between_ends}\n{value[-tail:]}"
+        pieces += [between, json.dumps(kept, ensure_ascii=arguments.isascii())]
     cut = "".join(pieces)
     return cut if len(cut) < len(arguments) else arguments
 
@@ -87,14 +111,30 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             yield " ".join(found)
 
 
-def _cut(
-    string: str, longest_chars: int, language: Language, reference: Callable[[str], Reference | None], *, ascii_only: bool
-) -> str:
-    """Return a JSON string with the middle of its value cut out, unless that is short enough or was cut before."""
+def _may_be_shortened(arguments: str, longest_chars: int) -> bool:
+    return len(arguments) > longest_chars and isinstance(parsed(arguments), (Mapping, list))
+
+
+def _strings(arguments: str) -> Iterator[tuple[str, str, bool]]:
+    """Yield the text before each JSON string, the string, and whether it is a key; at last the rest and ""."""
+    for (between, string), (behind, _) in pairwise([*strings(arguments), ("", "")]):
+        yield between, string, behind.lstrip().startswith(":")
+
+
+def _longest(found: Sequence[tuple[str, str, bool]]) -> str:
+    """Return the longest JSON string that is a value, the first of equal ones."""
+    return max((string for _, string, is_key in found if not is_key), key=len, default="")
+
+
+def _long_value(string: str, longest_chars: int) -> str:
+    """Return the value of a JSON string; "" where that is short enough or was cut before."""
+    if len(string) <= longest_chars:
+        return ""
     value: str = orjson.loads(string)
-    if len(value) <= longest_chars or placeholders.MARK in value:
-        return string
+    return "" if len(value) <= longest_chars or placeholders.MARK in value else value
+
+
+def _ends(longest_chars: int) -> tuple[int, int]:
+    """Return the characters of head and tail that stay of a longer value."""
     head = int(longest_chars * HEAD_FRACTION)
-    tail = longest_chars - head
-    kept = f"{value[:head]}\n{placeholders.shortened(len(value), language, reference(value))}\n{value[-tail:]}"
-    return json.dumps(kept, ensure_ascii=ascii_only)
+    return head, longest_chars - head

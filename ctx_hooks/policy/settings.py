@@ -98,7 +98,7 @@ class Policy(BaseModel):
         0.30,
         gt=0,
         le=1,
-        description="Largest tool result as a share of the window, at 4 characters a token (OpenClaw).",
+        description="Largest tool result as it arrives, as a share of the window, at 4 characters a token (OpenClaw).",
     )
     tool_result_max_chars: int = Field(400_000, ge=2_000, description="Largest tool result in characters (OpenClaw).")
     tool_result_max_lines: int | None = Field(None, ge=1, description="Largest tool result in lines (MyCodeAgent: 2,000).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
@@ -50,12 +51,12 @@ def _shortened_part(
 ) -> Part | None:
     if isinstance(part, Reasoning) and reasoning_may_go(conversation, position[0]):
         return None
+    kept = selection.lines.get(position, frozenset())
     if isinstance(part, ToolCall):
-        short = short_arguments(part, budget)
+        short = short_arguments(part, budget, partial(_kept_lines, kept) if kept else None)
         return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
     if not may_be_shortened(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
         return part
-    kept = selection.lines.get(position, frozenset())
     message = conversation.messages[position[0]]
     if isinstance(part, ToolResult):
         short = _short_result(part, kept, call, budget)
@@ -69,14 +70,14 @@ def _short_result(result: ToolResult, kept: frozenset[int], call: tuple[str, str
     reference = budget.reference(original)
     if kept:
         placeholder = placeholders.lines_left_out(language, reference)
-        return kept_segments(result.text, segments(result.text).spans, kept, placeholder)
+        return _kept_lines(kept, result.text, placeholder)
     return placeholders.removed(call[0], tool_arguments.digest(call[1]), len(original), language, reference)
 
 
 def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budget) -> str:
     text, language = part.text, budget.policy.language
     reference = budget.reference(part.original_text)
-    spans = segments_of(message, part, budget).spans
+    spans = segments_of(message, part, text, budget).spans
     if message.role != "user":
         placeholder = placeholders.shortened(len(text), language, reference)
     else:
@@ -88,6 +89,10 @@ def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budg
         if kept
         else f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}"
     )
+
+
+def _kept_lines(kept: frozenset[int], text: str, placeholder: str) -> str:
+    return kept_segments(text, segments(text).spans, kept, placeholder)
 
 
 def kept_segments(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], placeholder: str) -> str:

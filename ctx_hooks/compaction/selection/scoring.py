@@ -15,7 +15,7 @@ from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.texts.identifiers import identifiers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
@@ -43,7 +43,7 @@ class Source:
 
     Attributes:
         position: where the part stands.
-        text: its text.
+        text: the text that its lines stand in.
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
         relevance: of each segment to the newest request, 0 to 1.
@@ -89,11 +89,22 @@ def argument_chars(budget: Budget) -> int:
     return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
 
 
-def short_arguments(call: ToolCall, budget: Budget) -> str:
-    """Return the arguments of an older call with its long strings cut; those of a signed call as they are."""
+def short_arguments(call: ToolCall, budget: Budget, keep: Callable[[str, str], str] | None = None) -> str:
+    """Return the arguments of an older call with its long strings cut; those of a signed call as they are.
+
+    `keep` makes what stays of the middle of the longest string, as `tool_arguments.shortened` describes.
+    """
     if call.is_signed:
         return call.arguments
-    return tool_arguments.shortened(call.arguments, argument_chars(budget), budget.policy.language, budget.reference)
+    longest_chars = argument_chars(budget)
+    return tool_arguments.shortened(call.arguments, longest_chars, budget.policy.language, budget.reference, keep)
+
+
+def text_of_lines(part: Part, budget: Budget) -> str:
+    """Return the text of which an older part may keep some lines: of a call the middle of its longest argument; else ""."""
+    if isinstance(part, ToolCall):
+        return "" if part.is_signed else tool_arguments.middle(part.arguments, argument_chars(budget))
+    return part.text if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy) else ""
 
 
 def may_be_shortened(part: Part, policy: Policy) -> bool:
@@ -103,29 +114,29 @@ def may_be_shortened(part: Part, policy: Policy) -> bool:
     return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 
-def segments_of(message: Message, part: Text | ToolResult, budget: Budget) -> Segments:
-    """Return what is kept or cut whole of a part: blocks of what a user has pasted, lines of everything else."""
+def segments_of(message: Message, part: Part, text: str, budget: Budget) -> Segments:
+    """Return what is kept or cut whole of a part's text: blocks of what a user has pasted, lines of everything else."""
     if isinstance(part, Text) and message.role == "user":
-        return block_segments(part.text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
-    return segments(part.text)
+        return block_segments(text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
+    return segments(text)
 
 
 def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
     """Return the older exchanges as items, oldest first."""
     older = older_exchanges(conversation)
     texts = {
-        (i, k): (part.text, segments(part.text))
+        (i, k): (text, segments(text))
         for exchange in older
         for i in exchange
         for k, part in enumerate(conversation.messages[i].parts)
-        if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy)
+        if (text := text_of_lines(part, budget))
     }
     relevance = dict(zip(texts, relevance_of(conversation, tuple(texts.values())), strict=True))
     items: list[Item] = []
     since = 0.0
     for exchange in reversed(older):
         recency = 0.5 ** (since / max(1, budget.goal_tokens))
-        items.append(_item(conversation, exchange, budget, relevance, recency))
+        items.append(_item(conversation, exchange, budget, texts, relevance, recency))
         since += items[-1].whole_tokens
     return tuple(reversed(items))
 
@@ -158,7 +169,12 @@ def identifiers_of(messages: Iterable[Message]) -> set[str]:
 
 
 def _item(
-    conversation: Conversation, exchange: range, budget: Budget, relevance: Mapping[Position, Floats], recency: float
+    conversation: Conversation,
+    exchange: range,
+    budget: Budget,
+    texts: Mapping[Position, tuple[str, Segments]],
+    relevance: Mapping[Position, Floats],
+    recency: float,
 ) -> Item:
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
@@ -167,20 +183,21 @@ def _item(
     sources = []
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
-            if (i, k) in relevance and isinstance(part, (Text, ToolResult)):
-                text = part.text
-                tokens = counter.text(text)
-                frame += placeholder_tokens(budget) - tokens
-                kept_whole = segments_of(message, part, budget)
-                scores = by_segment(relevance[i, k], segments(text), kept_whole)
-                sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
-            elif isinstance(part, ToolCall):
+            if (i, k) in texts:
+                text, lines = texts[i, k]
+                counted = part.arguments if isinstance(part, ToolCall) else text
+                kept_whole = segments_of(message, part, text, budget)
+                scores = by_segment(relevance[i, k], lines, kept_whole)
+                sources.append(Source((i, k), text, kept_whole, counter.text(counted) / len(counted), scores))
+            if isinstance(part, ToolCall):
                 short = short_arguments(part, budget)
                 if short is not part.arguments:
                     frame -= (1 - len(short) / len(part.arguments)) * counter.text(part.arguments)
                 named.update(dict.fromkeys(identifiers(short)))
             elif isinstance(part, Reasoning):
                 frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
+            elif (i, k) in texts:
+                frame += placeholder_tokens(budget) - counter.text(texts[i, k][0])
             elif isinstance(part, (Text, ToolResult)):
                 named.update(dict.fromkeys(identifiers(part.text)))
     spoken = not any(m.calls or m.results for m in messages)

@@ -20,7 +20,9 @@ def session(results, question):
 
 
 def filler(n):
-    return "\n".join(f"nothing of note happened on this quiet line number {n} {k}" for k in range(150))
+    """Return 150 lines without an identifier or a figure, by which they would be folded into one."""
+    numbers = (f"{n:02}{k:03}".translate(str.maketrans("0123456789", "ghijklmnop")) for k in range(150))
+    return "\n".join(f"nothing of note happened on this quiet line number {number}" for number in numbers)
 
 
 def sent_text(messages, budget, **options):
@@ -39,6 +41,27 @@ def test_a_line_that_fits_the_newest_request_survives():
     results = [filler(n) for n in range(20)]
     results[4] += "\nthe migration was rolled back by the nightly janitor\n"
     assert "rolled back by the nightly janitor" in sent_text(session(results, "Who rolled back the migration?"), 4_000)
+
+
+def test_a_line_in_the_middle_of_a_long_argument_survives_where_its_identifier_is_used_later():
+    messages = session([filler(n) for n in range(20)], "Now change it.")
+    written = f"{filler(3)}\nretries = backoff_policy(8443)\n{filler(3)}\nhost = db-7.internal\n{filler(3)}"
+    call = messages[7]["tool_calls"][0]["function"]
+    call["arguments"] = json.dumps({"path": "notes.txt", "content": written})
+    messages.insert(-1, {"role": "assistant", "content": "I will edit backoff_policy and db-7.internal next."})
+    out = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=4_000).messages
+    kept = next(c["function"]["arguments"] for m in out for c in m.get("tool_calls") or () if c["id"] == "c3")
+    content = json.loads(kept)["content"]
+    assert content.index("retries = backoff_policy(8443)\n") < content.index("host = db-7.internal\n")
+    assert json.loads(kept)["path"] == "notes.txt"
+    assert len(content) < len(written)
+
+
+def test_a_line_in_the_middle_of_a_result_that_is_larger_than_its_share_of_the_window_survives():
+    results = [filler(0), f"{filler(1) * 6}\nretries = backoff_policy(8443)\n{filler(2) * 6}", filler(3)]
+    messages = session(results, "Now change it.")
+    messages.insert(-1, {"role": "assistant", "content": "I will edit backoff_policy next."})
+    assert "retries = backoff_policy(8443)" in sent_text(messages, 4_000, window_tokens=5_000)
 
 
 def test_kept_lines_stay_in_their_own_result_and_in_order():

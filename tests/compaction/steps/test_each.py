@@ -170,6 +170,13 @@ def test_oversized_results_keep_error_lines_out_of_the_middle():
     assert lines[2_000] in sent[2]["content"]
 
 
+def test_a_share_of_the_window_bounds_older_results_only_where_nothing_is_selected():
+    messages = older(exchange(1, "a line of the middle\n" * 4_000))
+    assert run(oversized_results, messages) == messages
+    sent = run(oversized_results, messages, policy=Policy(compaction="gentle"))[2]["content"]
+    assert len(sent) <= 20_000 * Policy().tool_result_max_fraction * 4 + 500
+
+
 def test_a_result_that_may_not_be_truncated_stays_whole():
     messages = older(exchange(1, json.dumps({"rows": "x " * 5_000})))
     messages[2]["context"] = {"truncation_skip": True}
