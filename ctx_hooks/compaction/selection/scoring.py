@@ -120,12 +120,13 @@ def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
         for k, part in enumerate(conversation.messages[i].parts)
         if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy)
     }
-    relevance = dict(zip(texts, relevance_of(conversation, tuple(texts.values())), strict=True))
+    relevance = relevance_of(conversation, tuple(texts.values()))
+    relevant = {where: (*text, scores) for (where, text), scores in zip(texts.items(), relevance, strict=True)}
     items: list[Item] = []
     since = 0.0
     for exchange in reversed(older):
         recency = 0.5 ** (since / max(1, budget.goal_tokens))
-        items.append(_item(conversation, exchange, budget, relevance, recency))
+        items.append(_item(conversation, exchange, budget, relevant, recency))
         since += items[-1].whole_tokens
     return tuple(reversed(items))
 
@@ -158,8 +159,13 @@ def identifiers_of(messages: Iterable[Message]) -> set[str]:
 
 
 def _item(
-    conversation: Conversation, exchange: range, budget: Budget, relevance: Mapping[Position, Floats], recency: float
+    conversation: Conversation,
+    exchange: range,
+    budget: Budget,
+    relevant: Mapping[Position, tuple[str, Segments, Floats]],
+    recency: float,
 ) -> Item:
+    """Return an exchange as an item; `relevant` has the text, lines and relevance of each part that may be shortened."""
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
@@ -167,12 +173,12 @@ def _item(
     sources = []
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
-            if (i, k) in relevance and isinstance(part, (Text, ToolResult)):
-                text = part.text
+            if (i, k) in relevant and isinstance(part, (Text, ToolResult)):
+                text, lines, relevance = relevant[i, k]
                 tokens = counter.text(text)
                 frame += placeholder_tokens(budget) - tokens
-                kept_whole = segments_of(message, part, budget)
-                scores = by_segment(relevance[i, k], segments(text), kept_whole)
+                kept_whole = segments_of(message, part, budget) if isinstance(part, Text) else lines
+                scores = by_segment(relevance, lines, kept_whole)
                 sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
             elif isinstance(part, ToolCall):
                 short = short_arguments(part, budget)
