@@ -67,8 +67,8 @@ def check_depth(value: Any, path: str) -> None:
     """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
     level = [value] if isinstance(value, (dict, list, tuple)) else []
     for _ in range(MAX_DEPTH):
-        inner = (v for x in level for v in (x.values() if isinstance(x, dict) else x))
-        level = [v for v in inner if isinstance(v, (dict, list, tuple))]
+        held = (x.values() if isinstance(x, dict) else x for x in level)
+        level = [v for values in held for v in values if isinstance(v, (dict, list, tuple))]
         if not level:
             return
     raise MalformedConversationError(f"{path} is nested deeper than {MAX_DEPTH} levels")
@@ -133,10 +133,8 @@ def unmarked(item: Any) -> Any:
 
 def copied(value: Any) -> Any:
     """Return a copy of a JSON value: three times as fast as `deepcopy`, which copies what else may be in it."""
-    if isinstance(value, str):
-        return value
     if type(value) is dict:
-        return {name: copied(inner) for name, inner in value.items()}
+        return {name: inner if type(inner) is str else copied(inner) for name, inner in value.items()}
     return [copied(inner) for inner in value] if type(value) is list else deepcopy(value)
 
 

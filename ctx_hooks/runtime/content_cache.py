@@ -27,6 +27,8 @@ RECENT_TEXTS, LONGEST_RECENT_CHARS = 2_048, 8_192
 """The steps of one compaction ask for the same digests a dozen times. So many texts up to this length are held for that,
 16 MB at most where they are ASCII; of longer ones there are few."""
 
+_UNKNOWN: Any = object()
+"""Stands for no entry: None is a value."""
 _caches: list[ContentCache[Any]] = []
 
 
@@ -97,9 +99,10 @@ class ContentCache(Generic[T]):
         """
         entries = self._entries
         with self._lock:
-            if key in entries:
+            known: T = entries.get(key, _UNKNOWN)
+            if known is not _UNKNOWN:
                 entries.move_to_end(key)
-                return entries[key]
+                return known
         value = compute()
         size = ENTRY_BYTES + _key_bytes(key) + (size_of(value) if size_of else 0)
         with self._lock:
