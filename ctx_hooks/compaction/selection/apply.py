@@ -14,62 +14,66 @@ from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning,
 from ctx_hooks.conversation.protection import reasoning_may_go
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from ctx_hooks.compaction.selection.scoring import Position
     from ctx_hooks.compaction.selection.select import Selection
     from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
 """What stays of a text of which no segment was kept: it says what the text was about."""
+_NO_LINES: frozenset[int] = frozenset()
 
 
-def shortened_messages(conversation: Conversation, selection: Selection, budget: Budget) -> dict[int, Message]:
-    """Return the shortened form of every message of the selection's shortened exchanges, by index."""
-    calls = call_names(conversation.messages)
-    forms = {}
-    for exchange in selection.shortened:
-        for i in exchange:
-            message = conversation.messages[i]
-            parts = tuple(
-                form
-                for k, part in enumerate(message.parts)
-                if (form := _shortened_part(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), budget))
-                is not None
-            )
-            forms[i] = message.with_parts(parts or message.parts)
-    return forms
+class Shortener:
+    """Makes the shortened forms of a conversation's messages.
+
+    A fit tries several selections, which differ in a few lines: what one of them leaves of a message is made once.
+    """
+
+    def __init__(self, conversation: Conversation, budget: Budget) -> None:
+        self._conversation = conversation
+        self._budget = budget
+        self._calls = call_names(conversation.messages)
+        self._forms: dict[tuple[int, tuple[frozenset[int], ...]], Message] = {}
+
+    def messages(self, selection: Selection) -> dict[int, Message]:
+        """Return the shortened form of every message of the selection's shortened exchanges, by index."""
+        return {i: self._form(i, selection.lines) for exchange in selection.shortened for i in exchange}
+
+    def _form(self, i: int, lines: Mapping[Position, frozenset[int]]) -> Message:
+        message = self._conversation.messages[i]
+        kept = tuple([lines.get((i, k), _NO_LINES) for k in range(len(message.parts))])
+        form = self._forms.get((i, kept))
+        if form is None:
+            parts = [self._short_part(i, k, kept[k]) for k in range(len(message.parts))]
+            form = message.with_parts(tuple([part for part in parts if part is not None]) or message.parts)
+            self._forms[i, kept] = form
+        return form
+
+    def _short_part(self, i: int, k: int, kept: frozenset[int]) -> Part | None:
+        message, budget = self._conversation.messages[i], self._budget
+        part = message.parts[k]
+        if isinstance(part, Reasoning) and reasoning_may_go(self._conversation, i):
+            return None
+        if isinstance(part, ToolCall):
+            short = short_arguments(part, budget)
+            return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
+        if not may_be_shortened(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
+            return part
+        text = part.text
+        if isinstance(part, ToolResult):
+            short = _short_result(part, text, kept, self._calls[i, k], budget)
+            return with_text(part, short) if len(short) < len(text) else part
+        short = _short_text(part, message, kept, budget)
+        return Text(short, part.raw, came_text=part.original_text) if len(short) < len(text) else part
 
 
-def _shortened_part(
-    conversation: Conversation,
-    position: tuple[int, int],
-    part: Part,
-    selection: Selection,
-    call: tuple[str, str],
-    budget: Budget,
-) -> Part | None:
-    if isinstance(part, Reasoning) and reasoning_may_go(conversation, position[0]):
-        return None
-    if isinstance(part, ToolCall):
-        short = short_arguments(part, budget)
-        return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
-    if not may_be_shortened(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
-        return part
-    kept = selection.lines.get(position, frozenset())
-    message = conversation.messages[position[0]]
-    if isinstance(part, ToolResult):
-        short = _short_result(part, kept, call, budget)
-        return with_text(part, short) if len(short) < len(part.text) else part
-    short = _short_text(part, message, kept, budget)
-    return Text(short, part.raw, came_text=part.original_text) if len(short) < len(part.text) else part
-
-
-def _short_result(result: ToolResult, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
+def _short_result(result: ToolResult, text: str, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
     original, language = result.original_text, budget.policy.language
     reference = budget.reference(original)
     if kept:
-        placeholder = placeholders.lines_left_out(language, reference)
-        return kept_segments(result.text, segments(result.text).spans, kept, placeholder)
+        return kept_segments(text, segments(text).spans, kept, placeholders.lines_left_out(language, reference))
     return placeholders.removed(call[0], tool_arguments.digest(call[1]), len(original), language, reference)
 
 
