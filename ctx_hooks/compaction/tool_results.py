@@ -77,7 +77,7 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     first = next((p for p in result.parts if isinstance(p, Text)), None)
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
     parts = (_replaced(first or Text(""), text), *kept)
-    return replace(result, parts=parts, is_cut=True, came_text=result.original_text)
+    return ToolResult(result.call_id, parts, result.is_error, result.raw, is_cut=True, came_text=result.original_text)
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:
