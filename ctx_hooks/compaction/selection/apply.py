@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
-from ctx_hooks.compaction.selection.scoring import may_be_shortened, segments_of, short_arguments
-from ctx_hooks.compaction.selection.segments import segments
+from ctx_hooks.compaction.selection.scoring import short_arguments
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import reasoning_may_go
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ctx_hooks.compaction.selection.scoring import Position
+    from ctx_hooks.compaction.selection.scoring import Item, Position, Source
     from ctx_hooks.compaction.selection.select import Selection
+    from ctx_hooks.conversation.model import Role
     from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
@@ -26,14 +26,15 @@ _NO_LINES: frozenset[int] = frozenset()
 
 
 class Shortener:
-    """Makes the shortened forms of a conversation's messages.
+    """Makes the shortened forms of the messages of older exchanges, which `items` are.
 
     A fit tries several selections, which differ in a few lines: what one of them leaves of a message is made once.
     """
 
-    def __init__(self, conversation: Conversation, budget: Budget) -> None:
+    def __init__(self, conversation: Conversation, items: Iterable[Item], budget: Budget) -> None:
         self._conversation = conversation
         self._budget = budget
+        self._sources = {source.position: source for item in items for source in item.sources}
         self._calls = call_names(conversation.messages)
         self._forms: dict[tuple[int, tuple[frozenset[int], ...]], Message] = {}
 
@@ -53,35 +54,32 @@ class Shortener:
 
     def _short_part(self, i: int, k: int, kept: frozenset[int]) -> Part | None:
         message, budget = self._conversation.messages[i], self._budget
-        part = message.parts[k]
-        if isinstance(part, Reasoning) and reasoning_may_go(self._conversation, i):
-            return None
+        part, source = message.parts[k], self._sources.get((i, k))
+        if isinstance(part, ToolResult) and source is not None:
+            short = _short_result(part, source, kept, self._calls[i, k], budget)
+            return with_text(part, short) if len(short) < len(source.text) else part
+        if isinstance(part, Text) and source is not None:
+            short = _short_text(part, source, message.role, kept, budget)
+            return Text(short, part.raw, came_text=part.original_text) if len(short) < len(source.text) else part
         if isinstance(part, ToolCall):
             short = short_arguments(part, budget)
             return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
-        if not may_be_shortened(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
-            return part
-        text = part.text
-        if isinstance(part, ToolResult):
-            short = _short_result(part, text, kept, self._calls[i, k], budget)
-            return with_text(part, short) if len(short) < len(text) else part
-        short = _short_text(part, message, kept, budget)
-        return Text(short, part.raw, came_text=part.original_text) if len(short) < len(text) else part
+        return None if isinstance(part, Reasoning) and reasoning_may_go(self._conversation, i) else part
 
 
-def _short_result(result: ToolResult, text: str, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
+def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
     original, language = result.original_text, budget.policy.language
     reference = budget.reference(original)
     if kept:
-        return kept_segments(text, segments(text).spans, kept, placeholders.lines_left_out(language, reference))
+        placeholder = placeholders.lines_left_out(language, reference)
+        return kept_segments(source.text, source.segments.spans, kept, placeholder)
     return placeholders.removed(call[0], tool_arguments.digest(call[1]), len(original), language, reference)
 
 
-def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budget) -> str:
-    text, language = part.text, budget.policy.language
+def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], budget: Budget) -> str:
+    text, spans, language = source.text, source.segments.spans, budget.policy.language
     reference = budget.reference(part.original_text)
-    spans = segments_of(message, part, budget).spans
-    if message.role != "user":
+    if role != "user":
         placeholder = placeholders.shortened(len(text), language, reference)
     else:
         gone = [span for n, span in enumerate(spans) if n not in kept]

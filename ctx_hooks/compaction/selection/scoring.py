@@ -103,13 +103,6 @@ def may_be_shortened(part: Part, policy: Policy) -> bool:
     return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 
-def segments_of(message: Message, part: Text | ToolResult, budget: Budget) -> Segments:
-    """Return what is kept or cut whole of a part: blocks of what a user has pasted, lines of everything else."""
-    if isinstance(part, Text) and message.role == "user":
-        return block_segments(part.text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
-    return segments(part.text)
-
-
 def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
     """Return the older exchanges as items, oldest first."""
     older = older_exchanges(conversation)
@@ -177,7 +170,9 @@ def _item(
                 text, lines, relevance = relevant[i, k]
                 tokens = counter.text(text)
                 frame += placeholder_tokens(budget) - tokens
-                kept_whole = segments_of(message, part, budget) if isinstance(part, Text) else lines
+                kept_whole = lines
+                if isinstance(part, Text) and message.role == "user":  # of what a user has pasted, blocks
+                    kept_whole = block_segments(text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
                 scores = by_segment(relevance, lines, kept_whole)
                 sources.append(Source((i, k), text, kept_whole, tokens / len(text), scores))
             elif isinstance(part, ToolCall):

@@ -22,7 +22,8 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     """Shorten as much as the goal asks for, or nothing if that alone cannot reach it: a later step does it better."""
     if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
         return conversation
-    selector, shortener = Selector(conversation, budget), Shortener(conversation, budget)
+    selector = Selector(conversation, budget)
+    shortener = Shortener(conversation, selector.items, budget)
 
     def build(selection: Selection) -> Conversation:
         forms = shortener.messages(selection)

@@ -32,7 +32,8 @@ def with_written(text: str) -> Step:
 
 def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
     """Remove what has to go; where the summary alone is what does not fit, one line says that messages are gone."""
-    selector, shortener = Selector(conversation, budget), Shortener(conversation, budget)
+    selector = Selector(conversation, budget)
+    shortener = Shortener(conversation, selector.items, budget)
     fitted = _fitted(summarise, conversation, budget, selector, shortener)
     if budget.excess(fitted) <= 0:
         return fitted
