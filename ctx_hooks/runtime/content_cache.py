@@ -115,7 +115,8 @@ class ContentCache(Generic[T]):
                 entries[key] = value
                 self._sizes[key] = size
                 self._bytes += size
-            self._evict()
+            if self._bytes > self._max_bytes:
+                self._evict()
         return value
 
     def limit(self, max_bytes: int) -> None:
