@@ -36,7 +36,7 @@ def shortened(
     Each that is cut says where the whole of it is, as `reference` tells of its value. Arguments that are not JSON, and those
     that do not get shorter, come back as they are.
     """
-    if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (Mapping, list)):
+    if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (dict, list)):
         return arguments
     pieces = []
     ascii_only = arguments.isascii()
@@ -55,7 +55,7 @@ def shortened(
 def digest(arguments: str) -> str:
     """Return what tells this call from another, in at most DIGEST_CHARS characters: a path or command before the rest."""
     value = parsed(arguments)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         first = [v for v in (*_values(value, PATH_KEYS), *_values(value, COMMAND_KEYS)) if v]
         text = " ".join(first) or orjson.dumps(value).decode()
     else:
@@ -67,13 +67,13 @@ def digest(arguments: str) -> str:
 def paths(arguments: str) -> tuple[str, ...]:
     """Return the files that the arguments name."""
     value = parsed(arguments)
-    return tuple(_values(value, PATH_KEYS)) if isinstance(value, Mapping) else ()
+    return tuple(_values(value, PATH_KEYS)) if isinstance(value, dict) else ()
 
 
 def commands(arguments: str) -> tuple[str, ...]:
     """Return the first line of every command that the arguments hold."""
     value = parsed(arguments)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return ()
     return tuple(v.strip().split("\n", 1)[0][: 2 * DIGEST_CHARS] for v in _values(value, ("command", "cmd")) if v.strip())
 
