@@ -115,8 +115,7 @@ class ContentCache(Generic[T]):
                 entries[key] = value
                 self._sizes[key] = size
                 self._bytes += size
-            if self._bytes > self._max_bytes:
-                self._evict()
+            self._evict()
         return value
 
     def limit(self, max_bytes: int) -> None:
