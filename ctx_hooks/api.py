@@ -119,7 +119,7 @@ def compress(
     history = replace(received, messages=reader.selected(newest), index=tuple(index[i] for i in newest))
     repairs = policy.repair != "off"
     if target_tokens is None:
-        conversation = history.messages.conversation()
+        conversation = history.conversation(counter)
         needed = policy.repair == "always" or history.tokens > goal
         outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
     else:

@@ -10,6 +10,7 @@ from ctx_hooks.compaction.message_index import MessageStats, digest_of, request_
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.tokens.counter import Counter
 
@@ -41,6 +42,13 @@ class History:
     preamble_tokens: LocalTokens
     preamble_digest: bytes
     continues: bool = False
+
+    def conversation(self, counter: Counter) -> Conversation:
+        """Return the messages as a conversation; `counter` learns their sizes from the index and need not count them."""
+        conversation = self.messages.conversation(0, len(self.index))
+        for message, stats in zip(conversation.messages, self.index, strict=True):
+            counter.know(message, stats.tokens)
+        return conversation
 
     @property
     def tokens(self) -> LocalTokens:

@@ -79,7 +79,7 @@ def shortened(
 def digest(arguments: str) -> str:
     """Return what tells this call from another, in at most DIGEST_CHARS characters: a path or command before the rest."""
     value = parsed(arguments)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         first = [v for v in (*_values(value, PATH_KEYS), *_values(value, COMMAND_KEYS)) if v]
         text = " ".join(first) or orjson.dumps(value).decode()
     else:
@@ -91,13 +91,13 @@ def digest(arguments: str) -> str:
 def paths(arguments: str) -> tuple[str, ...]:
     """Return the files that the arguments name."""
     value = parsed(arguments)
-    return tuple(_values(value, PATH_KEYS)) if isinstance(value, Mapping) else ()
+    return tuple(_values(value, PATH_KEYS)) if isinstance(value, dict) else ()
 
 
 def commands(arguments: str) -> tuple[str, ...]:
     """Return the first line of every command that the arguments hold."""
     value = parsed(arguments)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return ()
     return tuple(v.strip().split("\n", 1)[0][: 2 * DIGEST_CHARS] for v in _values(value, ("command", "cmd")) if v.strip())
 
@@ -112,7 +112,7 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
 
 
 def _may_be_shortened(arguments: str, longest_chars: int) -> bool:
-    return len(arguments) > longest_chars and isinstance(parsed(arguments), (Mapping, list))
+    return len(arguments) > longest_chars and isinstance(parsed(arguments), (dict, list))
 
 
 def _strings(arguments: str) -> Iterator[tuple[str, str, bool]]:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
-from ctx_hooks.conversation.model import Conversation, Message, Part, Text, ToolResult
-from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
+from ctx_hooks.conversation.protection import older_results
 from ctx_hooks.formats.fields import flag
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
@@ -42,15 +42,28 @@ def rewrite_older_results(conversation: Conversation, budget: Budget, rewrite: C
 
     Which texts a rewrite would not change is remembered by content; of the others there are few.
     """
-    older = older_messages(conversation)
 
-    def edit(index: int, part: Part) -> Part:
+    def edit(result: ToolResult) -> ToolResult:
         budget.counter.deadline.check()
-        if index not in older or not isinstance(part, ToolResult) or part.is_cut or flag(part.raw, SKIP):
-            return part
-        return with_texts(part, lambda t: _rewritten(rewrite, t))
+        if result.is_cut or flag(result.raw, SKIP):
+            return result
+        return with_texts(result, lambda text: _rewritten(rewrite, text))
 
-    return conversation.map_parts(edit)
+    return edit_older_results(conversation, edit)
+
+
+def edit_older_results(conversation: Conversation, edit: Callable[[ToolResult], ToolResult]) -> Conversation:
+    """Return the conversation with its older tool results edited."""
+    edited = {(i, k): new for i, k, result in older_results(conversation) if (new := edit(result)) is not result}
+    return with_results(conversation, edited)
+
+
+def with_results(conversation: Conversation, results: Mapping[tuple[int, int], ToolResult]) -> Conversation:
+    """Return the conversation with other results in the places of some, by (message index, part index)."""
+    messages = list(conversation.messages)
+    for i in {i for i, _ in results}:
+        messages[i] = messages[i].with_parts(tuple(results.get((i, k), part) for k, part in enumerate(messages[i].parts)))
+    return conversation.with_messages(tuple(messages)) if results else conversation
 
 
 def with_texts(result: ToolResult, rewrite: Callable[[str], str]) -> ToolResult:
@@ -64,7 +77,7 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     first = next((p for p in result.parts if isinstance(p, Text)), None)
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
     parts = (_replaced(first or Text(""), text), *kept)
-    return replace(result, parts=parts, is_cut=True, came_text=result.original_text)
+    return ToolResult(result.call_id, parts, result.is_error, result.raw, is_cut=True, came_text=result.original_text)
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:

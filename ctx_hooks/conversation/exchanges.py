@@ -63,13 +63,13 @@ def _exchanges(messages: Sequence[Message], *, joins_assistant_items: bool) -> I
     start = 0
     open_calls: set[str] = set()
     for i, message in enumerate(messages):
-        answers = bool(message.results)
+        results = message.results
         continues = joins_assistant_items and i > start and messages[i - 1].role == message.role == "assistant"
-        if i > start and not (answers or continues or (open_calls and message.role == "assistant")):
+        if i > start and not (results or continues or (open_calls and message.role == "assistant")):
             yield range(start, i)
             start = i
             open_calls = set()
-        open_calls |= {c.id for c in message.calls}
-        open_calls -= {r.call_id for r in message.results}
+        open_calls.update([c.id for c in message.calls])
+        open_calls.difference_update([r.call_id for r in results])
     if messages:
         yield range(start, len(messages))

@@ -165,7 +165,9 @@ class Message:
 
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
         """Return this message with other parts; itself when nothing differs."""
-        return self if parts == self.parts else replace(self, parts=parts, edited=True)
+        if parts == self.parts:
+            return self
+        return Message(self.role, parts, self.raw, self.name, self.pinned, edited=True)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

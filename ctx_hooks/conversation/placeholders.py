@@ -27,11 +27,12 @@ MOST_NAMES = 40
 """So many left out blocks are listed by name; of a hundred files the first names say what they were."""
 LINE_BREAKS = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}
 """What ends a line and is left as it is by JSON."""
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 def quoted(text: str) -> str:
     """Return `text` as one JSON string on one line, which nothing in it can close and whose mark is none of ours."""
-    return json.dumps(text, ensure_ascii=False).translate(LINE_BREAKS).replace(MARK, "\\u005b" + MARK[1:])
+    return _JSON.encode(text).translate(LINE_BREAKS).replace(MARK, "\\u005b" + MARK[1:])
 
 
 def spoken(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
+from ctx_hooks.conversation.model import ToolResult
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -59,6 +61,18 @@ def older_exchanges(conversation: Conversation) -> tuple[range, ...]:
 def older_messages(conversation: Conversation) -> frozenset[int]:
     """Return the indices of every message of the older exchanges."""
     return frozenset(i for exchange in older_exchanges(conversation) for i in exchange)
+
+
+@_once
+def older_results(conversation: Conversation) -> tuple[tuple[int, int, ToolResult], ...]:
+    """Return the tool results of the older exchanges, each behind the index of its message and of its part."""
+    return tuple(
+        (i, k, part)
+        for exchange in older_exchanges(conversation)
+        for i in exchange
+        for k, part in enumerate(conversation.messages[i].parts)
+        if isinstance(part, ToolResult)
+    )
 
 
 def reasoning_may_go(conversation: Conversation, index: int) -> bool:

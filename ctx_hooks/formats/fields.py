@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
@@ -40,6 +40,7 @@ MOST_FRAME_CHARS = 500
 """Up to this a media block beside its payload is type, name and format; more is text that is read, or a signed URL."""
 
 
+_CONTAINERS = (dict, list, tuple)
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
@@ -55,7 +56,7 @@ def item_of(item: Any, index: int) -> Mapping[str, Any]:
     if not isinstance(item, MAPPINGS):
         raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
     check_depth(item, f"messages[{index}]")
-    return cast("Mapping[str, Any]", item)
+    return item
 
 
 def deep_items_of(messages: Any) -> list[Mapping[str, Any]]:
@@ -65,10 +66,9 @@ def deep_items_of(messages: Any) -> list[Mapping[str, Any]]:
 
 def check_depth(value: Any, path: str) -> None:
     """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
-    level = [value] if isinstance(value, (dict, list, tuple)) else []
+    level = [value] if isinstance(value, _CONTAINERS) else []
     for _ in range(MAX_DEPTH):
-        inner = (v for x in level for v in (x.values() if isinstance(x, dict) else x))
-        level = [v for v in inner if isinstance(v, (dict, list, tuple))]
+        level = [v for x in level for v in (x.values() if isinstance(x, dict) else x) if isinstance(v, _CONTAINERS)]
         if not level:
             return
     raise MalformedConversationError(f"{path} is nested deeper than {MAX_DEPTH} levels")
@@ -133,10 +133,8 @@ def unmarked(item: Any) -> Any:
 
 def copied(value: Any) -> Any:
     """Return a copy of a JSON value: three times as fast as `deepcopy`, which copies what else may be in it."""
-    if isinstance(value, str):
-        return value
     if type(value) is dict:
-        return {name: copied(inner) for name, inner in value.items()}
+        return {name: inner if type(inner) is str else copied(inner) for name, inner in value.items()}
     return [copied(inner) for inner in value] if type(value) is list else deepcopy(value)
 
 
@@ -218,7 +216,7 @@ def text_parts(content: Any, text_types: frozenset[str]) -> tuple[Text | Media |
 def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
     if isinstance(block, str):
         return Text(block, raw=block)
-    if not isinstance(block, Mapping):
+    if not isinstance(block, MAPPINGS):
         return opaque_of(block)
     if text_or_empty(block.get("type")) in text_types and isinstance(block.get("text"), str):
         return Text(block["text"], raw=block)
@@ -238,6 +236,6 @@ def write_block(part: Text | Media | Opaque, text_type: str) -> Any:
     """Write one block, with every field it came with."""
     if not isinstance(part, Text):
         return part.raw
-    if isinstance(part.raw, Mapping):
+    if isinstance(part.raw, MAPPINGS):
         return part.raw if part.raw.get("text") == part.text else {**part.raw, "text": part.text}
     return {"type": text_type, "text": part.text}

@@ -18,6 +18,7 @@ from ctx_hooks.conversation.model import (
     ToolResult,
 )
 from ctx_hooks.formats.fields import (
+    MAPPINGS,
     compact_json,
     deep_items_of,
     flag,
@@ -96,17 +97,17 @@ def _calls(raw: Mapping[str, Any]) -> tuple[ToolCall | Opaque, ...]:
     calls = raw.get("tool_calls")
     legacy = raw.get("function_call")
     found = [_call(c) for c in calls] if isinstance(calls, (list, tuple)) else []
-    if isinstance(legacy, Mapping):
+    if isinstance(legacy, MAPPINGS):
         found.append(_call_of("", legacy, legacy))
     return tuple(found)
 
 
 def _call(raw: Any) -> ToolCall | Opaque:
-    function = raw.get("function") if isinstance(raw, Mapping) else None
-    if isinstance(function, Mapping):
+    function = raw.get("function") if isinstance(raw, MAPPINGS) else None
+    if isinstance(function, MAPPINGS):
         return _call_of(text_or_empty(raw.get("id")), function, raw)
-    custom = raw.get("custom") if isinstance(raw, Mapping) else None
-    if isinstance(custom, Mapping):
+    custom = raw.get("custom") if isinstance(raw, MAPPINGS) else None
+    if isinstance(custom, MAPPINGS):
         return ToolCall(
             text_or_empty(raw.get("id")),
             text_or_empty(custom.get("name")),

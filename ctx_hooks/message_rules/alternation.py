@@ -23,19 +23,19 @@ Turn = Literal["user", "assistant", "calls", "tool"]
 OTHER: dict[Turn, Turn] = {"user": "assistant", "assistant": "user"}
 
 
-def turns_alternate(messages: Sequence[Message]) -> bool:
+def turns_alternate(turns: Sequence[Turn | None]) -> bool:
     """Whether users and assistants speak in turn and a user first, without calls and their results.
 
     So count the templates that know tools (Mistral): "if not (message.role == 'tool' or message.tool_calls)".
     """
-    spoken = [turn for m in messages if (turn := _turn(m)) in OTHER]
+    spoken = [turn for turn in turns if turn in OTHER]
     return all(turn == ("user", "assistant")[n % 2] for n, turn in enumerate(spoken))
 
 
-def neighbours_alternate(messages: Sequence[Message]) -> bool:
+def neighbours_alternate(turns: Sequence[Turn | None]) -> bool:
     """Whether no two messages of the user's, and no two of the assistant's, stand directly beside each other."""
-    roles = [_side(turn) for m in messages if (turn := _turn(m)) is not None]
-    return not any(a == b != "tool" for a, b in pairwise(roles))
+    sides = [_side(turn) for turn in turns if turn is not None]
+    return not any(a == b != "tool" for a, b in pairwise(sides))
 
 
 def kept(before: Conversation, after: Conversation) -> Conversation:
@@ -47,8 +47,9 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
         return after
     # Google refuses a call behind the model's own turn, so a word of the model's is never put where a call may follow.
     gemini = after.format == "gemini"
-    spoken = not gemini and turns_alternate(before.messages)
-    beside = neighbours_alternate(before.messages)
+    turns = [_turn(m) for m in before.messages]
+    spoken = not gemini and turns_alternate(turns)
+    beside = neighbours_alternate(turns)
     if not (spoken or beside or gemini):
         return after
     filled: list[Message] = []
@@ -64,7 +65,7 @@ def kept(before: Conversation, after: Conversation) -> Conversation:
         filled.append(message)
         last = turn or last
         said = turn if turn in OTHER else said
-    end = next((turn for m in reversed(before.messages) if (turn := _turn(m)) in OTHER), said)
+    end = next((turn for turn in reversed(turns) if turn in OTHER), said)
     if spoken and said != end:
         place = max((i + 1 for i, m in enumerate(filled) if _turn(m) in OTHER), default=len(filled))
         filled.insert(place, _placeholder(end, after.format))

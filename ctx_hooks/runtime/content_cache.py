@@ -24,15 +24,20 @@ DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 240
 """Memory of an entry beside its key and value: its place in two maps, its size and a small value (measured)."""
 RECENT_TEXTS, LONGEST_RECENT_CHARS = 2_048, 8_192
-"""The steps of one compaction ask for the same digests a dozen times. So many texts up to this length are held for that,
-16 MB at most where they are ASCII; of longer ones there are few."""
+RECENT_LONG_TEXTS, LONGEST_RECENT_LONG_CHARS = 256, 65_536
+"""The steps of one compaction ask for the same digests a dozen times. So many texts up to these lengths are held for that,
+32 MB at most where they are ASCII."""
 
+_UNKNOWN: Any = object()
+"""Stands for no entry: None is a value."""
 _caches: list[ContentCache[Any]] = []
 
 
 def digest(text: str) -> bytes:
     """Return 16 bytes that stand for `text`; lone surrogates, which JSON can carry, are digested too."""
-    return _recent_digest(text) if len(text) <= LONGEST_RECENT_CHARS else _digest(text)
+    if len(text) <= LONGEST_RECENT_CHARS:
+        return _recent_digest(text)
+    return _recent_long_digest(text) if len(text) <= LONGEST_RECENT_LONG_CHARS else _digest(text)
 
 
 def _digest(text: str) -> bytes:
@@ -40,6 +45,7 @@ def _digest(text: str) -> bytes:
 
 
 _recent_digest = lru_cache(maxsize=RECENT_TEXTS)(_digest)
+_recent_long_digest = lru_cache(maxsize=RECENT_LONG_TEXTS)(_digest)
 
 
 def set_limit_bytes(limit_bytes: int) -> None:
@@ -51,6 +57,7 @@ def set_limit_bytes(limit_bytes: int) -> None:
 def clear_all() -> None:
     """Remove every entry of every cache."""
     _recent_digest.cache_clear()
+    _recent_long_digest.cache_clear()
     for cache in _caches:
         cache.clear()
 
@@ -97,9 +104,10 @@ class ContentCache(Generic[T]):
         """
         entries = self._entries
         with self._lock:
-            if key in entries:
+            known: T = entries.get(key, _UNKNOWN)
+            if known is not _UNKNOWN:
                 entries.move_to_end(key)
-                return entries[key]
+                return known
         value = compute()
         size = ENTRY_BYTES + _key_bytes(key) + (size_of(value) if size_of else 0)
         with self._lock:

@@ -44,7 +44,7 @@ _counts: ContentCache[LocalTokens] = ContentCache(share=0.15)
 
 
 class Counter:
-    """Counts in one vocabulary, for one request: messages it has seen are not looked at again.
+    """Counts in one vocabulary, for one request: messages and conversations it has seen are not looked at again.
 
     Counts are exact to within about one token per 5,000 characters, however long the text. All work on a request counts, so
     its `deadline` is here: each text or message that is looked at for the first time checks it.
@@ -53,7 +53,7 @@ class Counter:
     def __init__(self, vocabulary: VocabularyName, deadline: Deadline | None = None) -> None:
         self.vocabulary = vocabulary
         self.deadline = deadline or Deadline()
-        self._seen: dict[int, tuple[Message, LocalTokens]] = {}
+        self._seen: dict[int, tuple[Message | Conversation, LocalTokens]] = {}
 
     def text(self, text: str) -> LocalTokens:
         """Return the tokens of `text`."""
@@ -74,8 +74,12 @@ class Counter:
         self.deadline.check()
         name = self.text(message.name) + 1 if message.name else 0
         tokens = LocalTokens(MESSAGE_TOKENS + name + sum(self._part(p, fmt) for p in message.parts))
-        self._seen[id(message)] = (message, tokens)  # the message is held, so that its id stays its own
+        self.know(message, tokens)
         return tokens
+
+    def know(self, counted: Message | Conversation, tokens: LocalTokens) -> None:
+        """Take `tokens` for what this very object has."""
+        self._seen[id(counted)] = (counted, tokens)  # the object is held, so that its id stays its own
 
     def guessed(self, message: Message, fmt: Format) -> LocalTokens:
         """Return how many of a message's tokens are a guess: those of media, reasoning and parts that are unknown."""
@@ -84,12 +88,17 @@ class Counter:
 
     def messages(self, messages: Iterable[Message], fmt: Format) -> LocalTokens:
         """Return the tokens of several messages."""
-        return LocalTokens(sum(self.message(m, fmt) for m in messages))
+        return LocalTokens(sum([self.message(m, fmt) for m in messages]))
 
     def conversation(self, conversation: Conversation) -> LocalTokens:
         """Return the tokens of the whole request: preamble and messages."""
+        seen = self._seen.get(id(conversation))
+        if seen is not None:
+            return seen[1]
         preamble = sum(self.text(t) for t in conversation.preamble)
-        return LocalTokens(preamble + self.messages(conversation.messages, conversation.format))
+        tokens = LocalTokens(preamble + self.messages(conversation.messages, conversation.format))
+        self.know(conversation, tokens)
+        return tokens
 
     def _part(self, part: Part, fmt: Format) -> int:
         if isinstance(part, Text):
@@ -105,5 +114,7 @@ class Counter:
     def _encode(self, text: str) -> LocalTokens:
         self.deadline.check()
         encode = encoding(self.vocabulary).encode_ordinary
+        if len(text) <= PIECE_CHARS:
+            return LocalTokens(len(encode(text)))
         pieces = Occurrences(text[i : i + PIECE_CHARS] for i in range(0, len(text), PIECE_CHARS))
         return LocalTokens(sum(times * len(encode(piece)) for piece, times in pieces.items()))

@@ -7,78 +7,81 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
-from ctx_hooks.compaction.selection.scoring import may_be_shortened, segments_of, short_arguments
-from ctx_hooks.compaction.selection.segments import segments
+from ctx_hooks.compaction.selection.scoring import short_arguments
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import reasoning_may_go
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from ctx_hooks.compaction.selection.scoring import Item, Position, Source
     from ctx_hooks.compaction.selection.select import Selection
+    from ctx_hooks.conversation.model import Role
     from ctx_hooks.tokens.budget import Budget
 
 BEGINNING_CHARS = 120
 """What stays of a text of which no segment was kept: it says what the text was about."""
+_NO_LINES: frozenset[int] = frozenset()
 
 
-def shortened_messages(conversation: Conversation, selection: Selection, budget: Budget) -> dict[int, Message]:
-    """Return the shortened form of every message of the selection's shortened exchanges, by index."""
-    calls = call_names(conversation.messages)
-    forms = {}
-    for exchange in selection.shortened:
-        for i in exchange:
-            message = conversation.messages[i]
-            parts = tuple(
-                form
-                for k, part in enumerate(message.parts)
-                if (form := _shortened_part(conversation, (i, k), part, selection, calls.get((i, k), ("", "")), budget))
-                is not None
-            )
-            forms[i] = message.with_parts(parts or message.parts)
-    return forms
+class Shortener:
+    """Makes the shortened forms of the messages of older exchanges, which `items` are.
+
+    A fit tries several selections, which differ in a few lines: what one of them leaves of a message is made once.
+    """
+
+    def __init__(self, conversation: Conversation, items: Iterable[Item], budget: Budget) -> None:
+        self._conversation = conversation
+        self._budget = budget
+        self._sources = {source.position: source for item in items for source in item.sources}
+        self._calls = call_names(conversation.messages)
+        self._forms: dict[tuple[int, tuple[frozenset[int], ...]], Message] = {}
+
+    def messages(self, selection: Selection) -> dict[int, Message]:
+        """Return the shortened form of every message of the selection's shortened exchanges, by index."""
+        return {i: self._form(i, selection.lines) for exchange in selection.shortened for i in exchange}
+
+    def _form(self, i: int, lines: Mapping[Position, frozenset[int]]) -> Message:
+        message = self._conversation.messages[i]
+        kept = tuple([lines.get((i, k), _NO_LINES) for k in range(len(message.parts))])
+        form = self._forms.get((i, kept))
+        if form is None:
+            parts = [self._short_part(i, k, kept[k]) for k in range(len(message.parts))]
+            form = message.with_parts(tuple([part for part in parts if part is not None]) or message.parts)
+            self._forms[i, kept] = form
+        return form
+
+    def _short_part(self, i: int, k: int, kept: frozenset[int]) -> Part | None:
+        message, budget = self._conversation.messages[i], self._budget
+        part, source = message.parts[k], self._sources.get((i, k))
+        if isinstance(part, ToolResult) and source is not None:
+            short = _short_result(part, source, kept, self._calls[i, k], budget)
+            return with_text(part, short) if len(short) < len(source.text) else part
+        if isinstance(part, Text) and source is not None:
+            short = _short_text(part, source, message.role, kept, budget)
+            return Text(short, part.raw, came_text=part.original_text) if len(short) < len(source.text) else part
+        if isinstance(part, ToolCall):
+            keep = partial(_kept_lines, source, kept) if source is not None and kept else None
+            short = short_arguments(part, budget, keep)
+            return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
+        return None if isinstance(part, Reasoning) and reasoning_may_go(self._conversation, i) else part
 
 
-def _shortened_part(
-    conversation: Conversation,
-    position: tuple[int, int],
-    part: Part,
-    selection: Selection,
-    call: tuple[str, str],
-    budget: Budget,
-) -> Part | None:
-    if isinstance(part, Reasoning) and reasoning_may_go(conversation, position[0]):
-        return None
-    kept = selection.lines.get(position, frozenset())
-    if isinstance(part, ToolCall):
-        short = short_arguments(part, budget, partial(_kept_lines, kept) if kept else None)
-        return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
-    if not may_be_shortened(part, budget.policy) or not isinstance(part, (Text, ToolResult)):
-        return part
-    message = conversation.messages[position[0]]
-    if isinstance(part, ToolResult):
-        short = _short_result(part, kept, call, budget)
-        return with_text(part, short) if len(short) < len(part.text) else part
-    short = _short_text(part, message, kept, budget)
-    return Text(short, part.raw, came_text=part.original_text) if len(short) < len(part.text) else part
-
-
-def _short_result(result: ToolResult, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
+def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call: tuple[str, str], budget: Budget) -> str:
     original, language = result.original_text, budget.policy.language
     reference = budget.reference(original)
     if kept:
         placeholder = placeholders.lines_left_out(language, reference)
-        return _kept_lines(kept, result.text, placeholder)
+        return _kept_lines(source, kept, source.text, placeholder)
     return placeholders.removed(call[0], tool_arguments.digest(call[1]), len(original), language, reference)
 
 
-def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budget) -> str:
-    text, language = part.text, budget.policy.language
+def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], budget: Budget) -> str:
+    text, spans, language = source.text, source.segments.spans, budget.policy.language
     reference = budget.reference(part.original_text)
-    spans = segments_of(message, part, text, budget).spans
-    if message.role != "user":
+    if role != "user":
         placeholder = placeholders.shortened(len(text), language, reference)
     else:
         gone = [span for n, span in enumerate(spans) if n not in kept]
@@ -91,8 +94,8 @@ def _short_text(part: Text, message: Message, kept: frozenset[int], budget: Budg
     )
 
 
-def _kept_lines(kept: frozenset[int], text: str, placeholder: str) -> str:
-    return kept_segments(text, segments(text).spans, kept, placeholder)
+def _kept_lines(source: Source, kept: frozenset[int], text: str, placeholder: str) -> str:
+    return kept_segments(text, source.segments.spans, kept, placeholder)
 
 
 def kept_segments(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], placeholder: str) -> str:

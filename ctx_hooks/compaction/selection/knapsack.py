@@ -101,7 +101,8 @@ def _density(lines: Lines, value: Floats, *, frames_are_paid: bool) -> Floats:
         return density
     alone = density.copy()
     alone[: lines.frames] = np.inf
-    grouped = np.lexsort((-alone, lines.item))  # item by item: its frame, then its lines, the best first
+    # Item by item: its frame, then its lines, the best first. Small integers are sorted faster, by their digits.
+    grouped = np.lexsort((-alone, lines.item.astype(np.min_scalar_type(lines.frames))))
     starts = np.searchsorted(lines.item[grouped], np.arange(lines.frames))
     values, tokens = np.cumsum(value[grouped]), np.cumsum(lines.tokens[grouped])
     item = lines.item[grouped]
@@ -134,7 +135,8 @@ def within(room_tokens: float, lines: Lines, order: Integers) -> tuple[Integers,
     """
     taken = []
     for _ in range(REFUSALS):
-        spent_tokens = np.cumsum(lines.tokens[order])
+        # No row costs less than a token: so many at most fit, and the first that does not is among them.
+        spent_tokens = np.cumsum(lines.tokens[order[: max(1, int(room_tokens) + 1)]])
         fitting = int(np.searchsorted(spent_tokens, room_tokens, side="right"))
         if 0 < fitting < len(order) and order[fitting - 1] == lines.item[order[fitting]]:
             fitting -= 1

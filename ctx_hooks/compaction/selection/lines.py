@@ -79,7 +79,9 @@ def lines_of(items: Sequence[Item]) -> Lines:
     relevance = _joined(source.relevance for source in sources)
 
     covering = _joined(s.cover for s in segments) + np.repeat(first, [len(s.cover) for s in segments])
-    only_relevant = np.setdiff1d(np.flatnonzero(relevance), covering)
+    is_relevant = relevance > 0
+    is_relevant[covering] = False
+    only_relevant = np.flatnonzero(is_relevant)
     segment = np.concatenate((covering, only_relevant)).astype(np.int64)
     source = source_of_segment[segment]
     item_of_source = np.repeat(np.arange(len(items)), [len(item.sources) for item in items])

@@ -114,13 +114,6 @@ def may_be_shortened(part: Part, policy: Policy) -> bool:
     return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 
-def segments_of(message: Message, part: Part, text: str, budget: Budget) -> Segments:
-    """Return what is kept or cut whole of a part's text: blocks of what a user has pasted, lines of everything else."""
-    if isinstance(part, Text) and message.role == "user":
-        return block_segments(text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
-    return segments(text)
-
-
 def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
     """Return the older exchanges as items, oldest first."""
     older = older_exchanges(conversation)
@@ -131,12 +124,13 @@ def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
         for k, part in enumerate(conversation.messages[i].parts)
         if (text := text_of_lines(part, budget))
     }
-    relevance = dict(zip(texts, relevance_of(conversation, tuple(texts.values())), strict=True))
+    relevance = relevance_of(conversation, tuple(texts.values()))
+    relevant = {where: (*text, scores) for (where, text), scores in zip(texts.items(), relevance, strict=True)}
     items: list[Item] = []
     since = 0.0
     for exchange in reversed(older):
         recency = 0.5 ** (since / max(1, budget.goal_tokens))
-        items.append(_item(conversation, exchange, budget, texts, relevance, recency))
+        items.append(_item(conversation, exchange, budget, relevant, recency))
         since += items[-1].whole_tokens
     return tuple(reversed(items))
 
@@ -172,10 +166,10 @@ def _item(
     conversation: Conversation,
     exchange: range,
     budget: Budget,
-    texts: Mapping[Position, tuple[str, Segments]],
-    relevance: Mapping[Position, Floats],
+    relevant: Mapping[Position, tuple[str, Segments, Floats]],
     recency: float,
 ) -> Item:
+    """Return an exchange as an item; `relevant` has the text, lines and relevance of each part that may be shortened."""
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
@@ -183,11 +177,13 @@ def _item(
     sources = []
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
-            if (i, k) in texts:
-                text, lines = texts[i, k]
+            if (i, k) in relevant:
+                text, lines, relevance = relevant[i, k]
                 counted = part.arguments if isinstance(part, ToolCall) else text
-                kept_whole = segments_of(message, part, text, budget)
-                scores = by_segment(relevance[i, k], lines, kept_whole)
+                kept_whole = lines
+                if isinstance(part, Text) and message.role == "user":  # of what a user has pasted, blocks
+                    kept_whole = block_segments(text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
+                scores = by_segment(relevance, lines, kept_whole)
                 sources.append(Source((i, k), text, kept_whole, counter.text(counted) / len(counted), scores))
             if isinstance(part, ToolCall):
                 short = short_arguments(part, budget)
@@ -196,8 +192,8 @@ def _item(
                 named.update(dict.fromkeys(identifiers(short)))
             elif isinstance(part, Reasoning):
                 frame -= counter.part(part, conversation.format) if reasoning_may_go(conversation, i) else 0
-            elif (i, k) in texts:
-                frame += placeholder_tokens(budget) - counter.text(texts[i, k][0])
+            elif (i, k) in relevant:
+                frame += placeholder_tokens(budget) - counter.text(relevant[i, k][0])
             elif isinstance(part, (Text, ToolResult)):
                 named.update(dict.fromkeys(identifiers(part.text)))
     spoken = not any(m.calls or m.results for m in messages)

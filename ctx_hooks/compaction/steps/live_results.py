@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.selection.apply import shortened_messages
+from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.scoring import frame_tokens
 from ctx_hooks.compaction.selection.select import Selection, Selector
@@ -23,9 +23,10 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
         return conversation
     selector = Selector(conversation, budget)
+    shortener = Shortener(conversation, selector.items, budget)
 
     def build(selection: Selection) -> Conversation:
-        forms = shortened_messages(conversation, selection, budget)
+        forms = shortener.messages(selection)
         return conversation.with_messages(tuple(forms.get(i, m) for i, m in enumerate(conversation.messages)))
 
     fitted = fit(conversation, budget, selector, build, may_remove=False)

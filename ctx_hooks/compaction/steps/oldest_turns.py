@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.selection.apply import shortened_messages
+from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
@@ -33,19 +33,22 @@ def with_written(text: str) -> Step:
 def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
     """Remove what has to go; where the summary alone is what does not fit, one line says that messages are gone."""
     selector = Selector(conversation, budget)
-    fitted = _fitted(summarise, conversation, budget, selector)
+    shortener = Shortener(conversation, selector.items, budget)
+    fitted = _fitted(summarise, conversation, budget, selector, shortener)
     if budget.excess(fitted) <= 0:
         return fitted
-    bare = _fitted(_without_summary, conversation, budget, selector)
+    bare = _fitted(_without_summary, conversation, budget, selector, shortener)
     return bare if budget.excess(bare) <= 0 else fitted
 
 
-def _fitted(summarise: Summarise, conversation: Conversation, budget: Budget, selector: Selector) -> Conversation:
+def _fitted(
+    summarise: Summarise, conversation: Conversation, budget: Budget, selector: Selector, shortener: Shortener
+) -> Conversation:
     older = {i: c.messages for c in selector.items for i in c.messages}
 
     def build(selection: Selection) -> Conversation:
         stay = selection.whole | selection.shortened
-        forms = shortened_messages(conversation, selection, budget)
+        forms = shortener.messages(selection)
         gone = [m for i, m in enumerate(conversation.messages) if i in older and older[i] not in stay]
         kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
         gone = [m for m in gone if m.text != placeholders.REMOVED_MESSAGE]

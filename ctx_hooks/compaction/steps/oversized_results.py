@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.tool_results import may_be_cut, with_text
+from ctx_hooks.compaction.tool_results import edit_older_results, may_be_cut, with_text
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, Part, ToolResult
-from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 from ctx_hooks.texts.error_lines import error_lines
 
 if TYPE_CHECKING:
@@ -97,19 +96,19 @@ def on_arrival(message: Message, budget: Budget) -> Message:
     if message.pinned or not message.results:
         return message
     most_chars = largest_chars(budget.window_tokens, budget.policy)
-    return message.with_parts(tuple(_capped(p, most_chars, budget) for p in message.parts))
+    return message.with_parts(
+        tuple(_capped(p, most_chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
+    )
 
 
-def _capped(part: Part, most_chars: int, budget: Budget) -> Part:
-    if not isinstance(part, ToolResult):
-        return part
-    policy = budget.policy
-    most = _allowed_chars(part.text, most_chars, policy)
-    if len(part.text) <= most or not may_be_cut(part, policy):
-        return part
-    reference = budget.reference(part.original_text)
-    text = cut(part.text, most, policy.tool_result_direction, policy.language, reference)
-    return part if text == part.text else with_text(part, text)
+def _capped(result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
+    policy, whole = budget.policy, result.text
+    most = _allowed_chars(whole, most_chars, policy)
+    if len(whole) <= most or not may_be_cut(result, policy):
+        return result
+    reference = budget.reference(result.original_text)
+    text = cut(whole, most, policy.tool_result_direction, policy.language, reference)
+    return result if text == whole else with_text(result, text)
 
 
 def _allowed_chars(text: str, most: int, policy: Policy) -> int:
@@ -125,11 +124,10 @@ def _allowed_chars(text: str, most: int, policy: Policy) -> int:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    older = older_messages(conversation)
     policy = budget.policy
     is_selected = policy.compaction != "gentle"
     most_chars = policy.tool_result_max_chars if is_selected else largest_chars(budget.window_tokens, policy)
-    return conversation.map_parts(lambda i, part: _capped(part, most_chars, budget) if i in older else part)
+    return edit_older_results(conversation, lambda result: _capped(result, most_chars, budget))
 
 
 STEP = Step("oversized_results", "a single result may not fill the window", _apply)

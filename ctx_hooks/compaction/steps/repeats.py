@@ -7,13 +7,14 @@ returned again; which tools read is a list of exact names, since a wrong guess d
 
 from __future__ import annotations
 
+from collections import Counter as Occurrences
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.tool_results import call_names, may_be_cut, with_text
+from ctx_hooks.compaction.tool_results import call_names, may_be_cut, with_results, with_text
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Part, Text, ToolResult
+from ctx_hooks.conversation.model import Conversation, Text, ToolResult
 from ctx_hooks.conversation.protection import older_messages
 from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.texts.error_lines import names_an_error
@@ -43,35 +44,29 @@ ERROR_CHARS = 200
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
+    policy, older = budget.policy, older_messages(conversation)
     calls = call_names(conversation.messages)
-    older = older_messages(conversation)
+    again = {call for call, times in Occurrences(calls.values()).items() if times > 1}
     returned_by: dict[object, str] = {}
     reads: set[object] = set()
-    short: dict[tuple[int, int], str] = {}
-    for i in range(len(conversation.messages) - 1, -1, -1):
-        for k in range(len(conversation.messages[i].parts) - 1, -1, -1):
-            part = conversation.messages[i].parts[k]
-            if not isinstance(part, ToolResult) or not _comparable(part):
-                continue
-            name, given = calls[i, k]
-            text = tuple(digest(p.text) for p in part.parts if isinstance(p, Text))
-            read = (name, given) if _reads(name, given, budget.policy) else None
-            if i in older and may_be_cut(part, budget.policy):
-                if text in returned_by:
-                    short[i, k] = placeholders.repeated(returned_by[text], budget.policy.language)
-                elif read in reads:
-                    short[i, k] = placeholders.superseded(name, budget.policy.language, budget.reference(part.original_text))
-            if (i, k) not in short:
-                returned_by[text] = name
-            if read is not None and not names_an_error(part.text[:ERROR_CHARS]):
-                reads.add(read)
-
-    def edit(i: int, k: int, part: Part) -> Part:
-        return with_text(part, short[i, k]) if (i, k) in short and isinstance(part, ToolResult) else part
-
-    return conversation.with_messages(
-        tuple(m.with_parts(tuple(edit(i, k, p) for k, p in enumerate(m.parts))) for i, m in enumerate(conversation.messages))
-    )
+    short: dict[tuple[int, int], ToolResult] = {}
+    for (i, k), call in reversed(calls.items()):
+        result = conversation.messages[i].parts[k]
+        if not isinstance(result, ToolResult) or not _comparable(result):
+            continue
+        text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
+        read = call if call in again and _reads(*call, policy) else None
+        if i in older and may_be_cut(result, policy):
+            if text in returned_by:
+                short[i, k] = with_text(result, placeholders.repeated(returned_by[text], policy.language))
+            elif read in reads:
+                reference = budget.reference(result.original_text)
+                short[i, k] = with_text(result, placeholders.superseded(call[0], policy.language, reference))
+        if (i, k) not in short:
+            returned_by[text] = call[0]
+        if read is not None and not names_an_error(result.text[:ERROR_CHARS]):
+            reads.add(read)
+    return with_results(conversation, short)
 
 
 def _comparable(result: ToolResult) -> bool:

@@ -41,7 +41,9 @@ def _clean(text: str) -> str:
     lines = _fold_blank_lines(text).split("\n")
     if "\x1b" in text:
         lines = [_without_escapes(line) if "\x1b" in line else line for line in lines]
-    return _fold_blank_lines("\n".join(map(_without_trailing_blanks, lines)))
+    if lines != [line.rstrip() for line in lines]:
+        lines = [_without_trailing_blanks(line) for line in lines]
+    return _fold_blank_lines("\n".join(lines))
 
 
 def _fold_blank_lines(text: str) -> str:
