@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.message_index import chain
 from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.segments import segment_spans
@@ -96,19 +97,18 @@ class Retrieval:
         history: the conversation as the client sent it.
         length: how many of its messages are compacted.
         left: the messages that the compaction left.
-        digests: for each number of messages, what stands for a history of so many, and for all that its compaction
-            depends on.
+        digest: stands for the compacted messages, and for all else that their compaction depends on.
         budget: of the whole request.
         share: what of it each user turn may be given.
     """
 
     def __init__(
-        self, history: History, length: int, left: Sequence[Message], digests: Sequence[bytes], budget: Budget, share: Share
+        self, history: History, length: int, left: Sequence[Message], digest: bytes, budget: Budget, share: Share
     ) -> None:
         self._history = history
         self._length = length
         self._left = left
-        self._digests = digests
+        self._digest = digest
         self._budget = budget
         self._share = share
         self._pieces_of: dict[int, list[Piece]] = {}
@@ -121,11 +121,13 @@ class Retrieval:
         index, share = self._history.index, self._share
         texts: dict[int, str] = {}
         spent_tokens = questions = 0
-        turns = [i for i in range(self._length, len(index)) if asks(index[i], self._budget)] if self._length else []
+        since = index[self._length :] if self._length else ()
+        turns = [i for i, stats in enumerate(since, self._length) if asks(stats, self._budget)]
+        digests = chain(self._digest, since) if turns else ()
         for number, turn in enumerate(turns, 1):
             questions += index[turn].is_question
             room_tokens = min(share.of(index[turn]), share.reserved_tokens(number, questions) - spent_tokens)
-            key = (self._digests[self._length], self._digests[turn + 1], room_tokens)
+            key = (digests[turn + 1 - self._length], room_tokens)
             text = _texts.get(key, partial(self.text, turn, room_tokens), getsizeof)
             if text:
                 texts[turn] = text
@@ -218,7 +220,7 @@ class Retrieval:
             originals = self._history.messages.conversation(0, self._length)
             return cut_text(originals, self._left, self._budget)
 
-        return _cut_texts.get(self._digests[self._length], compute, lambda cut: cut.size_bytes)
+        return _cut_texts.get(self._digest, compute, lambda cut: cut.size_bytes)
 
     @cached_property
     def _since(self) -> tuple[Message, ...]:
