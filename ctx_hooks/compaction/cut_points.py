@@ -125,6 +125,10 @@ class CutPoints:
         target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
         return min(target_tokens, self._shares.most_target_tokens(length))
 
+    def tokens_since(self, length: int) -> int:
+        """Return the tokens of all messages but the first `length`, as they are sent while they are not compacted."""
+        return self._arrived_tokens[-1] - self._arrived_tokens[length]
+
     def _since_tokens(self, cut: Cut, share: Share, length: int) -> int:
         """Return the tokens between a compaction and `length`, with the most compacted text that its turns may be given."""
         turns, questions = (

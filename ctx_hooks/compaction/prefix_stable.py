@@ -26,13 +26,15 @@ from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
 from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
 from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
+from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ctx_hooks.compaction.cut_points import Thresholds
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
     from ctx_hooks.conversation.model import Conversation, Message
-    from ctx_hooks.tokens.units import LocalTokens
 
 MESSAGE_BYTES, PART_BYTES = 160, 120
 """What a message and a part of it take beside their texts (measured)."""
@@ -131,8 +133,9 @@ class _Assembly:
         digest = self._digest(start, compaction.summary)
         texts = Retrieval(self._history, start, compaction.messages, digest, budget, share).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
-        sent = self._repaired(replace(originals, messages=(*compaction.messages, *tail)))
-        tokens = budget.counter.conversation(sent)
+        assembled = replace(originals, messages=(*compaction.messages, *tail))
+        sent = self._repaired(assembled)
+        tokens = self._tokens(compaction, texts) if sent is assembled else budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
         reason, rewrites = None if fits else compaction.reason, start == len(self._history.index)
         cut_texts = budget.cut_texts
@@ -149,6 +152,14 @@ class _Assembly:
             cut={**self._newly_cut, **cut_since},
             offers=cut_texts is not None and cut_texts.is_offered and (compaction.refers or bool(cut_since)),
         )
+
+    def _tokens(self, compaction: Compaction, texts: Mapping[int, str]) -> LocalTokens:
+        """Return the tokens of the request as it is assembled, of which no message has to be counted again."""
+        count = self._thresholds.trigger.counter.text
+        beside_tokens = sum(map(count, self._history.messages.preamble))
+        given_tokens = sum(count(retrieval.appended(text)) for text in texts.values())
+        since_tokens = self._cut_points.tokens_since(compaction.length)
+        return LocalTokens(beside_tokens + compaction.tokens + since_tokens + given_tokens)
 
     def _compaction(self, cut: Cut) -> Compaction:
         """Return the compaction that is due, with a model's summary where it has one and comes out no larger than expected.
