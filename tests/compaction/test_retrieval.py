@@ -26,6 +26,7 @@ def sent(messages, *, trigger, target, policy=None):
     counter, reader = Counter("cl100k_base"), MessageReader("openai-chat", messages)
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
     outcome, cut = compacted(history, Thresholds(Budget(trigger, 8_000, counter, policy or Policy()), target))
+    assert outcome.tokens_after == Counter("cl100k_base").conversation(outcome.conversation)
     written = CODECS["openai-chat"].write(outcome.conversation)
     return [json.dumps(m, sort_keys=True) for m in written], cut.number, outcome
 
