@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Message
     from ctx_hooks.tokens.counter import Counter
 
-BLOCK_MESSAGES = 32
+BLOCK_MESSAGES = 16
 """So many messages are indexed together: of a history that has grown only what stands in its last block is indexed again,
 and a request's words are looked for once in each block."""
 LONGEST_PIECE_CHARS = 600
