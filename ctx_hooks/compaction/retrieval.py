@@ -60,7 +60,7 @@ class CutText:
     @property
     def size_bytes(self) -> int:
         """The memory that is held."""
-        return self.is_cut.nbytes + self.places.nbytes + self.left.size_bytes
+        return getsizeof(self.is_cut) + getsizeof(self.places) + self.left.size_bytes
 
 
 def cut_text(blocks: Sequence[Block], left: Sequence[Message]) -> CutText:

@@ -6,6 +6,7 @@ No text is held, only Python's hashes of stems and lines.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -66,7 +67,7 @@ class Block:
     @property
     def size_bytes(self) -> int:
         """The memory that is held."""
-        return self.postings.size_bytes + self.wholes.nbytes + self.counts.nbytes
+        return self.postings.size_bytes + getsizeof(self.wholes) + getsizeof(self.counts)
 
 
 def blocks(history: History, length: int, counter: Counter) -> Iterator[Block]:

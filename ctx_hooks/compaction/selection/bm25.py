@@ -11,6 +11,7 @@ import re
 from array import array
 from dataclasses import dataclass
 from operator import add
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -71,7 +72,7 @@ class Postings:
     @property
     def size_bytes(self) -> int:
         """The memory that is held."""
-        return sum(a.nbytes for a in (self.chars, self.stems, self.texts, self.times))
+        return sum(map(getsizeof, (self.chars, self.stems, self.texts, self.times)))
 
 
 def postings_of(texts: Iterable[str]) -> Postings:
@@ -89,7 +90,7 @@ def postings_of(texts: Iterable[str]) -> Postings:
     is_new[1:] = (of_stem[1:] != of_stem[:-1]) | (of_text[1:] != of_text[:-1])
     new = np.flatnonzero(is_new)
     times = np.diff(new, append=len(order)).astype(np.int32)
-    return Postings(np.asarray(chars, np.int32), of_stem[new], of_text[new], times)
+    return Postings(np.array(chars, np.int32), of_stem[new], of_text[new], times)
 
 
 def rank(request: str, texts: Sequence[str]) -> list[float]:
