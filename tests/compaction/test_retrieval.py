@@ -9,7 +9,7 @@ import pytest
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import digest_of, message_stats
+from ctx_hooks.compaction.message_index import digest_behind, digest_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.retrieval import Retrieval, appended
 from ctx_hooks.compaction.retrieval_index import BLOCK_MESSAGES, blocks
@@ -175,7 +175,7 @@ def test_all_turns_together_get_no_more_than_is_reserved_for_them(turns):
     budget = Budget(4_000, 8_000, Counter("cl100k_base"), Policy(retrieval_fraction=0.02))
     history = history_over([*talk, *later], budget)
     share = Shares(history, budget).behind(len(talk), 4_000)
-    texts = Retrieval(history, len(talk), (), b"", budget, share).texts()
+    texts = Retrieval(history, len(talk), (), digest_behind(b"", history.index[: len(talk)]), budget, share).texts()
     assert texts
     assert set(texts) <= set(range(len(talk), len(history.index), 2))
     given = sum(budget.counter.text(appended(text)) for text in texts.values())
