@@ -129,13 +129,13 @@ def compress(
         elif is_first_request(history.index):
             target = goal
         outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
-    original = reader.conversation()
+    sent = outcome.conversation.messages
     return CompressionResult(
         messages=copied(CODECS[format].write(outcome.conversation)),
         tokens_before=received.tokens,
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
-        changed=original.with_messages(outcome.conversation.messages) is not original,
+        changed=len(sent) != len(reader.items) or any(m is not reader.message(i) for i, m in enumerate(sent)),
         steps=outcome.steps,
         reason=outcome.reason,
     )

@@ -6,13 +6,14 @@ the compacted form so far and what came since exceed the trigger tokens, a compa
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import astuple, dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.cost import CACHE_PRICES, Prices, target_fraction_of
-from ctx_hooks.compaction.message_index import digest_of, request_points
+from ctx_hooks.compaction.message_index import TokenSums, digest_of, request_points
 from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.units import LocalTokens
@@ -88,28 +89,24 @@ class CutPoints:
         self._fixed_tokens = history.fixed_tokens
         self._thresholds = thresholds
         self._points = request_points(index)
-        # Of the first n messages each: their tokens, the user turns among them that are given compacted text, the questions
-        # among these, the tokens of the newest user turn and of what stays.
-        self._arrived_tokens = (0, *accumulate(arrived_tokens))
-        turns = [asks(m, thresholds.trigger) for m in index]
-        self._turns = (0, *accumulate(turns))
-        self._questions = (0, *accumulate(asked and m.is_question for asked, m in zip(turns, index, strict=True)))
+        self._arrived_tokens = list(accumulate(arrived_tokens, initial=0))
+        self._requests = [i for i, m in enumerate(index) if m.is_request]
+        self._asking = [i for i in self._requests if asks(index[i], thresholds.trigger)]
+        self._questions = [i for i in self._asking if index[i].is_question]
+        self._staying_tokens = TokenSums(index, [i for i, m in enumerate(index) if m.stays])
         self._shares = Shares(history, thresholds.trigger)
-        self._newest_turn_tokens = (0, *accumulate((m.tokens if m.is_request else 0 for m in index), _newer))
-        self._staying_tokens = (0, *accumulate(m.tokens if m.stays else 0 for m in index))
 
     def newest_after(self, cut: Cut) -> Cut:
         """Return the newest compaction due after `cut`, itself when none is."""
-        budget = self._thresholds.trigger
-        share = self.share(cut)
-        for length in self._points[bisect_right(self._points, cut.length) :]:
-            since = (
-                self._arrived_tokens[length] - self._arrived_tokens[cut.length] + self._reserved_tokens(cut, share, length)
-            )
-            if self._preamble_tokens + cut.tokens + since > budget.goal_tokens:
-                cut = Cut(length, self._expected_tokens(length), cut.number + 1)
-                share = self.share(cut)
-        return cut
+        goal_tokens = self._thresholds.trigger.goal_tokens - self._preamble_tokens
+        while True:
+            # What came since a compaction only grows, so the first point that has more than its room is found by bisection.
+            since_tokens = partial(self._since_tokens, cut, self.share(cut))
+            next_point = bisect_right(self._points, cut.length)
+            due = bisect_right(self._points, goal_tokens - cut.tokens, next_point, key=since_tokens)
+            if due == len(self._points):
+                return cut
+            cut = Cut(self._points[due], self._expected_tokens(self._points[due]), cut.number + 1)
 
     def share(self, cut: Cut) -> Share:
         """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
@@ -128,16 +125,25 @@ class CutPoints:
         target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
         return min(target_tokens, self._shares.most_target_tokens(length))
 
-    def _reserved_tokens(self, cut: Cut, share: Share, length: int) -> int:
-        """Return the most compacted text that the user turns between a compaction and `length` may be given."""
-        turns = self._turns[length] - self._turns[cut.length]
-        return share.reserved_tokens(turns, self._questions[length] - self._questions[cut.length])
+    def tokens_since(self, length: int) -> int:
+        """Return the tokens of all messages but the first `length`, as they are sent while they are not compacted."""
+        return self._arrived_tokens[-1] - self._arrived_tokens[length]
+
+    def _since_tokens(self, cut: Cut, share: Share, length: int) -> int:
+        """Return the tokens between a compaction and `length`, with the most compacted text that its turns may be given."""
+        turns, questions = (
+            bisect_left(found, length) - bisect_left(found, cut.length) for found in (self._asking, self._questions)
+        )
+        since_tokens = self._arrived_tokens[length] - self._arrived_tokens[cut.length]
+        return since_tokens + share.reserved_tokens(turns, questions)
 
     def _expected_tokens(self, length: int) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
-        summary = summary_tokens(self._thresholds.trigger)
-        protected = self._staying_tokens[length] + self._newest_turn_tokens[length] + self._loop_tokens(length) + summary
-        return max(self.target_tokens(length) - self._preamble_tokens, int(protected))
+        requests = bisect_left(self._requests, length)
+        newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
+        protected = self._staying_tokens.before(length) + newest_turn_tokens + self._loop_tokens(length)
+        expected = self.target_tokens(length) - self._preamble_tokens
+        return max(expected, int(protected + summary_tokens(self._thresholds.trigger)))
 
     def _loop_tokens(self, length: int) -> int:
         """Return the tokens of the tool loop that the first `length` messages end with: calls and their results."""
@@ -149,7 +155,3 @@ class CutPoints:
         while start and self._index[start - 1].role == "assistant":
             start -= 1
         return self._arrived_tokens[length] - self._arrived_tokens[start]
-
-
-def _newer(tokens: int, newer_tokens: int) -> int:
-    return newer_tokens or tokens

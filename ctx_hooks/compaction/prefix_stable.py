@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
 from ctx_hooks.compaction.cut_points import Cut, CutPoints
-from ctx_hooks.compaction.message_index import chain, digest_of
+from ctx_hooks.compaction.message_index import digest_behind, digest_of
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.steps import oldest_turns
@@ -26,19 +26,21 @@ from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
 from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
 from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
+from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ctx_hooks.compaction.cut_points import Thresholds
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
     from ctx_hooks.conversation.model import Conversation, Message
-    from ctx_hooks.formats.reader import MessageReader
-    from ctx_hooks.tokens.budget import Budget
 
 MESSAGE_BYTES, PART_BYTES = 160, 120
 """What a message and a part of it take beside their texts (measured)."""
 
-_compactions: ContentCache[Compaction] = ContentCache(share=0.18)
+_compactions: ContentCache[Compaction] = ContentCache(share=0.17)
+_capped_tokens: ContentCache[LocalTokens] = ContentCache(share=0.01)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +91,6 @@ def compacted(
     return assembly.sent(compaction, cut), cut
 
 
-def arrived(history: History, budget: Budget) -> MessageReader:
-    """Return a reader of the messages as they are sent while they are not compacted: with oversized results cut."""
-    least = least_capped_chars(budget.window_tokens, budget.policy)
-    oversized = [i for i, m in enumerate(history.index) if m.result_chars > least]
-    return history.messages.replaced({i: on_arrival(history.messages.message(i), budget) for i in oversized})
-
-
 class _Assembly:
     """Assembles the request from the newest compaction that is due and the messages since."""
 
@@ -103,12 +98,16 @@ class _Assembly:
         self._history = history
         self._thresholds = thresholds
         self._repair = repair
-        self._arrived = arrived(history, thresholds.trigger)
-        self._cut_points = CutPoints(history, self._arrived_tokens(), thresholds)
         digests = (history.preamble_digest.hex(), thresholds.digest().hex())
-        self._digests = chain(digest_of((history.messages.format, *digests, repair, history.continues)), history.index)
+        self._start = digest_of((history.messages.format, *digests, repair, history.continues))
+        least = least_capped_chars(thresholds.trigger.window_tokens, thresholds.trigger.policy)
+        self._oversized = frozenset(i for i, m in enumerate(history.index) if m.result_chars > least)
+        arrived_tokens = [m.tokens for m in history.index]
+        for i in self._oversized:
+            arrived_tokens[i] = self._capped_tokens(i)
+        self._cut_points = CutPoints(history, arrived_tokens, thresholds)
         self._newly_cut: dict[str, str] = {}
-        self._forms = Forms(history, summaries, self._digests[0]) if summaries.conversation else None
+        self._forms = Forms(history, summaries, digest_behind(self._start, ())) if summaries.conversation else None
 
     def newest_compaction(self) -> tuple[Cut, Compaction]:
         """Return the newest compaction that is due.
@@ -128,17 +127,19 @@ class _Assembly:
         """Return the request: the compaction, what came since, and the compacted text that is relevant to its user turns."""
         budget = self._thresholds.trigger
         start = compaction.length
-        since = self._arrived.conversation(start, len(self._history.index))
+        originals = self._history.messages.conversation(start, len(self._history.index))
+        since = list(map(self._arrived, range(start, len(self._history.index))))
         share = self._cut_points.share(cut)
-        digests = self._digests_with(compaction.summary)
-        texts = Retrieval(self._history, start, compaction.messages, digests, budget, share).texts()
-        tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since.messages, start))
-        sent = self._repaired(replace(since, messages=(*compaction.messages, *tail)))
-        tokens = budget.counter.conversation(sent)
+        digest = self._digest(start, compaction.summary)
+        texts = Retrieval(self._history, start, compaction.messages, digest, budget, share).texts()
+        tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
+        assembled = replace(originals, messages=(*compaction.messages, *tail))
+        sent = self._repaired(assembled)
+        tokens = self._tokens(compaction, texts) if sent is assembled else budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
         reason, rewrites = None if fits else compaction.reason, start == len(self._history.index)
         cut_texts = budget.cut_texts
-        cut_since = cut_texts.named_in(since.messages) if cut_texts is not None else {}
+        cut_since = cut_texts.named_in(since) if cut_texts is not None else {}
         return Outcome(
             sent,
             self._history.tokens,
@@ -151,6 +152,14 @@ class _Assembly:
             cut={**self._newly_cut, **cut_since},
             offers=cut_texts is not None and cut_texts.is_offered and (compaction.refers or bool(cut_since)),
         )
+
+    def _tokens(self, compaction: Compaction, texts: Mapping[int, str]) -> LocalTokens:
+        """Return the tokens of the request as it is assembled, of which no message has to be counted again."""
+        count = self._thresholds.trigger.counter.text
+        beside_tokens = sum(map(count, self._history.messages.preamble))
+        given_tokens = sum(count(retrieval.appended(text)) for text in texts.values())
+        since_tokens = self._cut_points.tokens_since(compaction.length)
+        return LocalTokens(beside_tokens + compaction.tokens + since_tokens + given_tokens)
 
     def _compaction(self, cut: Cut) -> Compaction:
         """Return the compaction that is due, with a model's summary where it has one and comes out no larger than expected.
@@ -169,31 +178,35 @@ class _Assembly:
         cut_texts = self._thresholds.trigger.cut_texts
         if cut_texts is not None and cut_texts.remakes:
             return self._made(length, summary)
-        key = self._digests_with(summary)[length]
-        return _compactions.get(key, partial(self._made, length, summary), _compaction_bytes)
+        return _compactions.get(self._digest(length, summary), partial(self._made, length, summary), _compaction_bytes)
 
-    def _digests_with(self, summary: WrittenSummary | None) -> tuple[bytes, ...]:
-        """Return for each length what stands for the messages up to there, and for all else that a compaction depends on."""
-        if summary is None:
-            return self._digests
-        return chain(digest_of((self._digests[0].hex(), summary.length, summary.text)), self._history.index)
+    def _digest(self, length: int, summary: WrittenSummary | None) -> bytes:
+        """Return what stands for the first messages, and for all else that a compaction of them depends on."""
+        start = self._start if summary is None else digest_of((self._start.hex(), summary.length, summary.text))
+        return digest_behind(start, self._history.index[:length])
 
     def _choice(self, compaction: Compaction) -> Choice | None:
         if self._forms is None or not compaction.length:
             return None
         return self._forms.choice(compaction.length, compaction.summary, removes=compaction.removes)
 
-    def _arrived_tokens(self) -> list[int]:
-        counter, cut = self._thresholds.trigger.counter, self._arrived.replacements
-        fmt = self._history.messages.format
-        return [counter.message(cut[i], fmt) if i in cut else m.tokens for i, m in enumerate(self._history.index)]
+    def _arrived(self, i: int) -> Message:
+        """Return a message as it is sent while it is not compacted: with oversized results cut."""
+        message = self._history.messages.message(i)
+        return on_arrival(message, self._thresholds.trigger) if i in self._oversized else message
+
+    def _capped_tokens(self, i: int) -> LocalTokens:
+        """Return the tokens of a message with oversized results as it is sent while it is not compacted."""
+        counter, fmt = self._thresholds.trigger.counter, self._history.messages.format
+        key = (self._start, self._history.index[i].digest)
+        return _capped_tokens.get(key, lambda: counter.message(self._arrived(i), fmt))
 
     def _originals(self, length: int) -> Conversation:
         """Return the first messages as the client sent them; only the newest results, which stay whole, as they arrived."""
         originals = self._history.messages.conversation(0, length)
-        cut = self._arrived.replacements
-        newest = {i: cut[i] for i in originals.newest_loop if i in cut}
-        return self._history.messages.replaced(newest).conversation(0, length) if newest else originals
+        newest = originals.newest_loop
+        arrived = (self._arrived(i) if i in newest else m for i, m in enumerate(originals.messages))
+        return originals.with_messages(tuple(arrived))
 
     def _made(self, length: int, summary: WrittenSummary | None) -> Compaction:
         """Return the compaction of the first `length` messages, with a model's summary or an extractive one."""

@@ -8,85 +8,69 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import accumulate, groupby, islice
+from itertools import accumulate, groupby
 from sys import getsizeof
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.message_index import chain
+from ctx_hooks.compaction.retrieval_index import blocks, dialogue, lines_in, pieces_of, spoken
 from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.segments import segment_spans
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
+from ctx_hooks.conversation.model import Message, Text, ToolResult
 from ctx_hooks.runtime.content_cache import ContentCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.retrieval_index import Block, Piece
     from ctx_hooks.compaction.retrieval_share import Share
-    from ctx_hooks.compaction.selection.bm25 import Postings
+    from ctx_hooks.compaction.selection.bm25 import Integers, Postings
     from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
 """A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""
-LONGEST_PIECE_CHARS = 600
-"""A longer turn or line is ranked in pieces of this length: what answers a question is rarely longer."""
-INDEXED_TOGETHER = 20_000
-"""So many pieces share their postings: while they are made, no more memory is needed than these take."""
 LOOKED_BACK_MESSAGES = 100
 """How far before a result its call is looked for: it stands directly before it, parallel calls of one answer in between."""
 
-_texts: ContentCache[str] = ContentCache(share=0.02)
-_cut_texts: ContentCache[CutText] = ContentCache(share=0.05)
-
-
-class Piece(NamedTuple):
-    """What can be retrieved of a message.
-
-    Attributes:
-        whole: what is looked for among what is still sent.
-        text: what is ranked.
-        quotation: what is quoted of it.
-        part: the index of the tool result that it is a line of, -1 for what the message's author said.
-    """
-
-    whole: str
-    text: str
-    quotation: str
-    part: int = -1
+_texts: ContentCache[str] = ContentCache(share=0.01)
+_cut_texts: ContentCache[CutText] = ContentCache(share=0.01)
 
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """The stems of what a compaction cut, and of what it left of the dialogue; no text is held.
+    """Which of the pieces of the compacted messages a compaction cut, and what it left of the dialogue.
 
     Attributes:
-        postings: of the pieces that were cut, in order.
-        places: for each of these pieces the index of its message, and its number among the pieces of that message.
+        is_cut: for each piece whether it is no longer sent.
+        places: for each that is not, the index of its message, and its number among the pieces of that message.
         left: of the dialogue that the compaction left.
     """
 
-    postings: tuple[Postings, ...]
-    places: bm25.Integers
+    is_cut: NDArray[np.bool_]
+    places: Integers
     left: Postings
 
     @property
     def size_bytes(self) -> int:
         """The memory that is held."""
-        return self.places.nbytes + self.left.size_bytes + sum(p.size_bytes for p in self.postings)
+        return getsizeof(self.is_cut) + getsizeof(self.places) + self.left.size_bytes
 
 
-def cut_text(conversation: Conversation, left: Sequence[Message], budget: Budget) -> CutText:
-    """Return what `conversation` says and `left`, its compacted form, does not."""
-    places: list[tuple[int, int]] = []
-    pieces = _cut_pieces(conversation, _lines(left), places, budget)
-    postings = []
-    while piece := next(pieces, None):
-        postings.append(bm25.postings_of((piece, *islice(pieces, INDEXED_TOGETHER - 1))))
-    return CutText(tuple(postings), np.array(places, np.int32).reshape(-1, 2), bm25.postings_of(_said(left)))
+def cut_text(blocks: Sequence[Block], left: Sequence[Message]) -> CutText:
+    """Return what the messages of `blocks` say and `left`, their compacted form, does not."""
+    is_cut = ~np.isin(np.concatenate([block.wholes for block in blocks]), lines_in(left))
+    counts = np.concatenate([block.counts for block in blocks])
+    cut = np.flatnonzero(is_cut)
+    index = np.repeat(np.arange(len(counts)), counts)[cut]
+    number = cut - (np.cumsum(counts) - counts)[index]
+    return CutText(is_cut, np.stack((index, number), axis=1).astype(np.int32), dialogue(left))
 
 
 class Retrieval:
@@ -96,19 +80,18 @@ class Retrieval:
         history: the conversation as the client sent it.
         length: how many of its messages are compacted.
         left: the messages that the compaction left.
-        digests: for each number of messages, what stands for a history of so many, and for all that its compaction
-            depends on.
+        digest: stands for the compacted messages, and for all else that their compaction depends on.
         budget: of the whole request.
         share: what of it each user turn may be given.
     """
 
     def __init__(
-        self, history: History, length: int, left: Sequence[Message], digests: Sequence[bytes], budget: Budget, share: Share
+        self, history: History, length: int, left: Sequence[Message], digest: bytes, budget: Budget, share: Share
     ) -> None:
         self._history = history
         self._length = length
         self._left = left
-        self._digests = digests
+        self._digest = digest
         self._budget = budget
         self._share = share
         self._pieces_of: dict[int, list[Piece]] = {}
@@ -121,11 +104,13 @@ class Retrieval:
         index, share = self._history.index, self._share
         texts: dict[int, str] = {}
         spent_tokens = questions = 0
-        turns = [i for i in range(self._length, len(index)) if asks(index[i], self._budget)] if self._length else []
+        since = index[self._length :] if self._length else ()
+        turns = [i for i, stats in enumerate(since, self._length) if asks(stats, self._budget)]
+        digests = chain(self._digest, since) if turns else ()
         for number, turn in enumerate(turns, 1):
             questions += index[turn].is_question
             room_tokens = min(share.of(index[turn]), share.reserved_tokens(number, questions) - spent_tokens)
-            key = (self._digests[self._length], self._digests[turn + 1], room_tokens)
+            key = (digests[turn + 1 - self._length], room_tokens)
             text = _texts.get(key, partial(self.text, turn, room_tokens), getsizeof)
             if text:
                 texts[turn] = text
@@ -141,9 +126,10 @@ class Retrieval:
         request = self._message(turn).text
         if room_tokens < 1 or not request.strip():
             return ""
-        cut = self._cut
-        sent = (cut.left, self._said_since.first(self._said_before[turn - self._length]))
-        scores = bm25.scores(request, (*cut.postings, *sent))
+        cut, said = self._cut, self._said_since
+        is_said_before = np.arange(len(said.chars)) < self._said_before[turn - self._length]
+        is_ranked = np.concatenate((cut.is_cut, np.ones(len(cut.left.chars), np.bool_), is_said_before))
+        scores = bm25.scores(request, (*(block.postings for block in self._blocks), cut.left, said), is_ranked)
         pieces = scores[: len(cut.places)]
         best = pieces.max(initial=0.0)
         if best <= scores[len(cut.places) :].max(initial=0.0):
@@ -192,7 +178,7 @@ class Retrieval:
         """Return the piece of this number, and the index of its message."""
         index, number = map(int, self._cut.places[n])
         if index not in self._pieces_of:
-            self._pieces_of[index] = _pieces(self._message(index))
+            self._pieces_of[index] = pieces_of(self._message(index))
         return index, self._pieces_of[index][number]
 
     def _source(self, index: int, piece: Piece) -> str:
@@ -211,14 +197,13 @@ class Retrieval:
         return self._history.messages.message(index)
 
     @cached_property
+    def _blocks(self) -> tuple[Block, ...]:
+        """The compacted messages; looked at only when a turn asks."""
+        return tuple(blocks(self._history, self._length, self._budget.counter))
+
+    @cached_property
     def _cut(self) -> CutText:
-        """What the compaction cut; looked for only when a turn asks."""
-
-        def compute() -> CutText:
-            originals = self._history.messages.conversation(0, self._length)
-            return cut_text(originals, self._left, self._budget)
-
-        return _cut_texts.get(self._digests[self._length], compute, lambda cut: cut.size_bytes)
+        return _cut_texts.get(self._digest, lambda: cut_text(self._blocks, self._left), lambda cut: cut.size_bytes)
 
     @cached_property
     def _since(self) -> tuple[Message, ...]:
@@ -226,12 +211,12 @@ class Retrieval:
 
     @cached_property
     def _said_since(self) -> Postings:
-        return bm25.postings_of(_said(self._since))
+        return dialogue(self._since)
 
     @cached_property
     def _said_before(self) -> tuple[int, ...]:
         """For each message since the compaction how many pieces of dialogue stand before it."""
-        return (0, *accumulate(len(_spoken(m)) for m in self._since))
+        return (0, *accumulate(len(spoken(m)) for m in self._since))
 
 
 def added(message: Message, text: str) -> Message:
@@ -250,46 +235,3 @@ def _joined(found: Sequence[tuple[int, Piece]]) -> str:
     for (before, _), (number, piece) in zip(((-1, None), *found), found, strict=False):
         text += f" {placeholders.GAP} " * (bool(text) and number > before + 1) + piece.quotation
     return text
-
-
-def _lines(messages: Sequence[Message]) -> frozenset[str]:
-    texts = [m.text for m in messages] + [r.text for m in messages for r in m.results]
-    return frozenset(line.strip() for text in texts for line in (text, *text.splitlines()))
-
-
-def _cut_pieces(
-    conversation: Conversation, sent: frozenset[str], places: list[tuple[int, int]], budget: Budget
-) -> Iterator[str]:
-    """Yield the pieces that are no longer sent, and note the place of each."""
-    for i, message in enumerate(conversation.messages):
-        budget.counter.deadline.check()
-        for n, piece in enumerate(_pieces(message)):
-            if piece.whole not in sent:
-                places.append((i, n))
-                yield piece.text
-
-
-def _pieces(message: Message) -> list[Piece]:
-    """Return a message's pieces: of a turn of dialogue, and lines of tool results."""
-    pieces = _spoken(message)
-    for k, part in enumerate(message.parts):
-        if isinstance(part, ToolResult):
-            text = part.text
-            lines = (text[a:b].strip() for a, b in segment_spans(text))
-            pieces += [Piece(line, line, line, k) for line in lines if line]
-    return pieces
-
-
-def _spoken(message: Message) -> list[Piece]:
-    """Return what a user or the assistant said, in pieces of bounded length, the first one ranked with the speaker."""
-    if message.role not in ("user", "assistant") or not message.text.strip():
-        return []
-    whole, opening = message.text.strip(), f"{message.role}: "
-    text = opening + message.text
-    pieces = (text[i : i + LONGEST_PIECE_CHARS] for i in range(0, len(text), LONGEST_PIECE_CHARS))
-    return [Piece(whole, p, p if n else p[len(opening) :]) for n, p in enumerate(pieces)]
-
-
-def _said(messages: Sequence[Message]) -> list[str]:
-    """Return what is ranked of what users and assistants said."""
-    return [piece.text for message in messages for piece in _spoken(message)]

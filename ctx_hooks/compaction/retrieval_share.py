@@ -8,9 +8,10 @@ a compaction stays as it is until the next.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction.message_index import TokenSums
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ class Shares:
     def __init__(self, history: History, budget: Budget) -> None:
         self._budget = budget
         self._rest_tokens = max(0, budget.goal_tokens - history.fixed_tokens)
-        # Of the first n messages each: the tokens of all that users have not said, and of short plain answers among them.
-        unasked = [0 if m.is_request or m.role == "system" else m.tokens for m in history.index]
-        self._unasked_tokens = (0, *accumulate(unasked))
-        self._answer_tokens = (0, *accumulate(_plain_answer_tokens(history.index)))
+        index = history.index
+        requests = [i for i, m in enumerate(index) if m.is_request]
+        self._tokens = list(accumulate([m.tokens for m in index], initial=0))
+        self._system_tokens = TokenSums(index, [i for i, m in enumerate(index) if m.role == "system"])
+        self._request_tokens = TokenSums(index, requests)
+        self._answer_tokens = TokenSums(index, list(_plain_answers(index, requests)))
 
     def behind(self, length: int, free_tokens: int) -> Share:
         """Return the share behind a compaction of the first `length` messages that leaves `free_tokens` of the budget.
@@ -94,7 +97,8 @@ class Shares:
 
     def _dialogue_fraction(self, length: int) -> float:
         """Return how much of what users have not said is short plain answers; 0 while nobody has answered."""
-        return self._answer_tokens[length] / max(1, self._unasked_tokens[length])
+        asked_tokens = self._request_tokens.before(length) + self._system_tokens.before(length)
+        return self._answer_tokens.before(length) / max(1, self._tokens[length] - asked_tokens)
 
     def _most_tokens(self, dialogue: float) -> float:
         given = self._budget.policy.retrieval_max_tokens
@@ -109,16 +113,14 @@ def asks(message: MessageStats, budget: Budget) -> bool:
     return message.is_request and message.tokens <= min(longest_tokens, budget.goal_tokens * longest_fraction)
 
 
-def _plain_answer_tokens(index: Sequence[MessageStats]) -> Iterator[int]:
-    """Yield for each message its tokens if it is a short answer of the assistant that a user's words follow, else 0."""
-    found = [0] * len(index)
-    spoken = False
-    for i in range(len(index) - 1, -1, -1):
-        if index[i].role != "assistant":
-            spoken = index[i].is_request
-        elif spoken:
-            found[i] = index[i].tokens if index[i].tokens <= LONGEST_TALK_TOKENS else 0
-    return iter(found)
+def _plain_answers(index: Sequence[MessageStats], requests: Sequence[int]) -> Iterator[int]:
+    """Yield the indices of the assistant's short answers that a user's words follow."""
+    before = 0
+    for request in requests:
+        answered = range(before, request)
+        said = len(list(takewhile(lambda i: index[i].role == "assistant", reversed(answered))))
+        yield from (i for i in answered[len(answered) - said :] if index[i].tokens <= LONGEST_TALK_TOKENS)
+        before = request + 1
 
 
 def _between(tools: float, dialogue: float, fraction: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ class MessageReader:
         items: the provider's list of messages.
         preamble: the texts that are sent beside the messages.
         preamble_markers: how many of these carry a cache marker.
-        replacements: messages that are given in another form than the one that was sent, by index.
 
     Raises:
         MalformedConversationError: `items` is no list; a message that is asked for is no mapping, or nested too deeply.
@@ -41,7 +40,6 @@ class MessageReader:
     items: Sequence[Any]
     preamble: tuple[str, ...] = ()
     preamble_markers: int = 0
-    replacements: Mapping[int, Message] = field(default_factory=dict, repr=False)
     _read: dict[int, Message] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -49,9 +47,6 @@ class MessageReader:
 
     def message(self, index: int) -> Message:
         """Return the message at `index`, from 0."""
-        replacement = self.replacements.get(index)
-        if replacement is not None:
-            return replacement
         if index not in self._read:
             message = CODECS[self.format].read_message(item_of(self.items[index], index))
             # Google's responses may lack the ids of their calls: they are known by the content before them.
@@ -63,14 +58,9 @@ class MessageReader:
         messages = tuple(map(self.message, range(len(self.items))[start:end]))
         return Conversation(self.format, messages, self.preamble, self.preamble_markers)
 
-    def replaced(self, replacements: Mapping[int, Message]) -> MessageReader:
-        """Return a reader that gives some messages in another form; what either of the two reads, both have read."""
-        return replace(self, replacements=replacements)
-
     def selected(self, indices: Sequence[int]) -> MessageReader:
         """Return a reader of the messages at `indices` alone, which ascend; itself when these are all."""
         if len(indices) == len(self.items):
             return self
         known = {n: self._read[i] for n, i in enumerate(indices) if i in self._read}
-        replacements = {n: self.replacements[i] for n, i in enumerate(indices) if i in self.replacements}
-        return replace(self, items=[self.items[i] for i in indices], replacements=replacements, _read=known)
+        return replace(self, items=[self.items[i] for i in indices], _read=known)

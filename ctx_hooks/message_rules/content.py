@@ -47,7 +47,7 @@ class ChatContent:
                 yield i, "content is null", _with_empty_text(message)
             elif raw.get("tool_calls") == []:
                 yield i, "tool_calls is empty", replace(message, edited=True)
-            elif any(_arguments_no_text(c) for c in message.calls):
+            elif message.role == "assistant" and any(_arguments_no_text(c) for c in message.calls):
                 yield i, "arguments are no string", replace(message, edited=True)
 
 
@@ -87,7 +87,7 @@ class AnthropicContent:
         last = len(conversation.messages) - 1
         for i, message in enumerate(conversation.messages):
             kept = message
-            if message.role in {"user", "assistant"}:
+            if message.role in {"user", "assistant"} and any(map(_blank, message.parts)):
                 kept = message.with_parts(tuple(p for p in message.parts if not _blank(p)))
             if i == last and message.role == "assistant":
                 kept = _without_trailing_blanks(kept)
@@ -101,7 +101,7 @@ class AnthropicContent:
 
 
 def _blank(part: Part) -> bool:
-    return isinstance(part, Text) and not part.text.strip()
+    return isinstance(part, Text) and (not part.text or part.text.isspace())
 
 
 def _without_trailing_blanks(message: Message) -> Message:

@@ -43,7 +43,7 @@ def _missing_result(conversation: Conversation, call: ToolCall) -> Message:
 
 def _chat_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
     """Say that a result is in place when only results stand between it and its call."""
-    others = (0, *accumulate(not m.results for m in conversation.messages))
+    others = (0, *accumulate(m.role != "tool" for m in conversation.messages))
     return lambda call, result: result[0] > call[0] and others[call[0] + 1] == others[result[0]]
 
 
@@ -68,13 +68,17 @@ def _anthropic_in_place(conversation: Conversation) -> Callable[[tuple[int, int]
     """Say that a result is in place in the next user message, in front of its other content."""
     messages = conversation.messages
     users = (0, *accumulate(m.role not in {"assistant", "system"} for m in messages))
-    leading = [sum(1 for _ in takewhile(lambda p: isinstance(p, ToolResult), m.parts)) for m in messages]
+    leading = {i: _leading_results(m) for i, m in enumerate(messages) if m.parts and isinstance(m.parts[0], ToolResult)}
 
     def stands(call: tuple[int, int], result: tuple[int, int]) -> bool:
         i, k = result
-        return i > call[0] and users[call[0] + 1] == users[i] and k < leading[i]
+        return i > call[0] and users[call[0] + 1] == users[i] and k < leading.get(i, 0)
 
     return stands
+
+
+def _leading_results(message: Message) -> int:
+    return sum(1 for _ in takewhile(lambda part: isinstance(part, ToolResult), message.parts))
 
 
 def _anthropic(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given

@@ -38,6 +38,7 @@ def sent(messages, fmt, *, trigger, target=None, policy=None):
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
     budget = Budget(trigger, max(trigger, 8_000), counter, policy or Policy())
     outcome, cut = compacted(history, Thresholds(budget, target or trigger // 2))
+    assert outcome.tokens_after == Counter("cl100k_base").conversation(outcome.conversation)
     return [json.dumps(m, sort_keys=True) for m in codec.write(outcome.conversation)], cut, outcome
 
 
@@ -192,6 +193,9 @@ def test_an_oversized_result_is_cut_as_it_arrives_and_never_otherwise():
     later = [*messages, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "Good."}]
     assert len(first[-1]) < 6_000
     assert sent(later, "openai-chat", trigger=16_000, policy=policy)[0][: len(first)] == first
+    _, not_compacted, outcome = sent(messages, "openai-chat", trigger=200_000, policy=policy)
+    assert not_compacted.length == 0
+    assert outcome.tokens_after < outcome.tokens_before
 
 
 @pytest.mark.parametrize("lines", [300, 3_000, 30_000])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import chain, digest_of, message_stats
+from ctx_hooks.compaction.message_index import digest_behind, digest_of, message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.retrieval import Retrieval, appended
+from ctx_hooks.compaction.retrieval_index import BLOCK_MESSAGES, blocks
 from ctx_hooks.compaction.retrieval_share import LATER_TURN_FRACTION, Share, Shares
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
@@ -24,6 +26,7 @@ def sent(messages, *, trigger, target, policy=None):
     counter, reader = Counter("cl100k_base"), MessageReader("openai-chat", messages)
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
     outcome, cut = compacted(history, Thresholds(Budget(trigger, 8_000, counter, policy or Policy()), target))
+    assert outcome.tokens_after == Counter("cl100k_base").conversation(outcome.conversation)
     written = CODECS["openai-chat"].write(outcome.conversation)
     return [json.dumps(m, sort_keys=True) for m in written], cut.number, outcome
 
@@ -172,7 +175,7 @@ def test_all_turns_together_get_no_more_than_is_reserved_for_them(turns):
     budget = Budget(4_000, 8_000, Counter("cl100k_base"), Policy(retrieval_fraction=0.02))
     history = history_over([*talk, *later], budget)
     share = Shares(history, budget).behind(len(talk), 4_000)
-    texts = Retrieval(history, len(talk), (), chain(b"", history.index), budget, share).texts()
+    texts = Retrieval(history, len(talk), (), digest_behind(b"", history.index[: len(talk)]), budget, share).texts()
     assert texts
     assert set(texts) <= set(range(len(talk), len(history.index), 2))
     given = sum(budget.counter.text(appended(text)) for text in texts.values())
@@ -183,4 +186,16 @@ def test_without_a_compaction_nothing_is_retrieved():
     budget = Budget(4_000, 8_000, Counter("cl100k_base"))
     reader = MessageReader("openai-chat", [chatter(n) for n in range(20)])
     history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
-    assert Retrieval(history, 0, (), chain(b"", history.index), budget, Share()).texts() == {}
+    assert Retrieval(history, 0, (), b"", budget, Share()).texts() == {}
+
+
+def test_of_a_history_that_has_grown_only_what_stands_in_its_last_block_is_read_again():
+    budget = Budget(4_000, 8_000, Counter("cl100k_base"))
+    talk = [chatter(n) for n in range(10 * BLOCK_MESSAGES + 1)]
+    before = 9 * BLOCK_MESSAGES + 1
+    first, grown = history_over(talk, budget), history_over(talk, budget)
+    earlier = list(blocks(first, before, budget.counter))
+    unread = [{}] * (before - 1)
+    later = replace(grown, messages=MessageReader("openai-chat", [*unread, *talk[before - 1 :]]))
+    assert list(blocks(later, len(talk), budget.counter))[: len(earlier) - 1] == earlier[:-1]
+    assert sum(len(block.counts) for block in blocks(later, len(talk), budget.counter)) == len(talk)

@@ -12,7 +12,7 @@ from tool_bait import BAIT, results, session
 
 import ctx_hooks
 from ctx_hooks.compaction.history import history_of
-from ctx_hooks.compaction.message_index import chain, message_stats
+from ctx_hooks.compaction.message_index import digest_behind, message_stats
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.retrieval_share import Share
 from ctx_hooks.compaction.summary.extractive import extractive_summary
@@ -74,7 +74,7 @@ def test_what_a_tool_returned_is_retrieved_under_its_call():
     reader = MessageReader("openai-chat", CODECS["openai-chat"].write(asked))
     history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
     length = len(history.index) - 1
-    block = Retrieval(history, length, (), chain(b"", history.index), budget, Share()).text(length, 500)
+    block = Retrieval(history, length, (), digest_behind(b"", history.index[:length]), budget, Share()).text(length, 500)
     lines = block.splitlines()
     assert lines[0].startswith(placeholders.MARK)
     source = lines.index('tool "fetch(page_1.html)" returned:')

@@ -55,18 +55,6 @@ def test_what_is_not_asked_for_is_not_read():
         reader.message(1)
 
 
-@every_format
-def test_a_message_in_another_form_is_given_in_the_place_of_the_original_alone(fmt):
-    reader = reader_of(fmt)
-    other = CODECS[fmt].user_message("other")
-    replaced = reader.replaced({1: other})
-    assert replaced.message(1) is other
-    assert replaced.message(0) is reader.message(0)
-    assert reader.message(1) is not other
-    assert replaced.selected([1, 2]).message(0) is other
-    assert replaced.conversation(1, 2).messages == (other,)
-
-
 @pytest.mark.parametrize("items", [None, "text", {"role": "user"}])
 def test_what_is_no_list_is_no_conversation(items):
     with pytest.raises(MalformedConversationError):

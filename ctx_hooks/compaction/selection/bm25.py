@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections import defaultdict
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass
 from operator import add
-from typing import TYPE_CHECKING, TypeAlias
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from ctx_hooks.texts.pieces import pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 STEM_CHARS = 4
 """Words are compared by their first letters, which inflected forms share. Of 40 dialogues of `benchmarks/dialogues.py` the
@@ -34,94 +33,97 @@ MOST_NEIGHBOURS = 3
 """An answer often stands near the turns that share the request's words: a text lends half of its score to the next on either
 side, half of that to the next but one, up to so many. Of 725 questions on five dialogues (LoCoMo) the best 9 % of the text
 hold 0.82 of the turns that answer, with the nearest neighbour alone 0.79; of 120 about meetings (QMSum) 0.27 and 0.23."""
-STEM_BYTES = 160
-"""What a stem takes in memory: its text, its number and its place in the map."""
 
 _STEM = re.compile(rf"([^\W_]{{1,{STEM_CHARS}}})[^\W_]*")
 """The stem of a word, where no script without spaces is."""
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
-Integers: TypeAlias = NDArray[np.int32]
+Integers: TypeAlias = NDArray[np.signedinteger[Any]]
+Hashes: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """For each stem the texts that hold it and how often; made once of texts that are ranked for many requests.
+    """Which texts hold which stems, and how often; made once of texts that are ranked for many requests.
 
-    `chars` are the texts' lengths. The stem of number n, as `numbers` has it, stands in the texts
-    `texts[bounds[n]:bounds[n + 1]]`, in order, and as often as `times` says at the same places.
+    A stem is known by Python's hash of it, which has 64 bits and a key of the process: two share one neither by chance nor
+    by intent.
+
+    Attributes:
+        chars: the texts' lengths.
+        stems: one for each text and stem in it, ascending; of one stem the texts in order.
+        texts: the numbers of the texts that hold these.
+        times: how often each does.
     """
 
     chars: Integers
-    numbers: Mapping[str, int]
-    bounds: Integers
+    stems: Hashes
     texts: Integers
     times: Integers
 
-    def of(self, stem: str) -> tuple[Integers, Integers]:
-        """Return the texts that hold a stem, and how often each does."""
-        number = self.numbers.get(stem)
-        start, end = (0, 0) if number is None else (self.bounds[number], self.bounds[number + 1])
-        last = start + int(np.searchsorted(self.texts[start:end], len(self.chars)))
-        return self.texts[start:last], self.times[start:last]
-
-    def first(self, count: int) -> Postings:
-        """Return the postings of the first `count` texts alone."""
-        return replace(self, chars=self.chars[:count])
+    def of(self, stems: Hashes) -> tuple[Integers, Integers, Integers]:
+        """Return which of some stems is held, by its number among these, the text that holds it, and how often it does."""
+        first, last = np.searchsorted(self.stems, stems), np.searchsorted(self.stems, stems, side="right")
+        counts = last - first
+        found = np.repeat(last - np.cumsum(counts), counts) + np.arange(counts.sum())
+        return np.repeat(np.arange(len(stems)), counts), self.texts[found], self.times[found]
 
     @property
     def size_bytes(self) -> int:
         """The memory that is held."""
-        arrays = (self.chars, self.bounds, self.texts, self.times)
-        return STEM_BYTES * len(self.numbers) + sum(a.nbytes for a in arrays)
+        return sum(map(getsizeof, (self.chars, self.stems, self.texts, self.times)))
 
 
 def postings_of(texts: Iterable[str]) -> Postings:
     """Return the postings of some texts, in time linear in their length but for the sorting of numbers."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    found, words, chars = array("i"), array("i"), array("i")
+    hashes, words, chars = array("q"), array("i"), array("i")
     for text in texts:
         held = stems(text)
-        found.extend(map(numbers.__getitem__, held))
+        hashes.extend(map(hash, held))
         words.append(len(held))
         chars.append(len(text))
-    count = max(1, len(chars))
-    holders = np.repeat(np.arange(len(chars)), np.asarray(words))
-    pairs, times = np.unique(np.asarray(found).astype(np.int64) * count + holders, return_counts=True)
-    of_stem, of_text = np.divmod(pairs, count)
-    bounds = np.searchsorted(of_stem, np.arange(len(numbers) + 1))
-    return Postings(
-        np.asarray(chars, np.int32),
-        dict(numbers),
-        bounds.astype(np.int32),
-        of_text.astype(np.int32),
-        times.astype(np.int32),
-    )
+    order = np.argsort(hashes, kind="stable")
+    of_stem = np.asarray(hashes, np.int64)[order]
+    of_text = np.repeat(np.arange(len(chars), dtype=np.int32), np.asarray(words, np.int32))[order]
+    is_new = np.ones(len(order), np.bool_)
+    is_new[1:] = (of_stem[1:] != of_stem[:-1]) | (of_text[1:] != of_text[:-1])
+    new = np.flatnonzero(is_new)
+    times = np.diff(new, append=len(order)).astype(np.int32)
+    return Postings(np.array(chars, np.int32), of_stem[new], of_text[new], times)
 
 
 def rank(request: str, texts: Sequence[str]) -> list[float]:
     """Return one score a text, in order; 0 for a text that neither holds a word of the request nor stands beside one."""
-    return [float(score) for score in scores(request, (postings_of(texts),))]
+    postings = postings_of(texts)
+    ranked: list[float] = scores(request, (postings,), np.ones(len(texts), np.bool_)).tolist()
+    return ranked
 
 
-def scores(request: str, texts: Sequence[Postings]) -> NDArray[np.float64]:
-    """Return one score a text, for the texts of all `texts` side by side."""
-    starts = (0, *accumulate(len(p.chars) for p in texts))
-    total = starts[-1]
-    average = max(1.0, sum(int(p.chars.sum()) for p in texts) / max(1, total))
-    found = np.zeros(total)
-    for stem in dict.fromkeys(stems(request)):
-        holders = [p.of(stem) for p in texts]
-        held = sum(len(numbers) for numbers, _ in holders)
-        # Squared as in the cosine of tf-idf, where the weight of a word is the request's and the text's: in the dialogues
-        # above 0.85 instead of 0.82, better in each of the five.
-        weight = rarity(held, total) ** 2
-        for start, postings, (numbers, times) in zip(starts, texts, holders, strict=False):
-            norm = K1 * (1 - B + B * postings.chars[numbers].astype(np.float64) / average)
-            often = times.astype(np.float64)
-            found[start + numbers] += weight * often * (K1 + 1) / (often + norm)
+def scores(request: str, postings: Sequence[Postings], is_ranked: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return one score a text, for the texts of all `postings` side by side.
+
+    Args:
+        request: what the texts are to fit.
+        postings: of the texts.
+        is_ranked: for each text whether it is ranked; others are passed over as if they were not there.
+    """
+    wanted = np.array([hash(stem) for stem in dict.fromkeys(stems(request))], np.int64)
+    held = [p.of(wanted) for p in postings]
+    sizes = [len(p.chars) for p in postings]
+    stem, text, times = (np.concatenate(arrays) for arrays in zip(*held, strict=True))
+    text = text + np.repeat(np.cumsum(sizes) - sizes, [len(texts) for _, texts, _ in held])
+    counts = is_ranked[text]
+    stem, text, often = stem[counts], (np.cumsum(is_ranked) - 1)[text[counts]], times[counts].astype(np.float64)
+
+    chars = np.concatenate([p.chars for p in postings])[is_ranked].astype(np.float64)
+    total = len(chars)
+    norm = K1 * (1 - B + B * chars[text] / max(1.0, chars.sum() / max(1, total)))
+    # Squared as in the cosine of tf-idf, where the weight of a word is the request's and the text's: in the dialogues
+    # above 0.85 instead of 0.82, better in each of the five.
+    weights = np.array([rarity(holding, total) ** 2 for holding in np.bincount(stem, minlength=len(wanted)).tolist()])
+    # Sums of `bincount` run from first to last: of one text in the order of the request's words.
+    found = np.bincount(text, weights[stem] * often * (K1 + 1) / (often + norm), total).astype(np.float64)
     near: NDArray[np.float64] = found.copy()
     for distance in range(1, min(MOST_NEIGHBOURS, total - 1) + 1):
         weight = NEIGHBOUR_WEIGHT**distance

@@ -7,7 +7,7 @@ and a compaction that was once sent in one form is always sent in it: that is wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.compaction.message_index import chain, digest_of
@@ -156,8 +156,8 @@ def prefixes(history: History, start: bytes, *, with_system: bool = False) -> tu
 
     def said(stats: MessageStats, item: Any) -> MessageStats:
         if stats.role == "system" and not with_system:
-            return replace(stats, digest=b"system")
-        return stats if (bare := unmarked(item)) is item else replace(stats, digest=digest_of(bare))
+            return stats._replace(digest=b"system")
+        return stats if (bare := unmarked(item)) is item else stats._replace(digest=digest_of(bare))
 
     return chain(start, [said(s, i) for s, i in zip(history.index, history.messages.items, strict=False)])
 

@@ -1,0 +1,62 @@
+"""What is known of messages by their content is what reading them tells, however it is looked up."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctx_hooks.compaction.message_index import BLOCK_MESSAGES, TokenSums, chain, digest_behind, message_stats
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.counter import Counter
+
+
+def stats_of(messages, fmt="openai-chat"):
+    return message_stats(MessageReader(fmt, messages), Counter("cl100k_base"))
+
+
+def said(n):
+    return {"role": ("user", "assistant")[n % 2], "content": f"Remark number {n}?"}
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+def test_a_history_has_the_stats_of_its_messages_each_for_itself(fmt):
+    session = agent_session(fmt, turns=40, result_chars=200)
+    messages = session.get("messages") or session.get("input") or session["contents"]
+    assert len(messages) > 2 * BLOCK_MESSAGES
+    content_cache.clear_all()
+    alone = [stats for i in range(len(messages)) for stats in stats_of(messages[i : i + 1], fmt)]
+    for _ in range(2):  # as it is read, and as it is remembered
+        assert list(stats_of(messages, fmt)) == alone
+        assert list(stats_of(messages[:-1], fmt)) == alone[:-1]
+
+
+def test_a_message_that_changes_is_read_again_wherever_it_stands():
+    messages = [said(n) for n in range(3 * BLOCK_MESSAGES)]
+    before = stats_of(messages)
+    for n in (0, BLOCK_MESSAGES - 1, BLOCK_MESSAGES, len(messages) - 1):
+        changed = [*messages[:n], {**messages[n], "content": "something longer, and no question"}, *messages[n + 1 :]]
+        assert [i for i, (a, b) in enumerate(zip(before, stats_of(changed), strict=True)) if a != b] == [n]
+
+
+def test_what_json_cannot_hold_is_known_all_the_same():
+    messages = [{**said(n), "seen": {n}} for n in range(BLOCK_MESSAGES)]
+    assert stats_of(messages) == stats_of(messages)
+    assert len({stats.digest for stats in stats_of(messages)}) == BLOCK_MESSAGES
+
+
+def test_what_is_no_message_is_told_by_its_place():
+    with pytest.raises(MalformedConversationError, match=rf"messages\[{BLOCK_MESSAGES + 1}\]"):
+        stats_of([*(said(n) for n in range(BLOCK_MESSAGES + 1)), "no message", *(said(n) for n in range(BLOCK_MESSAGES))])
+
+
+def test_the_digest_of_a_beginning_is_that_of_the_chain():
+    index = stats_of([said(n) for n in range(5)])
+    assert tuple(digest_behind(b"start", index[:n]) for n in range(6)) == chain(b"start", index)
+
+
+def test_tokens_are_summed_up_over_the_chosen_messages_before_a_length():
+    index = stats_of([said(n) for n in range(6)])
+    sums = TokenSums(index, [1, 2, 5])
+    assert [sums.before(n) for n in range(7)] == [sum(index[i].tokens for i in (1, 2, 5) if i < n) for n in range(7)]
