@@ -43,10 +43,10 @@ class History:
     preamble_digest: bytes
     continues: bool = False
 
-    def conversation(self, counter: Counter) -> Conversation:
-        """Return the messages as a conversation; `counter` learns their sizes from the index and need not count them."""
-        conversation = self.messages.conversation(0, len(self.index))
-        for message, stats in zip(conversation.messages, self.index, strict=True):
+    def conversation(self, counter: Counter, length: int | None = None) -> Conversation:
+        """Return the first messages, or all; `counter` learns their sizes from the index and need not count them."""
+        conversation = self.messages.conversation(0, len(self.index) if length is None else length)
+        for message, stats in zip(conversation.messages, self.index, strict=False):
             counter.know(message, stats.tokens)
         return conversation
 

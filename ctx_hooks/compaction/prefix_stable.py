@@ -203,7 +203,7 @@ class _Assembly:
 
     def _originals(self, length: int) -> Conversation:
         """Return the first messages as the client sent them; only the newest results, which stay whole, as they arrived."""
-        originals = self._history.messages.conversation(0, length)
+        originals = self._history.conversation(self._thresholds.trigger.counter, length)
         newest = originals.newest_loop
         arrived = (self._arrived(i) if i in newest else m for i, m in enumerate(originals.messages))
         return originals.with_messages(tuple(arrived))
