@@ -39,9 +39,17 @@ def newest_request_of(messages: Sequence[Message]) -> int | None:
     return next((i for i in newest_first if is_request(messages[i]) and messages[i].name in (user, None)), None)
 
 
+def prefill_of(messages: Sequence[Message]) -> int | None:
+    """Return the index of the beginning that the caller gives the answer: an assistant's last message that calls nothing."""
+    last = len(messages) - 1
+    return last if messages and messages[last].role == "assistant" and not messages[last].calls else None
+
+
 def newest_loop_of(messages: Sequence[Message], exchanges: Sequence[range]) -> range:
-    """Return the last exchange when it is a tool loop that waits for the model's next step, else an empty range."""
-    last = exchanges[-1] if exchanges else range(0)
+    """Return the tool loop that waits for the model's next step, else an empty range: the last exchange before a prefill."""
+    prefill = prefill_of(messages)
+    before = [exchange for exchange in exchanges[-2:] if exchange.start != prefill]
+    last = before[-1] if before else range(0)
     return last if any(messages[i].results or messages[i].calls for i in last) else range(0)
 
 

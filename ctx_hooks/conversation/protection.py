@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
+from ctx_hooks.conversation.exchanges import prefill_of
 from ctx_hooks.conversation.model import ToolResult
 
 if TYPE_CHECKING:
@@ -32,14 +33,13 @@ def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
 
 @_once
 def protected(conversation: Conversation) -> frozenset[int]:
-    """Return the messages that stay whole: system text, pinned ones, the newest request and the newest tool loop.
+    """Return the messages that stay whole: system text, pinned ones, the newest request, the newest tool loop and a prefill.
 
     So do items of no known role: a provider's own compaction or reference is not ours to judge.
     """
     stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
-    if conversation.newest_request is not None:
-        stay.add(conversation.newest_request)
-    return frozenset(stay.union(conversation.newest_loop))
+    waiting = (conversation.newest_request, prefill_of(conversation.messages))
+    return frozenset(stay.union(conversation.newest_loop, (i for i in waiting if i is not None)))
 
 
 def stays(message: Message) -> bool:

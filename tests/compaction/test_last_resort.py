@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import broken_payloads, items_of, payloads
 
-from ctx_hooks.compaction import last_resort
+from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.placeholders import MARK, summary_end
 from ctx_hooks.formats import CODECS
@@ -93,6 +93,25 @@ def test_results_of_the_newest_loop_are_cut_where_they_alone_are_too_large(fmt):
     spared = last_resort.compress(conversation, budget_of(5_000, cut_newest=False))
     assert not spared.fits
     assert spared.conversation.messages[-1] is conversation.messages[-1]
+
+
+PREFILLS = {
+    "openai-chat": {"role": "assistant", "content": "{"},
+    "anthropic": {"role": "assistant", "content": "{"},
+    "openai-responses": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "{"}]},
+    "gemini": {"role": "model", "parts": [{"text": "{"}]},
+}
+
+
+@every_format
+@pytest.mark.parametrize("compress", [last_resort.compress, pipeline.compress])
+def test_a_prefill_stays_with_the_results_that_it_follows(fmt, compress):
+    items = [*items_of(agent_session(fmt, turns=30, result_chars=2_000))[:-1], PREFILLS[fmt]]
+    conversation = CODECS[fmt].read(items)
+    outcome = compress(conversation, Budget(3_000, 3_000, Counter("cl100k_base")))
+    assert outcome.steps
+    assert outcome.conversation.messages[-2:] == conversation.messages[-2:]
+    assert outcome.conversation.messages[-2].results
 
 
 def test_repair_can_be_switched_off():

@@ -47,6 +47,12 @@ def test_an_exchange_stays_whole_when_one_message_of_it_stays():
     assert older_messages(conversation) == {0}
 
 
+def test_the_beginning_that_the_caller_gives_the_answer_stays_with_what_it_follows():
+    assert protected(talk(said("user"), said("assistant"), said("user"), said("assistant"))) == {2, 3}
+    assert protected(talk(said("user"), said("assistant"), calls("a"), result("a"), said("assistant"))) == {0, 2, 3, 4}
+    assert protected(talk(said("user"), said("assistant"), said("assistant"))) == {0, 2}
+
+
 def test_a_loop_that_is_answered_is_older():
     conversation = talk(said("user"), calls("a"), result("a"), said("assistant"), said("user"))
     assert older_messages(conversation) == {0, 1, 2, 3}
