@@ -46,11 +46,19 @@ def prefill_of(messages: Sequence[Message]) -> int | None:
 
 
 def newest_loop_of(messages: Sequence[Message], exchanges: Sequence[range]) -> range:
-    """Return the tool loop that waits for the model's next step, else an empty range: the last exchange before a prefill."""
+    """Return the tool loop that waits for the model's next step, else an empty range: the last exchange before a prefill.
+
+    Reasoning may stand before a prefill, and be one exchange with it.
+    """
     prefill = prefill_of(messages)
-    before = [exchange for exchange in exchanges[-2:] if exchange.start != prefill]
-    last = before[-1] if before else range(0)
-    return last if any(messages[i].results or messages[i].calls for i in last) else range(0)
+    newest = exchanges[-1] if exchanges else range(0)
+    if prefill in newest and not _holds_tools(messages, newest):
+        newest = exchanges[-2] if len(exchanges) > 1 else range(0)
+    return newest if _holds_tools(messages, newest) else range(0)
+
+
+def _holds_tools(messages: Sequence[Message], exchange: range) -> bool:
+    return any(messages[i].results or messages[i].calls for i in exchange)
 
 
 def is_request(message: Message) -> bool:

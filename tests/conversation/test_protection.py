@@ -53,6 +53,14 @@ def test_the_beginning_that_the_caller_gives_the_answer_stays_with_what_it_follo
     assert protected(talk(said("user"), said("assistant"), said("assistant"))) == {0, 2}
 
 
+def test_reasoning_before_that_beginning_parts_it_from_no_results():
+    """In Responses reasoning is an item of its own."""
+    thought = Message("assistant", (Reasoning("hm"),))
+    messages = (said("user"), calls("a"), result("a"), thought, said("assistant"))
+    assert older_messages(talk(*messages, fmt="openai-responses")) == set()
+    assert older_messages(talk(*messages, said("user"), fmt="openai-responses")) == {0, 1, 2, 3, 4}
+
+
 def test_a_loop_that_is_answered_is_older():
     conversation = talk(said("user"), calls("a"), result("a"), said("assistant"), said("user"))
     assert older_messages(conversation) == {0, 1, 2, 3}
