@@ -62,11 +62,15 @@ def _holds_tools(messages: Sequence[Message], exchange: range) -> bool:
 
 
 def is_request(message: Message) -> bool:
-    """Whether a user speaks here: user messages that only carry tool results back are the client's, not the user's.
+    """Whether a user speaks here: user messages that carry tool results back are the client's, not the user's.
 
-    Nor does one speak that stands for a removed message, so that turns alternate.
+    Nor does one speak that stands for a removed message, so that turns alternate. A result that a repair has put before what
+    the user says was not sent by the client.
     """
-    return message.role == "user" and not message.results and message.text != placeholders.REMOVED_MESSAGE
+    if message.role != "user" or message.text == placeholders.REMOVED_MESSAGE:
+        return False
+    results = message.results
+    return not results or (len(results) < len(message.parts) and all(r.is_missing for r in results))
 
 
 def is_question(message: Message) -> bool:

@@ -112,6 +112,7 @@ class ToolResult:
         is_cut: whether a step has taken some of its text away.
         came_text: the text it came with, None while no step has rewritten it. This and `is_cut` are known here alone: no
             text can claim them.
+        is_missing: whether none was recorded, and a repair has put this one in its place.
 
     >>> ToolResult("call_1", (Text("total 2"), Text("a.py"))).text.splitlines()
     ['total 2', 'a.py']
@@ -123,6 +124,7 @@ class ToolResult:
     raw: Any = field(default=None, repr=False, compare=False)
     is_cut: bool = field(default=False, compare=False)
     came_text: str | None = field(default=None, repr=False, compare=False)
+    is_missing: bool = field(default=False, compare=False)
 
     @property
     def text(self) -> str:

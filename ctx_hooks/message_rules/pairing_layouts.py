@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
@@ -99,9 +99,14 @@ def _anthropic(conversation: Conversation, pairs: Pairs, continues: bool) -> Ite
             if isinstance(part, ToolCall):
                 answer = pairs.answer.get((i, k))
                 found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
-                waiting.append(found if isinstance(found, ToolResult) else _missing_result(conversation, part).results[0])
+                waiting.append(found if isinstance(found, ToolResult) else _missing_part(conversation, part))
     if waiting:
         yield _results_message(waiting)
+
+
+def _missing_part(conversation: Conversation, call: ToolCall) -> ToolResult:
+    """Return the part that is added to what the user says next, which stays the user's."""
+    return replace(_missing_result(conversation, call).results[0], is_missing=True)
 
 
 def _results_message(results: list[ToolResult]) -> Message:
@@ -169,7 +174,7 @@ def _gemini(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterat
             if isinstance(part, ToolCall):
                 answer = pairs.answer.get((i, k))
                 found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
-                waiting.append(found if isinstance(found, ToolResult) else _missing_result(conversation, part).results[0])
+                waiting.append(found if isinstance(found, ToolResult) else _missing_part(conversation, part))
     if waiting:
         yield _response_turn(waiting)
 

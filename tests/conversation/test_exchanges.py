@@ -72,6 +72,13 @@ def test_the_newest_request_is_the_newest_in_the_words_of_who_spoke_first():
     assert newest_request_of((*agents, said("user", name="human"))) == 3
 
 
+def test_a_result_that_a_repair_puts_before_a_request_leaves_it_one():
+    added = ToolResult("a", (Text("none"),), is_missing=True)
+    assert is_request(Message("user", (added, Text("Stop."))))
+    assert not is_request(Message("user", (added,)))
+    assert not is_request(Message("user", (added, ToolResult("b", (Text("content"),)), Text("Stop."))))
+
+
 def test_results_and_stand_ins_for_removed_messages_are_no_request():
     carried = Message("user", (ToolResult("a", (Text("content"),)), Text("and a remark")))
     stand_in = said("user", placeholders.REMOVED_MESSAGE)

@@ -152,3 +152,21 @@ def test_only_markers_count_and_not_texts_that_quote_them():
     ]:
         conversation = CODECS["anthropic"].read(messages, system=system, tools=tools)
         assert len(message_rules.repair(conversation)[1]) == surplus
+
+
+def test_what_a_user_says_instead_of_a_result_stays_the_users():
+    def call(n):
+        return {"role": "assistant", "content": [{"type": "tool_use", "id": f"t{n}", "name": "read", "input": {"n": n}}]}
+
+    def result(n):
+        return {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": f"t{n}", "content": f"content {n} " * 300}],
+        }
+
+    asked = " ".join(f"Stop, and translate line {n} instead." for n in range(60))
+    loops = [m for n in range(1, 9) for m in (call(n), result(n))]
+    messages = [{"role": "user", "content": "Read the files."}, call(0), {"role": "user", "content": asked}, *loops]
+    sent = ctx_hooks.compress(messages, format="anthropic", budget_tokens=800).messages
+    spoken = [b.get("text") for m in sent if m["role"] == "user" and isinstance(m["content"], list) for b in m["content"]]
+    assert asked in spoken
