@@ -60,7 +60,7 @@ def shortened(
     if not _may_be_shortened(arguments, longest_chars):
         return arguments
     found = list(_strings(arguments))
-    longest = _longest(found) if keep is not None else None
+    longest = _longest(found)
     pieces = []
     for between, string, is_key in found:
         value = "" if is_key else _long_value(string, longest_chars)

@@ -63,7 +63,7 @@ class Shortener:
             short = _short_text(part, source, message.role, kept, budget)
             return Text(short, part.raw, came_text=part.original_text) if len(short) < len(source.text) else part
         if isinstance(part, ToolCall):
-            keep = partial(_kept_lines, source, kept) if source is not None and kept else None
+            keep = partial(kept_segments, spans=source.segments.spans, kept=kept) if source is not None and kept else None
             short = short_arguments(part, budget, keep)
             return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
         return None if isinstance(part, Reasoning) and reasoning_may_go(self._conversation, i) else part
@@ -74,7 +74,7 @@ def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call
     reference = budget.reference(original)
     if kept:
         placeholder = placeholders.lines_left_out(language, reference)
-        return _kept_lines(source, kept, source.text, placeholder)
+        return kept_segments(source.text, placeholder, source.segments.spans, kept)
     return placeholders.removed(call[0], tool_arguments.digest(call[1]), len(original), language, reference)
 
 
@@ -88,17 +88,13 @@ def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], bu
         gone_chars = sum(b - a for a, b in gone)
         placeholder = placeholders.blocks_left_out(names_of(text, gone), gone_chars, len(text), language, reference)
     return (
-        kept_segments(text, spans, kept, placeholder)
+        kept_segments(text, placeholder, spans, kept)
         if kept
         else f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}"
     )
 
 
-def _kept_lines(source: Source, kept: frozenset[int], text: str, placeholder: str) -> str:
-    return kept_segments(text, source.segments.spans, kept, placeholder)
-
-
-def kept_segments(text: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], placeholder: str) -> str:
+def kept_segments(text: str, placeholder: str, spans: Sequence[tuple[int, int]], kept: frozenset[int]) -> str:
     """Return the placeholder, then the kept segments of `text` in order with a mark wherever something is missing."""
     pieces = [placeholder, "\n"]
     before = -1
