@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from hashlib import blake2b
+from hashlib import sha256
 from itertools import accumulate, starmap
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -18,7 +18,7 @@ from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Role
 from ctx_hooks.conversation.protection import stays
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.runtime.content_cache import ContentCache
+from ctx_hooks.runtime.content_cache import DIGEST_BYTES, ContentCache, digest_of_bytes
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ BLOCK_MESSAGES = 32
 and of one that has grown only the last block is looked at message by message."""
 FIGURES_BYTES = 64
 """What the two numbers of tokens in the stats take."""
-DIGEST_BYTES = 16
-"""128 bits: two messages share a digest neither by chance nor, within 2^64 tries, by intent."""
 
 
 class MessageStats(NamedTuple):
@@ -127,17 +125,17 @@ def newest_turns(index: Sequence[MessageStats], max_turns: int | None) -> Sequen
 
 def chain(start: bytes, index: Sequence[MessageStats]) -> tuple[bytes, ...]:
     """Return for each length the digest of everything up to there, beginning with that of `start` for length 0."""
-    running = blake2b(start, digest_size=DIGEST_BYTES)
-    digests = [running.digest()]
+    running = sha256(start)
+    digests = [running.digest()[:DIGEST_BYTES]]
     for stats in index:
         running.update(stats.digest)
-        digests.append(running.digest())
+        digests.append(running.digest()[:DIGEST_BYTES])
     return tuple(digests)
 
 
 def digest_behind(start: bytes, index: Sequence[MessageStats]) -> bytes:
     """Return the last digest of `chain`, which is made in a tenth of the time."""
-    return blake2b(start + b"".join([stats.digest for stats in index]), digest_size=DIGEST_BYTES).digest()
+    return digest_of_bytes(start + b"".join([stats.digest for stats in index]))
 
 
 def digest_of(value: Any) -> bytes:
@@ -150,7 +148,7 @@ def digest_of(value: Any) -> bytes:
             text = json.dumps(value, default=str).encode()
         except (RecursionError, ValueError):
             raise MalformedConversationError("a message is nested too deeply to be read") from None
-    return blake2b(text, digest_size=DIGEST_BYTES).digest()
+    return digest_of_bytes(text)
 
 
 def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterable[MessageStats]:
@@ -163,7 +161,7 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
         text = orjson.dumps(messages.items[start : start + BLOCK_MESSAGES])
     except TypeError:
         return stats
-    key = (messages.format, counter.vocabulary, blake2b(text, digest_size=DIGEST_BYTES).digest())
+    key = (messages.format, counter.vocabulary, digest_of_bytes(text))
     return starmap(MessageStats, _blocks.get(key, lambda: tuple(map(tuple, stats)), _block_bytes))
 
 

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import sha256
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+DIGEST_BYTES = 16
+"""128 bits of a SHA-256, which most processors compute twice as fast as a BLAKE2: two contents share a digest neither by chance
+nor, within 2^64 tries, by intent."""
 DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 240
 """Memory of an entry beside its key and value: its place in two maps, its size and a small value (measured)."""
@@ -40,8 +43,13 @@ def digest(text: str) -> bytes:
     return _recent_long_digest(text) if len(text) <= LONGEST_RECENT_LONG_CHARS else _digest(text)
 
 
+def digest_of_bytes(content: bytes) -> bytes:
+    """Return 16 bytes that stand for `content`."""
+    return sha256(content).digest()[:DIGEST_BYTES]
+
+
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return digest_of_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 _recent_digest = lru_cache(maxsize=RECENT_TEXTS)(_digest)
