@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DIGEST_BYTES = 16
-"""128 bits of a SHA-256, which most processors compute twice as fast as a BLAKE2: two contents share a digest neither by chance
-nor, within 2^64 tries, by intent."""
+"""128 bits of a SHA-256, which most processors compute twice as fast as a BLAKE2: two contents share a digest neither by
+chance nor, within 2^64 tries, by intent."""
 DEFAULT_LIMIT_BYTES = 256_000_000
 ENTRY_BYTES = 240
 """Memory of an entry beside its key and value: its place in two maps, its size and a small value (measured)."""
