@@ -57,6 +57,8 @@ def _asked() -> Iterator[tuple[Route, str, bool, Asked]]:
         (trial.MESSAGES, "claude", "Anthropic"),
         (trial.MESSAGES_TO_OPENAI, "gpt", "OpenAI"),
         (trial.RESPONSES, "gpt", "OpenAI"),
+        (trial.GOOGLE, "gemini", "Google"),
+        (trial.GOOGLE_TO_OPENAI, "gpt", "OpenAI"),
     )
     with ExitStack() as running:
         provider = running.enter_context(FakeProvider(trial.PROVIDER))
@@ -92,10 +94,12 @@ def _config(provider_url: str) -> dict[str, Any]:
     """Return litellm_config.yaml with every deployment pointed at the fake provider."""
     import yaml  # noqa: PLC0415
 
+    from ctx_hooks.cli.trial import API_PATHS  # noqa: PLC0415
+
     config: dict[str, Any] = yaml.safe_load(_config_path().read_text(encoding="utf-8"))
     for model in config["model_list"]:
-        is_openai = model["litellm_params"]["model"].startswith("openai/")
-        model["litellm_params"]["api_base"] = f"{provider_url}/v1" if is_openai else provider_url
+        params = model["litellm_params"]
+        params["api_base"] = provider_url + API_PATHS[params["model"].split("/")[0]]
     return config
 
 
@@ -106,5 +110,5 @@ def _config_path() -> Path:
 
 
 def _environment(provider_url: str) -> dict[str, str]:
-    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LOCAL_API_KEY"), "not-a-key")
+    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "LOCAL_API_KEY"), "not-a-key")
     return {**keys, "LOCAL_API_BASE": provider_url}

@@ -10,6 +10,7 @@ import httpx
 
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 from ctx_hooks.testing.counting import count_payload
+from ctx_hooks.testing.gemini import addressed
 from ctx_hooks.testing.rules import Format
 
 WINDOW_TOKENS = 12_000
@@ -17,11 +18,16 @@ PROVIDER = ProviderSettings(window_tokens=WINDOW_TOKENS)
 TURNS = 60
 RESULT_CHARS = 4_000
 TIMEOUT_SECONDS = 120
+API_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
+"""Where each provider of LiteLLM's expects the API, below the fake provider's address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A route of the proxy, the format of its requests, and whose format its deployment has."""
+    """A route of the proxy, the format of its requests, and whose format its deployment has.
+
+    Google's requests name the model and the method behind the path.
+    """
 
     path: str
     fmt: Format
@@ -32,6 +38,8 @@ CHAT = Route("/v1/chat/completions", "openai-chat", "OpenAI")
 MESSAGES = Route("/v1/messages", "anthropic", "Anthropic")
 MESSAGES_TO_OPENAI = Route("/v1/messages", "anthropic", "OpenAI")
 RESPONSES = Route("/v1/responses", "openai-responses", "OpenAI")
+GOOGLE = Route("/v1beta/models", "gemini", "Google")
+GOOGLE_TO_OPENAI = Route("/v1beta/models", "gemini", "OpenAI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +73,12 @@ class Asked:
 def ask(provider: FakeProvider, proxy: ProxyProcess, route: Route, model: str, *, stream: bool = False) -> Asked:
     """Send the conversation, and return what became of it."""
     payload = agent_session(route.fmt, turns=TURNS, result_chars=RESULT_CHARS, model=model)
+    path, body = route.path, {**payload, "stream": stream}
+    if route.fmt == "gemini":
+        method, body = addressed(payload, stream=stream)
+        path = f"{path}/{method}"
     provider.reset()
-    answer = LOOPBACK.post(
-        f"{proxy.url}{route.path}", json={**payload, "stream": stream}, headers=proxy.headers, timeout=TIMEOUT_SECONDS
-    )
+    answer = LOOPBACK.post(f"{proxy.url}{path}", json=body, headers=proxy.headers, timeout=TIMEOUT_SECONDS)
     attempts = provider.requests()
     accepted = [a["input_tokens"] for a in attempts if a["status"] == httpx.codes.OK]
     return Asked(
@@ -83,7 +93,7 @@ def ask(provider: FakeProvider, proxy: ProxyProcess, route: Route, model: str, *
 
 
 def _text(answer: httpx.Response, *, stream: bool) -> str:
-    """Return the answer's text; of a stream, the deltas of all three routes' events joined."""
+    """Return the answer's text; of a stream, the deltas of its route's events joined."""
     if answer.status_code != httpx.codes.OK:
         return ""
     if not stream:
@@ -93,6 +103,8 @@ def _text(answer: httpx.Response, *, stream: bool) -> str:
 
 
 def _delta(event: dict[str, Any]) -> str:
+    if event.get("candidates"):
+        return _first_text(event)
     if event.get("choices"):
         return event["choices"][0]["delta"].get("content") or ""
     delta = event.get("delta")
@@ -103,5 +115,8 @@ def _delta(event: dict[str, Any]) -> str:
 def _first_text(body: dict[str, Any]) -> str:
     if "choices" in body:
         return body["choices"][0]["message"]["content"] or ""
-    blocks = body.get("content") or [b for item in body.get("output", []) for b in item.get("content") or []]
+    if "candidates" in body:
+        blocks = body["candidates"][0]["content"].get("parts") or []
+    else:
+        blocks = body.get("content") or [b for item in body.get("output", []) for b in item.get("content") or []]
     return next((b["text"] for b in blocks if b.get("text")), "")

@@ -7,14 +7,16 @@ import json
 from ctx_hooks.cli import main
 from ctx_hooks.cli.trial import WINDOW_TOKENS
 
-ROUTES = ("/v1/chat/completions", "/v1/chat/completions", "/v1/messages", "/v1/messages", "/v1/responses")
+PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models")
+ROUTES = [path for path in PATHS for _ in range(1 if path == "/v1/responses" else 2)]
+"""Each is asked of two deployments, of two formats or windows; responses of one."""
 
 
 def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_window(capsys):
     assert main(["demo"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (heading,) = (n for n, line in enumerate(lines) if line.startswith("route"))
-    rows = [line.split() for line in lines[heading + 1 : heading + 11]]
+    rows = [line.split() for line in lines[heading + 1 : heading + 1 + 2 * len(ROUTES)]]
     assert lines[heading].split() == ["route", "deployment", "stream", "sent", "asked", "accepted", "answer"]
     assert lines[-1] == "Every route was answered."
     assert max(map(len, lines)) <= 80

@@ -58,7 +58,7 @@ def written(tmp_path, **sections):
 
 def test_every_route_and_every_hook_works_here(told):
     code, found = told()
-    assert [f["level"] for f in found["route"]] == ["ok"] * 4
+    assert [f["level"] for f in found["route"]] == ["ok"] * 6
     assert {f["text"].rsplit("(", 1)[1].rstrip(")") for f in found["hook"]} == HOOKS
     assert {f["level"] for f in found["hook"]} == {"ok"}
     assert [f["level"] for name in ("versions", "vocabularies", "seam") for f in found[name]] == ["ok"] * 3

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from ctx_hooks.testing import LOOPBACK, ProxyProcess, agent_session
+from ctx_hooks.testing.gemini import addressed
 from ctx_hooks.testing.rules import Format
 
 
@@ -34,8 +35,8 @@ class Route:
         """Send a payload as it is; of Google's, model and method stand in the path."""
         path, body = self.path, payload
         if self.fmt == "gemini":
-            path += f"{payload['model']}:{'streamGenerateContent?alt=sse' if payload.get('stream') else 'generateContent'}"
-            body = {name: value for name, value in payload.items() if name not in ("model", "stream")}
+            method, body = addressed(payload, stream=bool(payload.get("stream")))
+            path += method
         return LOOPBACK.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=120)
 
 

@@ -13,7 +13,10 @@ import httpx
 from ctx_hooks.cli.findings import Finding
 from ctx_hooks.cli.report import read_events
 from ctx_hooks.cli.trial import (
+    API_PATHS,
     CHAT,
+    GOOGLE,
+    GOOGLE_TO_OPENAI,
     MESSAGES,
     MESSAGES_TO_OPENAI,
     PROVIDER,
@@ -26,7 +29,9 @@ from ctx_hooks.cli.trial import (
 from ctx_hooks.telemetry.headers import DECISION
 from ctx_hooks.testing import FakeProvider, ProxyProcess
 
-ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES)
+ROUTES = (CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, GOOGLE, GOOGLE_TO_OPENAI)
+MODELS = {"OpenAI": "openai/", "Anthropic": "anthropic/claude-", "Google": "gemini/"}
+"""What a deployment's model begins with, by whose format it has."""
 LARGE_TOKENS = 200_000
 TINY_TOKENS = 60
 """A window that no request can be fitted to."""
@@ -146,11 +151,16 @@ def _states_all(asked: Asked) -> bool:
 
 def _config(provider_url: str, events: str) -> dict[str, Any]:
     """Return a configuration with a group and a model for each request: no limit is known from the one before it."""
-    ways = [f"{way}-{number}" for number in range(len(ROUTES)) for way in ("whole", "streamed", "told")]
-    claude = {f"{way}-{ROUTES.index(MESSAGES)}" for way in ("whole", "streamed", "told")} | {"usage-messages"}
-    groups = [*ways, "rescued", "unknown", "usage-chat", "usage-messages"]
-    models = [_deployment(provider_url, g, g, claude=g in claude) for g in groups]
+    models = [
+        _deployment(provider_url, f"{way}-{number}", f"{way}-{number}", route)
+        for number, route in enumerate(ROUTES)
+        for way in ("whole", "streamed", "told")
+    ]
     models += [
+        _deployment(provider_url, "rescued", "rescued"),
+        _deployment(provider_url, "unknown", "unknown"),
+        _deployment(provider_url, "usage-chat", "usage-chat"),
+        _deployment(provider_url, "usage-messages", "usage-messages", MESSAGES),
         _deployment(provider_url, "fitted", "fitted", max_input_tokens=WINDOW_TOKENS),
         _deployment(provider_url, "mixed", "small", weight=MOST_WEIGHT, max_input_tokens=WINDOW_TOKENS),
         _deployment(provider_url, "mixed", "large", max_input_tokens=LARGE_TOKENS),
@@ -165,11 +175,12 @@ def _config(provider_url: str, events: str) -> dict[str, Any]:
 
 
 def _deployment(
-    provider_url: str, group: str, model: str, *, claude: bool = False, weight: int = 1, **info: Any
+    provider_url: str, group: str, model: str, route: Route = CHAT, *, weight: int = 1, **info: Any
 ) -> dict[str, Any]:
+    name = MODELS[route.provider] + model
     params = {
-        "model": f"anthropic/claude-{model}" if claude else f"openai/{model}",
-        "api_base": provider_url if claude else f"{provider_url}/v1",
+        "model": name,
+        "api_base": provider_url + API_PATHS[name.split("/")[0]],
         "api_key": "not-a-key",
         "weight": weight,
     }
