@@ -13,7 +13,7 @@ from types import MappingProxyType
 import click
 from click.shell_completion import CompletionItem
 
-from ctx_hooks.cli.terminal import CommandError, print_error, printable
+from ctx_hooks.cli.terminal import FAILED, CommandError, print_error, printable
 
 COMMANDS = MappingProxyType(
     {
@@ -63,13 +63,23 @@ class Commands(click.Group):
         """Run a command and return its exit code."""
         try:
             code = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed by the caller
+                sys.stdout.flush()
         except CommandError as failure:
             return print_error(ctx, failure)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+            _discard_output()
             return READER_GONE
+        except OSError as error:  # of a full disk, for one
+            _discard_output()
+            click.echo(f"Error: {error.filename or 'the output'}: {error.strerror}", err=True)
+            return FAILED
         return int(code or 0)
+
+
+def _discard_output() -> None:
+    """Lead the rest of the output nowhere: Python flushes once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(

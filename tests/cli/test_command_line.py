@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -283,6 +284,19 @@ def test_a_reader_that_has_left_is_no_error(arguments, inputs):
         os.close(written)
         assert left.communicate(timeout=60)[1] == ""
     assert left.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full disk to write to")
+@pytest.mark.parametrize("arguments", [["schema"], ["check", CONFIG], ["check", CONFIG, "--help"]], ids=" ".join)
+def test_output_that_cannot_be_written_is_told_in_a_line(arguments, inputs):
+    done = run(inputs, f"{shlex.join([*PROGRAM, *arguments])} > /dev/full", program=["sh", "-c"])
+    assert (done.returncode, done.stderr) == (1, "Error: the output: No space left on device\n")
+
+
+@pytest.mark.parametrize("arguments", [["schema"], ["check", CONFIG]], ids=" ".join)
+def test_a_closed_output_is_no_error(arguments, inputs):
+    done = run(inputs, f"{shlex.join([*PROGRAM, *arguments])} >&-", program=["sh", "-c"])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
