@@ -683,18 +683,18 @@ def test_an_answer_without_an_id_does_not_take_the_users_texts_with_it():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "code", "told"),
     [
-        (("nowhere.jsonl",), "nowhere.jsonl: there is no such file or folder"),
-        ((".", "--policy", "nonsense"), "'nonsense' is no policy"),
-        ((".", "--policy", "reserve_token: 1"), "reserve_tokens"),
-        ((".", "--policy", "{"), "not YAML"),
-        ((".", "--config", "nowhere.yaml"), "nowhere.yaml"),
+        (("nowhere.jsonl",), 1, "nowhere.jsonl: there is no such file or folder"),
+        ((".", "--policy", "nonsense"), 2, "'nonsense' is no policy"),
+        ((".", "--policy", "reserve_token: 1"), 2, "reserve_tokens"),
+        ((".", "--policy", "{"), 2, "not YAML"),
+        ((".", "--config", "nowhere.yaml"), 1, "nowhere.yaml"),
     ],
 )
-def test_a_wrong_argument_is_told_in_a_line(arguments, told, tmp_path, capsys, monkeypatch):
+def test_a_wrong_argument_is_told_in_a_line(arguments, code, told, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["replay", *arguments]) == 1
+    assert main(["replay", *arguments]) == code
     assert re.search(re.escape(told), capsys.readouterr().err)
 
 

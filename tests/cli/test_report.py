@@ -296,6 +296,7 @@ class TestAnyNumberOfEventsFits:
         (dollars(0), "$0.00"),
         (dollars(1_234.5), "$1,234.50"),
         (dollars(-0.0123), "−$0.012"),
+        (dollars(0.00002), "$0.000020"),
         (percent(0.004), "0.4 %"),
         (percent(0.555), "56 %"),
         (percent(None), "–"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+import click
 from pydantic import ValidationError
 
 from ctx_hooks.cli.files import yaml_of
@@ -43,35 +44,42 @@ def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
         config: a proxy's configuration, empty for none; its own policies are a way as well.
 
     Raises:
-        CommandError: a policy or the configuration has mistakes.
+        BadParameter: a policy has mistakes.
+        CommandError: the configuration has.
     """
     section = mapping_or_empty(mapping_or_empty(config.get("callback_settings")).get("ctx_hooks"))
-    own = (_way(OWN, section, "callback_settings.ctx_hooks"),) if config else ()
+    own = (_own(section),) if config else ()
     named = mapping_or_empty(section.get("policies"))
-    tried = tuple(
-        _way(name, {"policies": named, "defaults": _scope(name)}, f"--policy {name!r}") for name in dict.fromkeys(names)
-    )
-    return (*own, *tried) or (_way(DEFAULT, {}, DEFAULT),)
+    tried = tuple(_tried(name, named) for name in dict.fromkeys(names))
+    return (*own, *tried) or (Way(DEFAULT, Policies(Settings())),)
 
 
-def _way(name: str, settings: Mapping[str, Any], origin: str) -> Way:
+def _own(section: Mapping[str, Any]) -> Way:
+    try:
+        return Way(OWN, _policies(section))
+    except ValueError as error:
+        raise CommandError(f"callback_settings.ctx_hooks: {error}") from None
+
+
+def _tried(text: str, named: Mapping[str, Any]) -> Way:
+    """Return the way of a policy's name, or of its fields."""
+    try:
+        value = yaml_of(text)
+        return Way(text, _policies({"policies": named, "defaults": value if isinstance(value, Mapping) else text}))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--policy") from None
+
+
+def _policies(settings: Mapping[str, Any]) -> Policies:
+    """Return the policies of some settings; raises ValueError, which lists their mistakes."""
     try:
         policies = Policies(Settings.model_validate(settings))
         wrong = policies.mistakes()
     except ValidationError as error:
-        wrong = mistakes(error, origin, Settings)
+        wrong = mistakes(error, "", Settings)
     if wrong:
-        raise CommandError(f"{origin}: " + "; ".join(wrong))
-    return Way(name, policies)
-
-
-def _scope(text: str) -> Any:
-    """Return a policy's name, or its fields."""
-    try:
-        value = yaml_of(text)
-    except ValueError as error:
-        raise CommandError(f"--policy {text!r}: {error}") from None
-    return value if isinstance(value, Mapping) else text
+        raise ValueError("; ".join(wrong))
+    return policies
 
 
 @dataclass(frozen=True)

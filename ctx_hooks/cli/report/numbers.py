@@ -31,7 +31,8 @@ def short(value: float) -> str:
 def dollars(value: float) -> str:
     """Return an amount with cents, and with as many digits more as a small one needs."""
     size = abs(value)
-    text = f"${size:,.2f}" if size >= SMALL or not size else f"${size:.2g}"
+    digits = 2 if size >= SMALL or not size else 1 - math.floor(math.log10(size))
+    text = f"${size:,.{digits}f}"
     return f"{MINUS}{text}" if value < 0 else text
 
 
