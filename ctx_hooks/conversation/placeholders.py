@@ -182,7 +182,7 @@ def summary_heading(messages: int, language: Language, reference: Reference | No
     where = whole(reference, language)
     if language == "zh":
         return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。以下按来源引用其要点:"
-    return f"{MARK} {messages} earlier messages were removed to fit the context window{where}. Quoted from them, by source:"
+    return f"{MARK} {_earlier(messages)} removed to fit the context window{where}. Quoted from them, by source:"
 
 
 def written_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
@@ -191,7 +191,7 @@ def written_heading(messages: int, language: Language, reference: Reference | No
     if language == "zh":
         return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。以下引用模型为此前对话所写的摘要:"
     return (
-        f"{MARK} {messages} earlier messages were removed to fit the context window{where}. A model's summary of the "
+        f"{MARK} {_earlier(messages)} removed to fit the context window{where}. A model's summary of the "
         "conversation before, quoted:"
     )
 
@@ -215,12 +215,16 @@ def summary_end(language: Language) -> str:
     )
 
 
+def _earlier(messages: int) -> str:
+    return "1 earlier message was" if messages == 1 else f"{messages} earlier messages were"
+
+
 def dropped(messages: int, language: Language, reference: Reference | None = None) -> str:
     """Return what stands for messages that were removed without a summary."""
     where = whole(reference, language)
     if language == "zh":
         return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。"
-    return f"{MARK} {messages} earlier messages were removed to fit the context window{where}."
+    return f"{MARK} {_earlier(messages)} removed to fit the context window{where}."
 
 
 SUMMARY_SECTIONS = {
