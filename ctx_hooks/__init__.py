@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ctx_hooks.hook import CtxHooks
     from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
     from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
         CompactionEvent,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         DecisionEvent,
         LimitEvent,
         OverflowEvent,
+        SummaryEvent,
         TruncationEvent,
     )
     from ctx_hooks.telemetry.listeners import on
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswerEvent",
+    "ArchiveEvent",
     "CompactionEvent",
     "CompressionResult",
     "CompressionTimeoutEvent",
@@ -35,7 +38,9 @@ __all__ = [
     "OverflowEvent",
     "Policy",
     "RepairResult",
+    "RetrievalEvent",
     "Step",
+    "SummaryEvent",
     "TruncationEvent",
     "compress",
     "on",
@@ -49,6 +54,7 @@ _MODULES = {
     "ctx_hooks.compaction.steps": ("Step",),
     "ctx_hooks.overflow.recognise": ("Overflow", "recognise_overflow"),
     "ctx_hooks.policy.settings": ("Policy",),
+    "ctx_hooks.telemetry.archive_events": ("ArchiveEvent", "RetrievalEvent"),
     "ctx_hooks.telemetry.events": (
         "AnswerEvent",
         "CompactionEvent",
@@ -56,6 +62,7 @@ _MODULES = {
         "DecisionEvent",
         "LimitEvent",
         "OverflowEvent",
+        "SummaryEvent",
         "TruncationEvent",
     ),
     "ctx_hooks.telemetry.listeners": ("on",),

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ctx_hooks.cli.files import read_config
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment, known_window_tokens
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.renamed import old_names
-from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
+from ctx_hooks.policy.resolve import SECTION, Policies, Resolved, settings_of
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
@@ -47,7 +45,7 @@ class Configuration:
 
     Attributes:
         raw: the file.
-        settings: those of the plugin; the defaults where they are wrong.
+        settings: those of the plugin, without the sections that cannot be read.
         policies: resolves them.
         mistakes: each with its path.
         old_names: each deprecated name with its path.
@@ -77,9 +75,9 @@ def read_configuration(path: Path) -> Configuration:
 
 def configuration_of(raw: Mapping[str, Any]) -> Configuration:
     """Return a configuration with its mistakes."""
-    settings, wrong = _settings_of(raw)
+    settings, wrong = settings_of(mapping_or_empty(raw.get("callback_settings")).get("ctx_hooks"))
     policies, listed = Policies(settings), tuple(_listed(raw))
-    deprecated = [f"callback_settings.ctx_hooks.{line}" for line in policies.old_names()]
+    deprecated = [f"{SECTION}.{line}" for line in policies.old_names()]
     for entry in listed:
         scope = entry.deployment.model_info.get("ctx_hooks")
         ignored = policies.resolve(Caller(deployment=entry.overrides)).ignored
@@ -96,15 +94,6 @@ def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:
         known_window_tokens(deployment),
         holds_output=holds_output(deployment.model, policy),
     )
-
-
-def _settings_of(raw: Mapping[str, Any]) -> tuple[Settings, list[str]]:
-    section = mapping_or_empty(raw.get("callback_settings")).get("ctx_hooks")
-    try:
-        settings = Settings.model_validate(section or {})
-    except ValidationError as error:
-        return Settings(), mistakes(error, "callback_settings.ctx_hooks", Settings)
-    return settings, [f"callback_settings.ctx_hooks.{line}" for line in Policies(settings).mistakes()]
 
 
 def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctx_hooks.cli.configuration import Configuration, Listed
+from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 
 SECTIONS = ("teams", "keys", "sessions", "tags")
 """Sections of the settings whose scopes hold for callers of a name, on every model."""
+ELSEWHERE = Listed("", "", Deployment("", {}), {})
+"""Any deployment, of a proxy whose models are all in LiteLLM's database: what holds for every model holds for these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,17 @@ class Row:
 
 def rows(config: Configuration) -> list[Row]:
     """Return what is set for all callers, and what callers of each name have besides; alike for several models, once."""
-    alone = {listed.path: config.resolved(listed) for listed in config.listed}
-    found = list(_rows(config.listed, {path: _set(resolved) for path, resolved in alone.items()}, ""))
+    deployments = config.listed or (ELSEWHERE,)
+    alone = {listed.path: config.resolved(listed) for listed in deployments}
+    found = list(_rows(deployments, {path: _set(resolved) for path, resolved in alone.items()}, ""))
     for section in SECTIONS:
         for name in getattr(config.settings, section):
-            theirs = {listed.path: config.resolved(listed, **_caller(section, name)) for listed in config.listed}
+            theirs = {listed.path: config.resolved(listed, **_caller(section, name)) for listed in deployments}
             beyond = {
                 path: {n: said for n, said in _set(resolved).items() if said != _set(alone[path]).get(n)}
                 for path, resolved in theirs.items()
             }
-            found += _rows(config.listed, beyond, f"{section}.{name}")
+            found += _rows(deployments, beyond, f"{section}.{name}")
     return found
 
 

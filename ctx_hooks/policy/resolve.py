@@ -24,6 +24,7 @@ from ctx_hooks.runtime.warnings import one_line, warn_once
 logger = logging.getLogger("ctx_hooks")
 
 KILL_SWITCH = "CTX_HOOKS_ENABLED"
+SECTION = "callback_settings.ctx_hooks"
 ENVIRONMENT = {
     "TOOL_OUTPUT_MAX_LINES": "tool_result_max_lines",
     "TOOL_OUTPUT_MAX_BYTES": "tool_result_max_bytes",
@@ -138,7 +139,8 @@ class Policies:
         found = self.settings.policies.get(name)
         if found is None:
             return dict(PRESETS[name]) if name in PRESETS else None
-        base = self._named(str(found["extends"]), (*seen, name)) if found.get("extends") else {}
+        begun_from = _begun_from(found)
+        base = self._named(begun_from, (*seen, name)) if begun_from else {}
         return None if base is None else base | _fields(found)
 
     def _valid(self, origin: str, scope: Any) -> tuple[dict[str, Any], list[str]]:
@@ -152,13 +154,13 @@ class Policies:
         fields = _fields(scope)
         if len(fields) > len(Policy.model_fields):
             return {}, [f"{origin}: has {len(fields):,} fields, and there are {len(Policy.model_fields)}"]
-        name = scope.get("policy") or scope.get("extends")
+        name = _begun_from(scope)
         base: dict[str, Any] = {}
         if name:
-            found = self._named(str(name))
+            found = self._named(name)
             if found is None:
                 names = sorted({*PRESETS, *self.settings.policies})
-                return {}, [f"{origin}.policy: {name!r:.60} is no policy{_nearest(str(name), names)}"]
+                return {}, [f"{origin}.policy: {name!r:.60} is no policy{_nearest(name, names)}"]
             base = found
         unknown = [n for n in _locked(scope) if n not in Policy.model_fields]
         wrong = [f"{origin}.locked: {n!r:.60} is no field{_nearest(str(n), Policy.model_fields)}" for n in unknown]
@@ -204,26 +206,36 @@ def _told(lines: list[str], prefix: str = "") -> tuple[str, ...]:
 
 
 def load_settings(raw: Any) -> Settings:
-    """Return the settings of `callback_settings.ctx_hooks`.
-
-    Mistakes and deprecated names are logged. Without `strict: true` a scope with a mistake is ignored, and settings that
-    cannot be read at all are the defaults.
+    """Return the settings of `callback_settings.ctx_hooks`; mistakes and deprecated names are logged.
 
     Raises:
         ConfigurationError: There is a mistake, and `strict` is true.
 
     """
-    try:
-        policies = Policies(Settings.model_validate(raw or {}))
-        wrong = policies.mistakes()
-    except ValidationError as error:
-        policies = Policies(Settings())
-        wrong = mistakes(error, "callback_settings.ctx_hooks", Settings)
-    for line in (*wrong, *policies.old_names()):
+    settings, wrong = settings_of(raw)
+    for line in (*wrong, *Policies(settings).old_names()):
         logger.warning("ctx_hooks: %s", line)
     if wrong and isinstance(raw, Mapping) and raw.get("strict") is True:
         raise ConfigurationError("\n".join(wrong))
-    return policies.settings
+    return settings
+
+
+def settings_of(raw: Any) -> tuple[Settings, list[str]]:
+    """Return the settings of `callback_settings.ctx_hooks`, and every mistake in them with its path.
+
+    A section that cannot be read is left out, and the others hold: a misspelt one must not switch `mode: observe` or a lock
+    off. Of what is no mapping the settings are the defaults.
+    """
+    raw = raw or {}
+    wrong: list[str] = []
+    try:
+        settings = Settings.model_validate(raw)
+    except ValidationError as error:
+        wrong += mistakes(error, SECTION, Settings)
+        unreadable = {e["loc"][0] for e in error.errors() if e["loc"]}
+        readable = [n for n in Settings.model_fields if n in raw and n not in unreadable] if isinstance(raw, Mapping) else []
+        settings = Settings.model_validate({name: raw[name] for name in readable})
+    return settings, [*wrong, *(f"{SECTION}.{line}" for line in Policies(settings).mistakes())]
 
 
 def switched_off() -> bool:
@@ -248,6 +260,12 @@ def _loaded(text: str) -> Any:
 def _fields(scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the policy's fields of a scope, under their current names."""
     return with_current_names({k: v for k, v in scope.items() if k not in _OWN_KEYS})
+
+
+def _begun_from(scope: Mapping[str, Any]) -> str:
+    """Return the name of the policy that a scope begins from, "" for none; YAML reads the name `off` as false."""
+    named = scope.get("policy") if scope.get("policy") is not None else scope.get("extends")
+    return "off" if named is False else str(named or "")
 
 
 def _locked(scope: Any) -> list[Any]:

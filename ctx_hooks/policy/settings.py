@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.policy.renamed import current_name, doubled, with_current_names
@@ -217,7 +226,12 @@ class Policy(BaseModel):
         return self.repair == "always" or self.max_turns is not None
 
 
-Scope: TypeAlias = str | dict[str, Any]
+def _name_of_switch(value: Any) -> Any:
+    """YAML reads the name of the policy `off` as false."""
+    return "off" if value is False else value
+
+
+Scope: TypeAlias = Annotated[str | dict[str, Any], BeforeValidator(_name_of_switch)]
 """The name of a policy; or its fields, with `policy` to begin from a named one and `locked` to hold fields fast."""
 
 

@@ -57,6 +57,15 @@ def test_the_table_names_the_scope_of_every_field_that_is_set(tmp_path, capsys):
     }
 
 
+def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(tmp_path, capsys):
+    settings = {"defaults": {"reserve_tokens": 9}, "teams": {"red": {"language": "zh"}}}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": settings}}))
+    assert main(["check", str(path), "--json"]) == 0
+    found = [(r["models"], r["caller"], r["field"], r["value"]) for r in told(capsys)["policies"]]
+    assert found == [([], "", "reserve_tokens", 9), ([], "teams.red", "language", "zh")]
+
+
 def test_a_model_without_settings_has_the_defaults(tmp_path, capsys):
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump({"model_list": [{"model_name": "m", "litellm_params": {"model": "openai/x"}}]}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -18,6 +19,22 @@ def test_every_field_is_documented_and_no_other():
     text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
     assert documented == {*Policy.model_fields, *Settings.model_fields, *PRESETS}
+
+
+FIELDS = {**Policy.model_fields, **Settings.model_fields}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_documentation_states_each_default_and_every_value_that_a_field_may_have(name):
+    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", text, re.MULTILINE)
+    stated, described = row.split(" | ", 1)
+    default = FIELDS[name].get_default()
+    as_yaml = list(default) if isinstance(default, tuple) else default
+    assert stated == ("unset" if default is None else f"`{stated.strip('`')}`")
+    assert default is None or yaml.safe_load(stated.strip("`")) == as_yaml
+    values = [v for kind in (FIELDS[name].annotation, *get_args(FIELDS[name].annotation)) for v in get_args(kind)]
+    assert [v for v in values if isinstance(v, str) and not re.search(rf"`{v}`|`{v}:", described)] == []
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -168,6 +168,29 @@ def test_every_mistake_is_logged_with_its_path_and_strict_refuses_to_start(raw, 
             load_settings({**raw, "strict": True})
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"teems": {}}, {"teams": {"a": ["b"]}}, {"models": None}, {"cache_bytes": -1}, {None: {}}], ids=str
+)
+def test_a_section_that_cannot_be_read_leaves_the_others_in_force_and_is_not_all_that_is_told(wrong, caplog):
+    settings = load_settings({"defaults": "observe", "keys": {"k": {"languag": "zh"}}, **wrong})
+    assert Policies(settings).resolve(Caller()).policy.mode == "observe"
+    assert f"callback_settings.ctx_hooks.{next(iter(wrong))}" in caplog.text
+    assert "callback_settings.ctx_hooks.keys.k.languag" in caplog.text
+
+
+@pytest.mark.parametrize("scope", ["off", {"policy": "off"}, {"policy": False}, False], ids=str)
+def test_the_policy_off_may_be_named_without_quotation_marks_though_yaml_reads_it_as_false(scope):
+    assert resolve({"teams": {"a": scope}}, team_names=("a",)).policy.enabled is False
+    assert resolve({"policies": {"p": {"extends": False}}, "defaults": "p"}).policy.enabled is False
+
+
+@pytest.mark.parametrize("word", ["extends", "policy"])
+def test_a_named_policy_begins_from_another_by_either_word(word):
+    settings = {"policies": {"p": {word: "nanobot", "language": "zh"}}, "defaults": "p"}
+    policy = resolve(settings).policy
+    assert (policy.reserve_tokens, policy.language) == (4_096, "zh")
+
+
 def test_patterns_match_model_groups_and_an_exact_name_wins():
     settings = {"models": {"openai/*": {"reserve_tokens": 1}, "openai/gpt-4o": {"reserve_tokens": 2}}}
     assert resolve(settings, group="openai/o3").policy.reserve_tokens == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from typing import get_args
 
 import pytest
 
@@ -12,6 +13,7 @@ import ctx_hooks
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.telemetry.listeners import Event
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
@@ -67,6 +69,12 @@ async def test_a_compaction_names_its_request_and_says_whether_it_was_done():
         ("after_compaction", "call", "enforce"),
         ("after_compaction", "call", "observe"),
     ]
+
+
+@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
+def test_every_event_that_a_listener_hears_is_public(event):
+    assert event.__name__ in ctx_hooks.__all__
+    assert getattr(ctx_hooks, event.__name__) is event
 
 
 def test_the_former_name_of_the_attempt_can_still_be_read():
