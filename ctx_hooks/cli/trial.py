@@ -97,14 +97,14 @@ def _text(answer: httpx.Response, *, stream: bool) -> str:
     if answer.status_code != httpx.codes.OK:
         return ""
     if not stream:
-        return _first_text(answer.json())
+        return _said(answer.json())
     events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
     return "".join(_delta(json.loads(e)) for e in events)
 
 
 def _delta(event: dict[str, Any]) -> str:
     if event.get("candidates"):
-        return _first_text(event)
+        return _said(event)
     if event.get("choices"):
         return event["choices"][0]["delta"].get("content") or ""
     delta = event.get("delta")
@@ -112,11 +112,11 @@ def _delta(event: dict[str, Any]) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _first_text(body: dict[str, Any]) -> str:
+def _said(body: dict[str, Any]) -> str:
     if "choices" in body:
         return body["choices"][0]["message"]["content"] or ""
     if "candidates" in body:
         blocks = body["candidates"][0]["content"].get("parts") or []
     else:
         blocks = body.get("content") or [b for item in body.get("output", []) for b in item.get("content") or []]
-    return next((b["text"] for b in blocks if b.get("text")), "")
+    return "".join(b.get("text") or "" for b in blocks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
 from ctx_hooks.conversation.protection import older_results
-from ctx_hooks.formats.fields import flag
+from ctx_hooks.formats.caller_flags import SKIP, flag
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
 
-SKIP = "truncation_skip"
 WORTHWHILE_FRACTION = 0.05
 """A rewrite that saves less of a text is not made: it would cost a recount and the cached prefix for little."""
 

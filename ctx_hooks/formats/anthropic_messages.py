@@ -17,11 +17,11 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.formats.caller_flags import PIN, flag
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
     deep_items_of,
-    flag,
     media_of,
     opaque_of,
     preamble_of,
@@ -76,7 +76,7 @@ def read_message(raw: Mapping[str, Any]) -> Message:
     content = raw.get("content")
     parts: tuple[Part, ...]
     parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)
-    pinned = flag(raw, "pin") or any(flag(p.raw, "pin") for p in parts)
+    pinned = flag(raw, PIN) or any(flag(p.raw, PIN) for p in parts)
     return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw, pinned=pinned)
 
 

@@ -148,12 +148,6 @@ def mapping_or_empty(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, MAPPINGS) else {}
 
 
-def flag(value: Any, name: str) -> bool:
-    """Whether the caller marked `value` with `{"context": {name: true}}`."""
-    context = value.get("context") if isinstance(value, MAPPINGS) else None
-    return context is not None and isinstance(context, Mapping) and context.get(name) is True
-
-
 def media_of(block: Mapping[str, Any]) -> Media | None:
     """Return the block as Media when its type says it is an image, a sound or a file.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import newest_turns
 from ctx_hooks.formats import CODECS, gemini_config
+from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
@@ -171,6 +172,11 @@ class Request:
         """Return the field that carries the messages with every rule kept, nothing when all is well."""
         conversation, done = message_rules.repair(self.conversation(), continues=self.continues_stored_history)
         return self.changes(conversation) if done else {}
+
+    def without_flags(self) -> dict[str, Any]:
+        """Return the field that carries the messages without the caller's flags, nothing when there are none."""
+        bare = without_flags(self.items)
+        return {} if bare is None else {_MESSAGES[self.format]: bare}
 
     def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
         """Return the fields that ask for an output of `tokens`."""

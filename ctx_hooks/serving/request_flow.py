@@ -77,7 +77,7 @@ class RequestFlow:
         if not litellm_compat.checks_before_deployment():
             return data
         request_id = litellm_compat.request_id_of(data)
-        fitted = await self.fitted(request, data, replace(group, request_id=request_id))
+        fitted = await self._fitted(request, data, replace(group, request_id=request_id))
         self.usage.note_fitted_before_choice(request_id)
         self.recorder.fitted_before_choice(request_id, self.runner.attempts.last(request_id))
         return fitted
@@ -94,6 +94,11 @@ class RequestFlow:
 
     async def fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
+        sent = await self._fitted(request, fields, to)
+        return {**sent, **replace(request, fields=sent).without_flags()} if to.policy.enforces else sent
+
+    async def _fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
+        """Return the same, with the caller's flags: a request that is fitted before the choice is fitted once more."""
         if not to.policy.enabled:
             return fields
         fields = litellm_compat.with_forwarded_metadata(fields)

@@ -32,10 +32,21 @@ def sign(thinking: str) -> str:
 
 
 def _foreign_keys(payload: Mapping[str, Any]) -> Iterator[str]:
-    """Refuse the plugin's own keys: they must never reach a provider."""
+    """Refuse the plugin's own keys, and the flags that it reads: they must never reach a provider."""
     for key in (*payload, *(payload.get("metadata") or {})):
         if "ctx_hooks" in key:
             yield f"Unrecognized request argument supplied: {key}"
+    for field in ("messages", "input", "contents"):
+        items = payload.get(field)
+        for i, item in enumerate(items if isinstance(items, list) else ()):
+            blocks = [b for b in (*_listed(item, "content"), *_listed(item, "parts")) if isinstance(b, Mapping)]
+            if any({"pin", "truncation_skip"} & (value.get("context") or {}).keys() for value in (item, *blocks)):
+                yield f"{field}.{i}.context: Extra inputs are not permitted"
+
+
+def _listed(item: Mapping[str, Any], name: str) -> list[Any]:
+    found = item.get(name)
+    return found if isinstance(found, list) else []
 
 
 def _chat(payload: Mapping[str, Any]) -> Iterator[str]:

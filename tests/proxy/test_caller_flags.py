@@ -1,0 +1,74 @@
+"""What a caller has pinned stays whole on every route, and the provider, which does not know the flag, does not see it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import BELIEVED, WINDOW, served
+from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, NAMES, ROUTES
+
+from ctx_hooks.testing import ProviderSettings, agent_session
+
+FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
+PLACE = 3
+"""Of a message early in the session, which no compaction to this window would leave whole."""
+FLAG = {"context": {"pin": True}}
+
+
+def session(route, group, *, pinned, turns=12):
+    payload = agent_session(route.fmt, model=group, turns=turns)
+    items = list(payload[FIELDS[route.fmt]])
+    place = next(i for i, item in enumerate(items) if i >= PLACE and len(json.dumps(item)) > 1_000)
+    text = longest_text(items[place])
+    if pinned:
+        items[place] = {**items[place], **FLAG}
+    return {**payload, FIELDS[route.fmt]: items}, text
+
+
+def longest_text(value):
+    """The longest text of a JSON value."""
+    if isinstance(value, str):
+        return value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max((longest_text(v) for v in inner), key=len, default="")
+
+
+def is_sent_whole(text, provider):
+    """Whether every line of a text has reached the provider, whatever it is wrapped in there."""
+    sent = json.dumps(provider.requests()[-1]["payload"])
+    return all(line in sent for line in text.splitlines())
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=NAMES)
+class TestOnEveryRoute:
+    def test_a_pinned_message_stays_whole_and_its_flag_is_not_sent(self, route, proxy, provider):
+        payload, text = session(route, route.fitted, pinned=False)
+        assert route.post(proxy, payload).status_code == 200
+        assert not is_sent_whole(text, provider)
+        payload, text = session(route, route.fitted, pinned=True)
+        answer = route.post(proxy, payload)
+        assert answer.status_code == 200, answer.text
+        assert is_sent_whole(text, provider)
+
+    def test_a_request_that_fits_is_sent_without_the_flag(self, route, proxy, provider):
+        payload, _ = session(route, route.fitted, pinned=True, turns=3)
+        answer = route.post(proxy, payload)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["x-ctx-hooks"].startswith("untouched")
+
+    def test_without_the_plugin_it_is_refused_where_nothing_translates_it(self, route, plain_proxy):
+        payload, _ = session(route, route.fitted, pinned=True, turns=3)
+        answer = route.post(plain_proxy, payload)
+        assert answer.status_code == (200 if route in (MESSAGES_TO_OPENAI, GEMINI_TO_OPENAI) else 400)
+
+
+@pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
+def test_the_flag_holds_for_a_retry_of_what_was_looked_at_before_the_router(route):
+    model = ("any", "openai/served" if route is CHAT else "anthropic/claude-served", {"max_input_tokens": BELIEVED})
+    checks = {"enable_pre_call_checks": True}
+    with served(ProviderSettings(window_tokens=WINDOW), model, router_settings=checks) as (proxy, provider):
+        payload, text = session(route, "any", pinned=True)
+        assert route.post(proxy, payload).status_code == 200
+        assert len(provider.requests()) > 1
+        assert is_sent_whole(text, provider)
