@@ -244,10 +244,10 @@ def switched_off() -> bool:
 
 
 def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[str]:
-    """Return each mistake with its path below `path`, the value, what is allowed, and the nearest field's name."""
+    """Return each mistake with its path, the value, what is allowed, and the nearest field's name."""
     lines = []
     for e in error.errors(include_url=False):
-        where = ".".join([*filter(None, [path]), *map(str, e["loc"])])
+        where = ".".join([path, *map(str, e["loc"])])
         near = _nearest(str(e["loc"][-1]), model.model_fields) if e["type"] == "extra_forbidden" and e["loc"] else ""
         lines.append(f"{where}: {e['msg']} (got {e['input']!r:.80}){near}")
     return lines

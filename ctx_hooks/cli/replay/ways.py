@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from ctx_hooks.cli.files import yaml_of
 from ctx_hooks.cli.replay.recorded import Recorded
@@ -16,7 +15,7 @@ from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.resolve import Policies, Resolved, mistakes
+from ctx_hooks.policy.resolve import SECTION, Policies, Resolved, settings_of
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.target import Target, of_deployment
 
@@ -55,31 +54,22 @@ def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
 
 
 def _own(section: Mapping[str, Any]) -> Way:
-    try:
-        return Way(OWN, _policies(section))
-    except ValueError as error:
-        raise CommandError(f"callback_settings.ctx_hooks: {error}") from None
+    settings, wrong = settings_of(section)
+    if wrong:
+        raise CommandError("\n".join(wrong))
+    return Way(OWN, Policies(settings))
 
 
 def _tried(text: str, named: Mapping[str, Any]) -> Way:
     """Return the way of a policy's name, or of its fields."""
     try:
         value = yaml_of(text)
-        return Way(text, _policies({"policies": named, "defaults": value if isinstance(value, Mapping) else text}))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--policy") from None
-
-
-def _policies(settings: Mapping[str, Any]) -> Policies:
-    """Return the policies of some settings; raises ValueError, which lists their mistakes."""
-    try:
-        policies = Policies(Settings.model_validate(settings))
-        wrong = policies.mistakes()
-    except ValidationError as error:
-        wrong = mistakes(error, "", Settings)
+    settings, wrong = settings_of({"policies": named, "defaults": value if isinstance(value, Mapping) else text})
     if wrong:
-        raise ValueError("; ".join(wrong))
-    return policies
+        raise click.BadParameter("; ".join(line.removeprefix(f"{SECTION}.") for line in wrong), param_hint="--policy")
+    return Way(text, Policies(settings))
 
 
 @dataclass(frozen=True)
