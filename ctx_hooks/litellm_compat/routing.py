@@ -26,8 +26,8 @@ def filter_key_of(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
     """Return what the Router's later filters see of a listed deployment: they keep or drop all of one key together.
 
     Behind the callbacks `Router.async_get_healthy_deployments` filters by tag and by the models of a routing plugin, and on
-    the Router's own retries by order and by what has been tried. Whoever leaves a deployment of every key leaves one to each
-    of these filters.
+    the Router's own retries by order and by what has been tried; of a request with images it keeps those that are not
+    declared text-only. Whoever leaves a deployment of every key leaves one to each of these filters.
     """
     params, info = entry.get("litellm_params") or {}, entry.get("model_info") or {}
     tried = (fields.get("_excluded_deployment_ids"), fields.get("_retry_skipped_deployment_ids"))
@@ -36,4 +36,15 @@ def filter_key_of(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
         seen += [params.get("order"), info.get("order")]
     if "_routing_plugin_candidate_models" in metadata_of(fields):
         seen.append(params.get("model"))
-    return repr(seen)
+    return repr([*seen, _is_passed_over_for_images(entry, fields)])
+
+
+def _is_passed_over_for_images(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    """Whether the request has images and LiteLLM knows the deployment as text-only, for which it chooses from 1.109 on."""
+    import litellm  # noqa: PLC0415 - loaded by the Router long before
+
+    has_images = getattr(litellm.Router, "_request_carries_image", None)
+    is_text_only = getattr(litellm.Router, "_deployment_declares_no_vision", None)
+    if has_images is None or is_text_only is None:
+        return False
+    return bool(has_images(None, fields) and is_text_only(entry, fields.get("model")))

@@ -56,6 +56,12 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
         """Where Google's clients get what they sign their requests with; a service account's `token_uri` names it."""
         return {"access_token": "not-a-token", "expires_in": 3600, "token_type": "Bearer"}
 
+    @app.post("/v1/responses/input_tokens")
+    async def count(request: Request) -> dict[str, Any]:
+        """Where LiteLLM counts for an OpenAI deployment; no window limits it, and it is no answered request."""
+        counted = await asyncio.to_thread(count_payload, "openai-responses", await request.json(), state.settings)
+        return {"object": "response.input_tokens", "input_tokens": counted}
+
     @app.get("/_requests")
     async def requests() -> list[dict[str, Any]]:
         return state.records

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
+import litellm
 import pytest
 from conftest import configuration, deployment
 from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
 
 REQUESTS = 20
 """The chance that the Router's shuffle goes to one of two deployments so often by itself is 1 in 500,000."""
+PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 GROUPS = {
     "mixed": ("openai", ("served", 8_000), ("wide", 1_000_000)),
     "mixed-claude": ("anthropic", ("served", 8_000), ("wide", 1_000_000)),
@@ -39,6 +41,10 @@ def mixed():
             deployment(provider.url, group, f"{prefix}/{model}", max_input_tokens=window)
             for group, (prefix, *sides) in GROUPS.items()
             for model, window in sides
+        ]
+        models += [
+            deployment(provider.url, "pictures", "openai/served", max_input_tokens=8_000, supports_vision=True),
+            deployment(provider.url, "pictures", "openai/wide", max_input_tokens=1_000_000, supports_vision=False),
         ]
         config = configuration(
             provider.url,
@@ -72,6 +78,19 @@ def test_every_request_goes_whole_to_the_deployment_that_holds_it(route, group, 
     sent = provider.requests()
     assert min(r["input_tokens"] for r in sent) > 20_000
     assert chosen(provider) == {("wide", 200): REQUESTS}
+
+
+@pytest.mark.skipif(
+    not hasattr(litellm.Router, "_deployment_declares_no_vision"),
+    reason="before 1.109 the Router sends requests with images to text-only deployments, too",
+)
+def test_a_request_with_an_image_goes_to_the_deployment_that_takes_it_though_another_holds_the_request_whole(mixed):
+    proxy, provider = mixed
+    for seed in range(REQUESTS):
+        session = agent_session("openai-chat", model="pictures", seed=seed)
+        session["messages"].append({"role": "user", "content": [PICTURE]})
+        assert CHAT.post(proxy, session).status_code == 200
+    assert chosen(provider) == {("served", 200): REQUESTS}
 
 
 def test_a_request_that_every_deployment_holds_goes_to_all_of_them(mixed):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+import litellm
 import pytest
 
 from ctx_hooks.decision import Rescued, Untouched
@@ -28,11 +29,22 @@ MODEL = "openai/gpt-4o"
 FORMATS = ("openai-chat", "anthropic", "openai-responses")
 HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request"}}))
 OVERFLOW = Overflow("input", "x", 30_000, 37_000)
+PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+FROM_1_109 = pytest.mark.skipif(
+    not hasattr(litellm.Router, "_deployment_declares_no_vision"),
+    reason="before 1.109 the Router sends requests with images to text-only deployments, too",
+)
 
 
 def session(fmt="openai-chat", turns=30, seed=0, **fields):
     """Return a session; 30 turns are about 37,000 tokens."""
     return Request(fmt, with_request_id({**agent_session(fmt, turns=turns, seed=seed), **fields}))
+
+
+def pictured():
+    request = session()
+    request.fields["messages"].append({"role": "user", "content": [PICTURE]})
+    return request
 
 
 def small():
@@ -181,6 +193,13 @@ class TestWhatTheRouterFiltersByAfterwards:
         request = session()
         request.fields["metadata"]["_routing_plugin_candidate_models"] = ["openai/0"]
         assert await windows_left(request, entries) == [8_000, 1_000_000]
+
+    @FROM_1_109
+    async def test_of_those_that_take_images_one_is_left_to_a_request_that_has_one(self):
+        entries = listed(8_000, 16_000, 1_000_000)
+        entries[-1]["model_info"]["supports_vision"] = False
+        assert await windows_left(session(), entries) == [1_000_000]
+        assert await windows_left(pictured(), entries) == [16_000, 1_000_000]
 
 
 class TestARetry:

@@ -1,0 +1,11 @@
+"""What LiteLLM does otherwise from a version on, with the plugin and without, where nothing else tells."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+LITELLM = tuple(int(number) for number in version("litellm").split(".")[:2])
+STATES_STREAMED_USAGE = LITELLM >= (1, 108)
+"""Whether streams of Google's route to other providers state their usage; before, LiteLLM did not ask these for it."""
+PASSES_ON_FAILED_COUNTS = LITELLM >= (1, 108)
+"""Whether a provider's error at a counting route is the answer; before, LiteLLM counted by itself then."""
