@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.pieces import pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 STEM_CHARS = 4
 """Words are compared by their first letters, which inflected forms share. Of 40 dialogues of `benchmarks/dialogues.py` the
@@ -41,6 +42,9 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 Hashes: TypeAlias = NDArray[np.int64]
+HashesOf: TypeAlias = "Callable[[str], array[int]]"
+
+_hashes: ContentCache[array[int]] = ContentCache(share=0.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +79,22 @@ class Postings:
         return sum(map(getsizeof, (self.chars, self.stems, self.texts, self.times)))
 
 
-def postings_of(texts: Iterable[str]) -> Postings:
+def hashes_of(text: str) -> array[int]:
+    """Return the hash of each stem of `text`, in order."""
+    return array("q", map(hash, stems(text)))
+
+
+def remembered_hashes_of(text: str) -> array[int]:
+    """Return the same, remembered by content: for texts that are ranked again for the next request."""
+    return _hashes.get(digest(text), lambda: hashes_of(text), getsizeof)
+
+
+def postings_of(texts: Iterable[str], hashes_of: HashesOf = hashes_of) -> Postings:
     """Return the postings of some texts, in time linear in their length but for the sorting of numbers."""
     hashes, words, chars = array("q"), array("i"), array("i")
     for text in texts:
-        held = stems(text)
-        hashes.extend(map(hash, held))
+        held = hashes_of(text)
+        hashes.extend(held)
         words.append(len(held))
         chars.append(len(text))
     order = np.argsort(hashes, kind="stable")
@@ -93,9 +107,9 @@ def postings_of(texts: Iterable[str]) -> Postings:
     return Postings(np.array(chars, np.int32), of_stem[new], of_text[new], times)
 
 
-def rank(request: str, texts: Sequence[str]) -> list[float]:
+def rank(request: str, texts: Sequence[str], hashes_of: HashesOf = hashes_of) -> list[float]:
     """Return one score a text, in order; 0 for a text that neither holds a word of the request nor stands beside one."""
-    postings = postings_of(texts)
+    postings = postings_of(texts, hashes_of)
     ranked: list[float] = scores(request, (postings,), np.ones(len(texts), np.bool_)).tolist()
     return ranked
 

@@ -199,7 +199,7 @@ class Selector:
         if request is None or not spoken:
             return ()
         texts = [" ".join(m.text for m in self._messages(n)) for n in spoken]
-        scores = bm25.rank(self._conversation.messages[request].text, texts)
+        scores = bm25.rank(self._conversation.messages[request].text, texts, bm25.remembered_hashes_of)
         return tuple(n for score, n in sorted(zip(scores, spoken, strict=True), reverse=True) if score > 0)
 
     def _messages(self, n: int) -> list[Message]:

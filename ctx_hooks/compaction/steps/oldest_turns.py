@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.apply import Shortener
@@ -44,16 +44,20 @@ def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> 
 def _fitted(
     summarise: Summarise, conversation: Conversation, budget: Budget, selector: Selector, shortener: Shortener
 ) -> Conversation:
-    older = {i: c.messages for c in selector.items for i in c.messages}
+    messages = conversation.messages
+
+    @cache  # one attempt differs from the next in lines, and seldom in the messages that go
+    def summary_of(gone: frozenset[int]) -> str:
+        removed = [messages[i] for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
+        return summarise(removed, budget) if removed else ""
 
     def build(selection: Selection) -> Conversation:
         stay = selection.whole | selection.shortened
+        gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         forms = shortener.messages(selection)
-        gone = [m for i, m in enumerate(conversation.messages) if i in older and older[i] not in stay]
-        kept = [forms.get(i, m) for i, m in enumerate(conversation.messages) if i not in older or older[i] in stay]
-        gone = [m for m in gone if m.text != placeholders.REMOVED_MESSAGE]
-        if gone:
-            kept = with_summary(kept, summarise(gone, budget), conversation.format, budget.policy.language)
+        kept = [forms.get(i, m) for i, m in enumerate(messages) if i not in gone]
+        if summary := summary_of(gone):
+            kept = with_summary(kept, summary, conversation.format, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(conversation, budget, selector, build, may_remove=True)
