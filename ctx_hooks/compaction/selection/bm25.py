@@ -89,11 +89,11 @@ def remembered_hashes_of(text: str) -> array[int]:
     return _hashes.get(digest(text), lambda: hashes_of(text), getsizeof)
 
 
-def postings_of(texts: Iterable[str], hashes_of: HashesOf = hashes_of) -> Postings:
+def postings_of(texts: Iterable[str], read: HashesOf = hashes_of) -> Postings:
     """Return the postings of some texts, in time linear in their length but for the sorting of numbers."""
     hashes, words, chars = array("q"), array("i"), array("i")
     for text in texts:
-        held = hashes_of(text)
+        held = read(text)
         hashes.extend(held)
         words.append(len(held))
         chars.append(len(text))
@@ -107,9 +107,9 @@ def postings_of(texts: Iterable[str], hashes_of: HashesOf = hashes_of) -> Postin
     return Postings(np.array(chars, np.int32), of_stem[new], of_text[new], times)
 
 
-def rank(request: str, texts: Sequence[str], hashes_of: HashesOf = hashes_of) -> list[float]:
+def rank(request: str, texts: Sequence[str], read: HashesOf = hashes_of) -> list[float]:
     """Return one score a text, in order; 0 for a text that neither holds a word of the request nor stands beside one."""
-    postings = postings_of(texts, hashes_of)
+    postings = postings_of(texts, read)
     ranked: list[float] = scores(request, (postings,), np.ones(len(texts), np.bool_)).tolist()
     return ranked
 
