@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import inspect
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import litellm
 import pytest
-import uvicorn
+from answering_server import answering
 from conftest import PLUGIN, configuration, deployment
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.responses import StreamingResponse
 from routes import CHAT, RESPONSES
 
 from ctx_hooks.testing import ProxyProcess
-from ctx_hooks.testing.processes import free_port
 
 WINDOW = 8_000
 SAID = "The parser drops the last line because it reads"
@@ -34,7 +32,6 @@ BROKEN = {"error": {"message": "The server had an error", "type": "server_error"
 class Provider:
     """Breaks the stream of the model `breaking` off after SAID; any other model answers REST."""
 
-    url: str = ""
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
     async def answer(self, request: Request) -> StreamingResponse:
@@ -71,26 +68,20 @@ def response_events(text: str, *, breaks: bool) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def continued():
-    provider, app, port = Provider(), FastAPI(), free_port()
-    app.post("/{path:path}")(provider.answer)
-    provider.url = f"http://127.0.0.1:{port}"
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    models = (
-        deployment(provider.url, group, f"openai/{group}", max_input_tokens=WINDOW, supports_assistant_prefill=True)
-        for group in ("breaking", "other")
-    )
-    config = configuration(
-        provider.url,
-        *models,
-        litellm_settings={"callbacks": [PLUGIN], "num_retries": 0, "fallbacks": [{"breaking": ["other"]}]},
-        router_settings={CHAT_SETTING: True} if CONTINUES_CHAT else {},
-    )
-    with ProxyProcess(config) as proxy:
-        yield proxy, provider
-    server.should_exit = True
-    thread.join(10)
+    provider = Provider()
+    with answering(provider.answer) as url:
+        models = (
+            deployment(url, group, f"openai/{group}", max_input_tokens=WINDOW, supports_assistant_prefill=True)
+            for group in ("breaking", "other")
+        )
+        config = configuration(
+            url,
+            *models,
+            litellm_settings={"callbacks": [PLUGIN], "num_retries": 0, "fallbacks": [{"breaking": ["other"]}]},
+            router_settings={CHAT_SETTING: True} if CONTINUES_CHAT else {},
+        )
+        with ProxyProcess(config) as proxy:
+            yield proxy, provider
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import uvicorn
+from answering_server import answering
 from conftest import GENERAL, PLUGIN, deployment
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.responses import JSONResponse
 from litellm_versions import PASSES_ON_FAILED_COUNTS
 
 from ctx_hooks.testing import LOOPBACK, ProxyProcess, agent_session
-from ctx_hooks.testing.processes import free_port
 
 WINDOW = 1_000
 LONG = "a quiet word or two " * 1_000
@@ -83,15 +81,9 @@ class Recorder:
 
 @pytest.fixture(scope="module")
 def recorder():
-    kept, app, port = Recorder(), FastAPI(), free_port()
-    app.post("/{path:path}")(kept.answer)
-    kept.url = f"http://127.0.0.1:{port}"
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    yield kept
-    server.should_exit = True
-    thread.join(10)
+    kept = Recorder()
+    with answering(kept.answer) as kept.url:
+        yield kept
 
 
 def proxied(recorder: Recorder, callbacks: list[str]) -> ProxyProcess:

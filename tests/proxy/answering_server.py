@@ -1,0 +1,25 @@
+"""An HTTP server on loopback that gives every POST request to one function."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI, Request, Response
+
+from ctx_hooks.testing import free_port
+
+
+@contextmanager
+def answering(answer: Callable[[Request], Awaitable[Response]]) -> Iterator[str]:
+    """Serve `answer` in a thread, and yield the server's address."""
+    app, port = FastAPI(), free_port()
+    app.post("/{path:path}")(answer)
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{port}"
+    server.should_exit = True
+    thread.join(10)
