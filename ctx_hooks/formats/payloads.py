@@ -15,7 +15,6 @@ LEAST_PAYLOAD_CHARS = 1_000
 SAMPLE_CHARS = 256
 """Of so many random base64 characters all but one in 10,000 samples hold a digit, a small and a capital letter."""
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
-LINE_BREAKS = str.maketrans("", "", "\r\n")
 TEXT_FIELDS = frozenset({"text", "content", "output", "arguments", "thinking", "reasoning_content"})
 """Fields whose strings a model reads as text, base64 too."""
 SEALED_FIELDS = frozenset({"encrypted_content", "encrypted_stdout", "encrypted_index"})
@@ -35,10 +34,13 @@ def is_payload(text: str) -> bool:
         return True
     if len(text) < LEAST_PAYLOAD_CHARS:
         return False
-    middle = len(text) // 2
-    samples = [text[at : at + SAMPLE_CHARS].translate(LINE_BREAKS) for at in (0, middle)]
-    samples.append(text[-SAMPLE_CHARS:].translate(LINE_BREAKS))
-    return all(BASE64.fullmatch(s) for s in samples) and _has_every_kind("".join(samples))
+    samples = []
+    for at in (0, len(text) // 2, len(text) - SAMPLE_CHARS):
+        sample = text[at : at + SAMPLE_CHARS].replace("\n", "").replace("\r", "")
+        if not BASE64.fullmatch(sample):
+            return False
+        samples.append(sample)
+    return _has_every_kind("".join(samples))
 
 
 def payload_kind(field: str, text: str) -> MediaKind | None:

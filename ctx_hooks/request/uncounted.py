@@ -118,6 +118,6 @@ def _is_text(source: object) -> bool:
 
 
 def _is_uncounted_string(key: object, value: object) -> bool:
-    if not isinstance(value, str) or key in SIGNATURE_FIELDS | SEALED_FIELDS:
+    if not isinstance(value, str) or key in SIGNATURE_FIELDS or key in SEALED_FIELDS:
         return False
     return payload_kind(str(key), value) is not None and not has_known_size(value)
