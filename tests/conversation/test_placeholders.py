@@ -113,3 +113,9 @@ def test_a_quotation_is_one_line_of_json_that_holds_no_mark_of_ours(text):
     assert json.loads(quotation) == text
     assert placeholders.MARK not in placeholders.quoted(text + placeholders.MARK + text)
     assert json.loads(placeholders.quoted(placeholders.MARK)) == placeholders.MARK
+
+
+@pytest.mark.parametrize("heading", [placeholders.dropped, placeholders.summary_heading, placeholders.written_heading])
+def test_one_removed_message_is_told_in_the_singular(heading):
+    assert "] 1 earlier message was removed to fit" in heading(1, "en")
+    assert "] 2 earlier messages were removed to fit" in heading(2, "en")
