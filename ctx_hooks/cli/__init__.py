@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -31,6 +32,8 @@ COMMANDS = MappingProxyType(
 """Each command's help, here so that no command is imported for it. The module has the command's name."""
 INTERRUPTED = 130
 """What a shell returns for a process that Ctrl-C ended: 128 and the number of SIGINT."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What a disk says that takes no more, of the output as of a temporary file."""
 READER_GONE = 141
 """The same for SIGPIPE: who reads the output closed it, as `head` does."""
 
@@ -70,16 +73,19 @@ class Commands(click.Group):
         except BrokenPipeError:
             _discard_output()
             return READER_GONE
-        except OSError as error:  # of a full disk, for one
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
             _discard_output()
-            click.echo(f"Error: {error.filename or 'the output'}: {error.strerror}", err=True)
+            click.echo(f"Error: {error.strerror}", err=True)
             return FAILED
         return int(code or 0)
 
 
 def _discard_output() -> None:
     """Lead the rest of the output nowhere: Python flushes once more at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:  # closed by the caller
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(

@@ -5,7 +5,7 @@ No provider knows them, and most refuse a message with a field that they do not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.formats.fields import MAPPINGS
@@ -15,7 +15,9 @@ PIN = "pin"
 """The message stays whole."""
 SKIP = "truncation_skip"
 """The tool result stays whole."""
-_FLAGS = frozenset({PIN, SKIP})
+FLAGS = frozenset({PIN, SKIP})
+BLOCKS = ("content", "parts")
+"""The fields of a message that hold its blocks."""
 
 
 def flag(value: Any, name: str) -> bool:
@@ -29,37 +31,44 @@ def without_flags(items: Any) -> list[Any] | None:
 
     Other fields of `context`, which Azure's search has as well, stay.
     """
-    if not isinstance(items, (list, tuple)) or not any(FIELD in value for item in items for value in _places(item)):
+    if not isinstance(items, (list, tuple)) or not any(map(_has_flags, items)):
         return None
-    bare = [_without(item) for item in items]
-    return None if all(new is old for new, old in zip(bare, items, strict=True)) else bare
+    return [_without(item) for item in items]
 
 
-def _places(item: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield where flags may stand: the message, and each of its blocks."""
-    if isinstance(item, MAPPINGS):
-        yield item
-        yield from (block for name in ("content", "parts") for block in _blocks(item, name) if isinstance(block, MAPPINGS))
+def _has_flags(item: Any) -> bool:
+    """Whether the message or one of its blocks has flags; every message of every request passes here."""
+    if not isinstance(item, MAPPINGS):
+        return False
+    if FIELD in item and _is_flagged(item):
+        return True
+    for name in BLOCKS:
+        blocks = item.get(name)
+        if isinstance(blocks, list):
+            for block in blocks:
+                if isinstance(block, MAPPINGS) and FIELD in block and _is_flagged(block):
+                    return True
+    return False
 
 
-def _blocks(item: Mapping[str, Any], name: str) -> Sequence[Any]:
-    blocks = item.get(name)
-    return blocks if isinstance(blocks, (list, tuple)) else ()
+def _is_flagged(value: Mapping[str, Any]) -> bool:
+    context = value.get(FIELD)
+    return isinstance(context, Mapping) and not FLAGS.isdisjoint(context)
 
 
 def _without(item: Any) -> Any:
-    item = _bare(item)
-    for name in ("content", "parts") if isinstance(item, MAPPINGS) else ():
-        blocks = [_bare(block) for block in _blocks(item, name)]
-        if any(new is not old for new, old in zip(blocks, _blocks(item, name), strict=True)):
-            item = {**item, name: blocks}
-    return item
+    if not _has_flags(item):
+        return item
+    bare = _bare(item)
+    return {
+        name: [_bare(v) for v in value] if name in BLOCKS and isinstance(value, list) else value
+        for name, value in bare.items()
+    }
 
 
 def _bare(value: Any) -> Any:
-    context = value.get(FIELD) if isinstance(value, MAPPINGS) else None
-    if not isinstance(context, Mapping) or not _FLAGS & context.keys():
+    if not isinstance(value, MAPPINGS) or not _is_flagged(value):
         return value
-    rest = {name: inner for name, inner in context.items() if name not in _FLAGS}
+    rest = {name: inner for name, inner in value[FIELD].items() if name not in FLAGS}
     others = {name: inner for name, inner in value.items() if name != FIELD}
     return {**others, FIELD: rest} if rest else others

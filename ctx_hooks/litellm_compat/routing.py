@@ -47,4 +47,4 @@ def _is_passed_over_for_images(entry: Mapping[str, Any], fields: Mapping[str, An
     is_text_only = getattr(litellm.Router, "_deployment_declares_no_vision", None)
     if has_images is None or is_text_only is None:
         return False
-    return bool(has_images(None, fields) and is_text_only(entry, fields.get("model")))
+    return bool(is_text_only(entry, fields.get("model")) and has_images(None, fields))

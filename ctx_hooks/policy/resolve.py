@@ -18,7 +18,7 @@ from ctx_hooks.errors import ConfigurationError
 from ctx_hooks.policy.caller import Caller
 from ctx_hooks.policy.presets import PRESETS
 from ctx_hooks.policy.renamed import current_name, old_names, with_current_names
-from ctx_hooks.policy.settings import Policy, Scope, Settings
+from ctx_hooks.policy.settings import Policy, Scope, Settings, with_off
 from ctx_hooks.runtime.warnings import one_line, warn_once
 
 logger = logging.getLogger("ctx_hooks")
@@ -263,9 +263,9 @@ def _fields(scope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _begun_from(scope: Mapping[str, Any]) -> str:
-    """Return the name of the policy that a scope begins from, "" for none; YAML reads the name `off` as false."""
+    """Return the name of the policy that a scope begins from, "" for none."""
     named = scope.get("policy") if scope.get("policy") is not None else scope.get("extends")
-    return "off" if named is False else str(named or "")
+    return str(with_off(named) or "")
 
 
 def _locked(scope: Any) -> list[Any]:

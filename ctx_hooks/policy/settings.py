@@ -226,12 +226,12 @@ class Policy(BaseModel):
         return self.repair == "always" or self.max_turns is not None
 
 
-def _name_of_switch(value: Any) -> Any:
+def with_off(value: Any) -> Any:
     """YAML reads the name of the policy `off` as false."""
     return "off" if value is False else value
 
 
-Scope: TypeAlias = Annotated[str | dict[str, Any], BeforeValidator(_name_of_switch)]
+Scope: TypeAlias = Annotated[str | dict[str, Any], BeforeValidator(with_off)]
 """The name of a policy; or its fields, with `policy` to begin from a named one and `locked` to hold fields fast."""
 
 

@@ -7,9 +7,8 @@ import json
 from ctx_hooks.cli import main
 from ctx_hooks.cli.trial import WINDOW_TOKENS
 
-PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models")
-ROUTES = [path for path in PATHS for _ in range(1 if path == "/v1/responses" else 2)]
-"""Each is asked of two deployments, of two formats or windows; responses of one."""
+CHAT, MESSAGES, RESPONSES, GOOGLE = "/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models"
+ROUTES = (CHAT, CHAT, MESSAGES, MESSAGES, RESPONSES, GOOGLE, GOOGLE)
 
 
 def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_window(capsys):
