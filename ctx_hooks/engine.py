@@ -159,7 +159,7 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
 
     None where what exceeds the window is a history that the provider keeps, and nothing more can be done about it.
     """
-    most = known.budget_tokens(to.policy, request.max_output_tokens, request.least_output_tokens, history)
+    most = known.budget_tokens(to.policy, request.least_output_tokens, history)
     if to.waits:
         most = max(most, known.window_less_error())
     previous = known.previous

@@ -10,7 +10,7 @@ from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
-from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, ReservedOutput, budget_tokens_of
+from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.history import History
@@ -49,23 +49,17 @@ class Known:
     previous: Attempt | None = None
     summaries: Summaries = NO_SUMMARIES
 
-    def budget_tokens(
-        self, policy: Policy, requested: ProviderTokens | None, least: ProviderTokens, history: History
-    ) -> LocalTokens:
+    def budget_tokens(self, policy: Policy, least_output: ProviderTokens, history: History) -> LocalTokens:
         """Return what a request may have.
 
         Args:
             policy: the policy that holds for it.
-            requested: the output that it asks for, None where it states none.
-            least: the output below which it is not lowered before a refusal.
+            least_output: what its thinking budget takes, and an answer beside it; 0 where it states none.
             history: its messages.
         """
         recent = history.index[-DYNAMIC_MESSAGES:]
         mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent)) * self.factor
-        fixed_tokens = history.fixed_tokens * self.factor
-        needed = None if self.answer_tokens is None else max(self.answer_tokens, least)
-        output = ReservedOutput(requested, needed)
-        return to_local(budget_tokens_of(self.window, policy, output, mean_tokens, fixed_tokens), self.factor)
+        return to_local(budget_tokens_of(self.window, policy, mean_tokens, least_output), self.factor)
 
     def window_less_error(self) -> LocalTokens:
         """Return what a request may have that leaves free the estimate's error and a usual answer, and nothing else."""
@@ -73,8 +67,11 @@ class Known:
         return to_local(ProviderTokens(int((self.window.tokens - answer) / (1 + ESTIMATE_ERROR_FRACTION))), self.factor)
 
     def uncounted_budget_tokens(self, policy: Policy, requested: ProviderTokens | None) -> LocalTokens:
-        """Return the same for a request that is not counted: its output cannot be lowered to what it leaves."""
-        return to_local(budget_tokens_of(self.window, policy, ReservedOutput(requested)), self.factor)
+        """Return the same for a request that is not counted: the output that it asks for has to fit beside it as it is."""
+        budget = budget_tokens_of(self.window, policy)
+        if requested is not None and self.window.holds_output:
+            budget = min(budget, ProviderTokens(self.window.tokens - requested))
+        return to_local(budget, self.factor)
 
     def attempt(self, request: Request, to: Target, history: History | None = None) -> Attempt:
         """Return the attempt that sends a request as it came; `history` is None where it was not counted."""

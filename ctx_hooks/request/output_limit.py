@@ -68,7 +68,8 @@ def allowed_output_tokens(
 ) -> ProviderTokens:
     """Return as much of the requested output as a deployment does not refuse.
 
-    Less than LEAST_OUTPUT_TOKENS is not asked for: the conversation has to give way instead.
+    Room for the estimate's error is left while LEAST_OUTPUT_TOKENS remain; less than these is not asked for: then the
+    provider decides, and on its refusal the conversation gives way.
 
     Args:
         requested: the output that the request asks for.
@@ -79,10 +80,9 @@ def allowed_output_tokens(
     allowed = requested
     if most is not None and most >= LEAST_OUTPUT_TOKENS:
         allowed = min(requested, most)
-    if window.holds_output and input_tokens is not None and allowed > window.tokens - input_tokens:
+    if window.holds_output and input_tokens is not None and LEAST_OUTPUT_TOKENS <= window.tokens - input_tokens < allowed:
         room = ProviderTokens(window.tokens - int(input_tokens * (1 + ESTIMATE_ERROR_FRACTION)))
-        if room >= LEAST_OUTPUT_TOKENS:
-            allowed = room
+        allowed = max(room, LEAST_OUTPUT_TOKENS)
     return allowed
 
 

@@ -16,6 +16,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.serving.attempt_runner import LOOP_BYTES
 from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import ProviderTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
@@ -116,8 +117,13 @@ async def _options(
 
 
 def _holds(request: Request, option: Option, history: History | None) -> bool:
-    """Whether the request fits as it came; one without a `history` is too large for every deployment."""
+    """Whether the request fits unchanged; one without a `history` is too large for every deployment.
+
+    The requested output has to fit beside it, or as much of that as answers have needed: elsewhere it need not be lowered.
+    """
     if history is None or option.refused:
         return False
-    output = (request.max_output_tokens, request.least_output_tokens)
-    return history.tokens <= option.known.budget_tokens(option.to.policy, *output, history)
+    known, asked = option.known, request.max_output_tokens or ProviderTokens(0)
+    needed = min(asked, known.answer_tokens or asked) if known.window.holds_output else 0
+    budget = known.budget_tokens(option.to.policy, request.least_output_tokens, history)
+    return history.tokens <= min(budget, to_local(ProviderTokens(known.window.tokens - needed), known.factor))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
@@ -16,12 +16,11 @@ DEFAULT_WINDOW_TOKENS = ProviderTokens(128_000)
 LEAST_BUDGET_TOKENS = ProviderTokens(4_096)
 """The history's budget never falls below this (nanobot), unless the window itself is smaller."""
 LARGEST_RESERVE_FRACTION = 0.25
-"""A fixed reserve above this share of the window gives way to the scaled one: a small window must stay usable."""
+"""A fixed reserve above this share of the window gives way to the scaled one, and a thinking budget is lowered: a small
+window must stay usable."""
 LARGEST_RECENT_FRACTION = 0.625
 """In a small budget `keep_recent_tokens` give way to this share of it, so that at least 3/8 of it are free until the next
 compaction."""
-LEAST_HISTORY_FRACTION = 0.25
-"""The share of what system text and tools leave that no requested output takes from the history."""
 DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 """Mean tokens of the last ten messages above which the reserve holds (pi)."""
 DYNAMIC_MESSAGES = 10
@@ -72,37 +71,21 @@ def holds_output(model: str, policy: Policy) -> bool:
     return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
 
 
-class ReservedOutput(NamedTuple):
-    """The output that a request asks for, and as much of it as answers are known to need; None where not known."""
-
-    requested_tokens: ProviderTokens | None = None
-    answer_tokens: ProviderTokens | None = None
-
-
-NO_OUTPUT = ReservedOutput()
-
-
 def reserve_tokens_of(
-    window: Window,
-    policy: Policy,
-    output: ReservedOutput = NO_OUTPUT,
-    recent_message_tokens: float = 0.0,
-    fixed_tokens: float = 0.0,
+    window: Window, policy: Policy, recent_message_tokens: float = 0.0, least_output_tokens: int = 0
 ) -> ProviderTokens:
-    """Return the tokens kept free for the answer.
+    """Return the tokens kept free for the answer, whatever output is requested: that is lowered to what the input leaves.
 
     `reserve: fixed` is `reserve_tokens` (pi), in a small window its scaled form; `scaled` is always a share of the window;
-    `dynamic` follows the size of the newest messages (pi). Where the window holds the output too and more is requested, it
-    is as much of that as answers are known to need, else all of it, short of what leaves the history less than 4,096
-    tokens or a quarter of what fixed text leaves. A requested maximum is no need: clients ask for 32,000 and use 300.
+    `dynamic` follows the size of the newest messages (pi). A requested maximum is no need: clients ask for 32,000 tokens and
+    use 300. Were it kept free, requests that fit would be compacted, and the threshold would move with each request.
 
     Args:
         window: what input and, where it holds that too, output have to fit into.
         policy: its `reserve` and the figures of that.
-        output: the requested output, of which one larger than the window is logged and ignored. Where answers are known
-            to need less, it is lowered to what the input leaves, so the reserve holds the input's estimate error as well.
         recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
-        fixed_tokens: the size of system text and tools, in provider tokens, not rounded.
+        least_output_tokens: what a stated thinking budget takes, and an answer beside it; 0 where none is stated. It is kept
+            free besides the input's estimate error, unless it is above a quarter of the window.
     """
     scaled = int(window.tokens * policy.reserve_fraction)
     if policy.reserve == "scaled":
@@ -112,34 +95,19 @@ def reserve_tokens_of(
         if policy.reserve == "dynamic":
             wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
         reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else scaled
-    kept = ProviderTokens(reserve)
-    requested, needed = output
-    if requested is None or not window.holds_output or requested <= reserve:
-        return kept
-    if requested >= window.tokens:
-        warn_once(f"max_tokens {requested} leaves no room in a window of {window.tokens} and is passed over")
-        return kept
-    rest = window.tokens - fixed_tokens
-    largest = ProviderTokens(int(rest - max(LEAST_BUDGET_TOKENS, rest * LEAST_HISTORY_FRACTION)))
-    reserved = max(kept, min(requested, largest))
-    if needed is None or needed >= reserved:
-        return reserved
-    lowered = (window.tokens - max(kept, needed)) / (1 + ESTIMATE_ERROR_FRACTION)
-    return min(reserved, ProviderTokens(window.tokens - int(lowered)))
+    if window.holds_output and 0 < least_output_tokens <= window.tokens * LARGEST_RESERVE_FRACTION:
+        reserve = max(reserve, window.tokens - int((window.tokens - least_output_tokens) / (1 + ESTIMATE_ERROR_FRACTION)))
+    return ProviderTokens(reserve)
 
 
 def budget_tokens_of(
-    window: Window,
-    policy: Policy,
-    output: ReservedOutput = NO_OUTPUT,
-    recent_message_tokens: float = 0.0,
-    fixed_tokens: float = 0.0,
+    window: Window, policy: Policy, recent_message_tokens: float = 0.0, least_output_tokens: int = 0
 ) -> ProviderTokens:
     """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
 
     The arguments are those of `reserve_tokens_of`.
     """
-    budget = window.tokens - reserve_tokens_of(window, policy, output, recent_message_tokens, fixed_tokens)
+    budget = window.tokens - reserve_tokens_of(window, policy, recent_message_tokens, least_output_tokens)
     return max(ProviderTokens(budget), min(LEAST_BUDGET_TOKENS, window.tokens))
 
 

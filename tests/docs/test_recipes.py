@@ -135,7 +135,7 @@ def test_claude_code_is_answered_past_the_window_of_a_local_model_that_counts_th
     payload = agent_session("anthropic", model="local-coder", turns=34)
     ask(proxy, "/v1/messages", {**payload, **fields})
     sent = accepted(provider)
-    assert sent["input_tokens"] > 65_536 - 32_000, "once an answer is known, its room is kept free and no more"
+    assert sent["input_tokens"] > 65_536 - 32_000, "no message gives way to the requested output"
     assert sent["input_tokens"] + sent["max_tokens"] <= 65_536
 
 
@@ -163,12 +163,13 @@ def test_a_team_is_held_to_its_limit_and_the_others_are_not(proxy, provider):
 
 
 def test_a_large_max_tokens_is_lowered_and_no_message_is_cut(proxy, provider):
-    provider.reset(window_tokens=32_768, wording="openai_requested", counts_output=True)
-    payload = agent_session("openai-chat", model="qwen", turns=3)
-    ask(proxy, "/v1/chat/completions", {**payload, "max_tokens": 32_000})
-    sent = accepted(provider)
-    assert sent["max_tokens"] < 32_000
-    assert texts(sent["payload"]) == texts(payload)
+    for turns, team in ((3, "a"), (15, "b"), (15, "c")):  # the second has 18,500 tokens
+        provider.reset(window_tokens=32_768, wording="openai_requested", counts_output=True)
+        payload = agent_session("openai-chat", model="qwen", turns=turns)
+        ask(proxy, "/v1/chat/completions", {**payload, "max_tokens": 32_000}, f"sk-team-{team}")
+        sent = accepted(provider)
+        assert sent["max_tokens"] < 32_000
+        assert texts(sent["payload"]) == texts(payload)
 
 
 def test_a_window_smaller_than_the_reserve_is_used(proxy, provider):

@@ -1,13 +1,19 @@
-"""An output that the deployment would refuse is lowered before the call."""
+"""An output that the deployment would refuse is lowered before the call, and takes no message's place."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from engine_requests import by_size, decided, sent, session, to, tokens_of
+from engine_requests import DEAR_CACHE, FIELDS, FORMATS, by_size, decided, sent, session, to, tokens_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctx_hooks.decision import Compressed, Untouched, changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
+from ctx_hooks.request.output_limit import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS
+from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.window import Window
 
 
@@ -60,30 +66,100 @@ class TestOutputs:
         assert changes_of(decision)["messages"]
 
 
-class TestWhatAnswersNeed:
-    """Clients ask for the most that they could use: it is reserved until answers have shown what they need."""
+REQUESTS = {(fmt, turns): session(fmt, turns=turns) for fmt in FORMATS for turns in (1, 8, 24)}
+SIZES = {which: tokens_of(request) for which, request in REQUESTS.items()}
+POLICIES = (
+    {},
+    {"compaction": "gentle"},
+    {"mode": "observe"},
+    {"reserve": "scaled", "reserve_fraction": 0.2},
+    {"reserve": "dynamic"},
+    {"reserve_tokens": 0},
+    {"target_fraction": 0.5, "retrieval": True},
+    {"cost_aware": True},
+)
 
-    window = Window(60_000, "model_info")
 
-    def decide(self, answer_tokens, turns=30, **fields):
-        request = session("anthropic", turns=turns, **{"max_tokens": 32_000, **fields})
-        decision, attempt = decided(request, to(60_000), Known(self.window, answer_tokens=answer_tokens))
-        return request, decision, attempt
+def asking_for(request, output_tokens):
+    """Return the request with an output that it asks for, in the field of its format."""
+    return Request(request.format, {**request.fields, **request.with_output(output_tokens)})
 
-    def test_a_request_that_fits_beside_a_usual_answer_is_not_compacted(self):
-        request, before, _ = self.decide(None)
-        assert 28_000 < tokens_of(request) < 45_000
-        assert "messages" in before.changes
-        _, after, attempt = self.decide(512)
-        assert set(after.changes) == {"max_tokens"}
-        assert 60_000 * 0.08 <= after.changes["max_tokens"] < 32_000
-        assert attempt.sent_provider_tokens + after.changes["max_tokens"] <= 60_000
 
-    def test_a_thinking_budget_is_needed_whatever_answers_were(self):
-        """A changed budget costs the prompt cache."""
-        thinking = {"type": "enabled", "budget_tokens": 20_000}
-        for turns in (30, 40):
-            request, decision, _ = self.decide(512, turns, thinking=thinking)
-            now = sent(request, decision).fields
-            assert now["thinking"] == thinking
-            assert now["max_tokens"] > thinking["budget_tokens"] + 1_000
+class TestTheRequestedOutputGivesWayFirst:
+    """What a request asks for never costs it a message: neither what fits nor where a session is compacted depends on it."""
+
+    @given(
+        which=st.sampled_from(sorted(REQUESTS)),
+        share=st.floats(0.3, 1.5),
+        output_tokens=st.integers(1, 200_000),
+        policy=st.sampled_from(POLICIES),
+        source=st.sampled_from(["model_info", "learned", "default"]),
+        answer_tokens=st.none() | st.integers(1, 100_000),
+        factor=st.sampled_from([0.8, 1.0, 1.3]),
+    )
+    def test_the_same_messages_are_sent_whatever_output_is_asked_for(
+        self, which, share, output_tokens, policy, source, answer_tokens, factor
+    ):
+        """The window is a share of the request: what fits and what is compacted are both among them."""
+        silent = REQUESTS[which]
+        asking = asking_for(silent, output_tokens)
+        window = Window(max(1_000, int(SIZES[which] * factor / share)), source)
+        known = Known(window, factor, answer_tokens=answer_tokens)
+        target = replace(to(window.tokens, **policy), prices=DEAR_CACHE)
+        before, _ = decided(silent, target, known)
+        decision, attempt = decided(asking, target, known)
+        now = sent(asking, decision)
+        assert now.items == sent(silent, before).items
+        assert attempt.output_tokens == now.max_output_tokens <= output_tokens
+        if attempt.sent_provider_tokens + LEAST_OUTPUT_TOKENS <= window.tokens:
+            assert attempt.sent_provider_tokens + attempt.output_tokens <= window.tokens
+            assert attempt.output_tokens >= min(output_tokens, LEAST_OUTPUT_TOKENS)
+
+    @given(
+        which=st.sampled_from(sorted(REQUESTS)),
+        spare_tokens=st.integers(0, 50_000),
+        output_tokens=st.none() | st.integers(1, 200_000),
+        policy=st.sampled_from(POLICIES),
+    )
+    def test_the_messages_of_a_request_that_fits_are_left_alone(self, which, spare_tokens, output_tokens, policy):
+        """It fits where it leaves free what the policy keeps for an answer: at most `reserve_tokens` or a fifth of all."""
+        request = REQUESTS[which] if output_tokens is None else asking_for(REQUESTS[which], output_tokens)
+        window_tokens = max(int(SIZES[which] / 0.8), SIZES[which] + 32_768) + spare_tokens
+        for decide in (decided, by_size):
+            found = decide(request, to(window_tokens, **policy))
+            assert found is None or not changes_of(found[0]).keys() & set(FIELDS.values())
+
+    def test_a_quarter_is_not_what_is_left_of_a_conversation_that_half_fills_the_window(self):
+        request = session(turns=15, max_tokens=32_000)
+        assert 18_000 < tokens_of(request) < 19_000
+        decision, attempt = decided(request, to(32_768))
+        assert list(changes_of(decision)) == ["max_tokens"]
+        assert 8_000 < attempt.output_tokens <= 32_768 - tokens_of(request)
+
+    def test_in_the_smallest_windows_the_estimates_error_gives_way_before_a_message_does(self):
+        request = session(turns=3, max_tokens=30_000)
+        window = Window(tokens_of(request) + LEAST_OUTPUT_TOKENS, "model_info")
+        _, attempt = decided(request, to(reserve_tokens=0), Known(window))
+        assert attempt.output_tokens == LEAST_OUTPUT_TOKENS
+
+
+class TestThinking:
+    """Anthropic: a changed budget costs the prompt cache. So room for it is kept, unless it would take most of a window."""
+
+    def decide(self, window_tokens, turns, budget_tokens):
+        thinking = {"type": "enabled", "budget_tokens": budget_tokens}
+        request = session("anthropic", turns=turns, max_tokens=32_000, thinking=thinking)
+        decision, attempt = decided(request, to(window_tokens))
+        return sent(request, decision), decision, attempt
+
+    @pytest.mark.parametrize("turns", [30, 60])
+    def test_a_thinking_budget_stays_as_it_is_and_the_conversation_is_kept_short_enough_for_it(self, turns):
+        now, _, attempt = self.decide(60_000, turns, 10_000)
+        assert now.fields["thinking"]["budget_tokens"] == 10_000
+        assert now.fields["max_tokens"] >= 10_000 + LEAST_ANSWER_TOKENS
+        assert attempt.sent_provider_tokens + attempt.output_tokens <= 60_000
+
+    def test_one_above_a_quarter_of_the_window_is_lowered_and_no_message_is_cut(self):
+        now, decision, attempt = self.decide(32_768, 17, 31_999)
+        assert set(changes_of(decision)) == {"max_tokens", "thinking"}
+        assert LEAST_THINKING_TOKENS <= now.fields["thinking"]["budget_tokens"] < attempt.output_tokens < 32_000

@@ -9,10 +9,10 @@ import pytest
 
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies
-from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import forget_warnings
-from ctx_hooks.tokens.window import ReservedOutput, Window, reserve_tokens_of, window_of
+from ctx_hooks.tokens.window import window_of
 
 
 @pytest.fixture(autouse=True)
@@ -24,12 +24,6 @@ def test_a_nonsense_output_is_told_once_a_value(caplog):
     for value in ("many", "many", -1, {"a": 1}):
         assert Request("openai-chat", {"max_tokens": value, "messages": []}).max_output_tokens is None
     assert caplog.text.count("max_tokens is no positive number") == 3
-
-
-def test_an_output_above_the_window_is_told_once(caplog):
-    for _ in range(5):
-        reserve_tokens_of(Window(8_000, "policy"), Policy(), ReservedOutput(9_000))
-    assert caplog.text.count("leaves no room in a window of 8000") == 1
 
 
 def test_a_nonsense_window_is_told_once(caplog):

@@ -21,10 +21,12 @@ from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import ReservedOutput, budget_tokens_of, target_tokens_of
+from ctx_hooks.tokens.window import budget_tokens_of, target_tokens_of
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from ctx_hooks.tokens.units import ProviderTokens
 
 
 SIGNS: dict[Became, tuple[str, str]] = {
@@ -150,14 +152,13 @@ def _verdict(found: Decided) -> str:
     return f"{name}: about {figures.tokens_before:,} tokens came, about {figures.tokens_after:,} are sent."
 
 
-def _budget_tokens(found: Decided) -> int:
-    output = ReservedOutput(found.request.max_output_tokens)
-    return budget_tokens_of(found.target.window, found.resolved.policy, output)
+def _budget_tokens(found: Decided) -> ProviderTokens:
+    policy, least = found.resolved.policy, found.request.least_output_tokens
+    return budget_tokens_of(found.target.window, policy, least_output_tokens=least)
 
 
 def _target_tokens(found: Decided) -> int | None:
-    budget = budget_tokens_of(found.target.window, found.resolved.policy, ReservedOutput(found.request.max_output_tokens))
-    target = target_tokens_of(to_local(budget, found.factor), found.resolved.policy)
+    target = target_tokens_of(to_local(_budget_tokens(found), found.factor), found.resolved.policy)
     return None if target is None else to_provider(target, found.factor)
 
 

@@ -89,7 +89,7 @@ def as_sent(request: Request, history: History, to: Target, known: Known, counte
     if newest is not request:
         beside = history.preamble_tokens - sum(counter.text(text) for text in request.preamble())
         history = history_in(newest, counter, LocalTokens(beside))
-    most = known.budget_tokens(to.policy, request.max_output_tokens, request.least_output_tokens, history)
+    most = known.budget_tokens(to.policy, request.least_output_tokens, history)
     if history.tokens <= most:
         return as_received(history)
     for cut_newest in (False, True):
