@@ -1,0 +1,240 @@
+"""Scripts and values in LiteLLM's Redis, which no request waits for longer than once.
+
+The first request that Redis answers too late waits HURRY_SECONDS. Until Redis is fast again, later requests do not wait:
+their commands run in the background, and what these find is there for the requests after them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+logger = logging.getLogger("ctx_hooks")
+
+HURRY_SECONDS = 0.25
+"""How long a request waits for a Redis that was fast before: a hundred times what one in the same data centre takes."""
+SLOW_SECONDS = 0.05
+"""A request may need three commands one after another. Of a slower Redis it would wait noticeably for each."""
+DEAD_SECONDS = 30.0
+"""A command without an answer is given up, and its connection with it. LiteLLM's own limit is 5 s, unless Redis is named by
+a URL."""
+MOST_RUNNING, MOST_RUNNING_SLOW = 32, 8
+"""Work of requests at once. LiteLLM's pool has 50 connections unless configured, and its own commands need most of them."""
+WARNING_SECONDS = 60.0
+"""A Redis that fails in turns is warned of once a minute."""
+MOST_MEMORY_BYTES = 32_000_000
+ENTRY_BYTES = 300
+"""Memory of an entry of the process beside its value: key, pair and place in the map."""
+MOST_TRIES = 16
+"""Of `update`: each try that fails is another worker's write that has succeeded."""
+
+GET = """
+if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('STRLEN', KEYS[1]) > tonumber(ARGV[1]) then return false end
+return redis.call('GET', KEYS[1])
+"""
+SWAP = """
+local known = redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('STRLEN', KEYS[1]) <= tonumber(ARGV[4])
+local digest = known and redis.sha1hex(redis.call('GET', KEYS[1])) or ''
+if digest ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return 1
+"""
+
+
+class UnavailableError(Exception):
+    """Redis has not answered in time, or has failed: what it holds is not known."""
+
+
+class SharedCache(Protocol):
+    """The part of LiteLLM's RedisCache that is used."""
+
+    def async_register_script(self, script: str) -> Callable[..., Awaitable[Any]]:
+        """Return a function of `keys` and `args` that runs a Lua script."""
+
+
+class SharedStore:
+    """LiteLLM's Redis for all its users in this process; values are in memory if there is none. Used on the event loop only.
+
+    Args:
+        shared: Returns LiteLLM's Redis cache, None without one.
+
+    Attributes:
+        tasks: the work that is under way, whether or not anybody waits for it.
+
+    >>> store = SharedStore()
+    >>> async def example():
+    ...     assert await store.swap("key", None, b"one", kept_seconds=60)
+    ...     await store.update("key", lambda known: (known or b"") + b", two", kept_seconds=60)
+    ...     return await store.get("key"), await store.get("another")
+    >>> asyncio.run(example())
+    (b'one, two', None)
+    """
+
+    def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
+        self._shared = shared
+        self._is_slow = False
+        self._warned_at = -WARNING_SECONDS
+        self._hurried: dict[Hashable, asyncio.Task[Any]] = {}
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self._values: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is a Redis."""
+        return self._shared() is not None
+
+    async def run(self, script: str, key: str, args: Sequence[Any] = (), wait_seconds: float = DEAD_SECONDS) -> Any:
+        """Return what a Lua script answers.
+
+        The command ends by itself if its caller is cancelled or has waited long enough.
+
+        Args:
+            script: names `KEYS[1]` and no other key.
+            key: without the namespace that LiteLLM puts before it.
+            args: of the script.
+            wait_seconds: how long the caller can wait. A request uses `briefly` instead.
+
+        Raises:
+            UnavailableError: there is no Redis, it fails, or it does not answer in time.
+        """
+        return await _result(self._begun(self._command(script, key, args)), wait_seconds)
+
+    async def briefly(self, work: Callable[[], Coroutine[Any, Any, T]], key: Hashable = None) -> T:
+        """Return the result of work with this store, which goes on if it is not done in time.
+
+        So the work itself keeps what it finds for later requests.
+
+        Args:
+            work: runs scripts or reads and writes values.
+            key: work of the same key that is under way is waited for instead of being started again.
+
+        Raises:
+            UnavailableError: Redis fails, or is slow; or as much work as allowed is under way.
+        """
+        task = self._hurried.get(key) if key is not None else None
+        if task is None:
+            if len(self._hurried) >= (MOST_RUNNING_SLOW if self._is_slow else MOST_RUNNING):
+                raise UnavailableError("too many commands at once")
+            name = object() if key is None else key
+            task = self._hurried[name] = self._begun(work())
+            task.add_done_callback(lambda _: self._hurried.pop(name, None))
+        try:
+            result: T = await _result(task, 0.0 if self._is_slow else HURRY_SECONDS)
+        except UnavailableError as error:
+            self._fail(error)
+            raise
+        return result
+
+    async def get(self, key: str, most_bytes: int = MOST_MEMORY_BYTES) -> bytes | None:
+        """Return a value, None if there is none or a larger one.
+
+        Raises:
+            UnavailableError: as `run`.
+        """
+        if not self.is_shared:
+            value, until = self._values.get(key, (None, 0.0))
+            return value if until > time.monotonic() else None
+        found = await self.run(GET, key, [most_bytes])
+        return found if isinstance(found, bytes) else None
+
+    async def swap(
+        self, key: str, old: bytes | None, new: bytes, kept_seconds: float, most_bytes: int = MOST_MEMORY_BYTES
+    ) -> bool:
+        """Write a value if it still is as it was read; return whether it was.
+
+        Args:
+            key: its key.
+            old: what `get` has returned, by the same `most_bytes`.
+            new: what takes its place.
+            kept_seconds: how long it is kept from now on.
+            most_bytes: a value of another type, or a larger one, is replaced as if there were none.
+
+        Raises:
+            UnavailableError: as `run`; whether the value is written is not known.
+        """
+        if not self.is_shared:
+            if await self.get(key) != old:
+                return False
+            self._keep(key, new, time.monotonic() + kept_seconds)
+            return True
+        digest = "" if old is None else hashlib.sha1(old, usedforsecurity=False).hexdigest()
+        return bool(await self.run(SWAP, key, [digest, new, max(1, round(kept_seconds)), most_bytes]))
+
+    async def update(self, key: str, change: Callable[[bytes | None], bytes], kept_seconds: float) -> bytes:
+        """Replace a value by what `change` makes of it, and return that. No write of another worker is lost.
+
+        Args:
+            key: its key.
+            change: called again if another worker writes in between.
+            kept_seconds: how long the value is kept from now on.
+
+        Raises:
+            UnavailableError: as `run`, or others have written MOST_TRIES times in between.
+        """
+        for _ in range(MOST_TRIES):
+            known = await self.get(key)
+            new = change(known)
+            if await self.swap(key, known, new, kept_seconds):
+                return new
+        raise UnavailableError("others write at the same time")
+
+    def _begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Return the task of work that nobody may be waiting for when it ends."""
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._end)
+        return task
+
+    def _end(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # else asyncio logs an error that nobody has waited for
+
+    async def _command(self, script: str, key: str, args: Sequence[Any]) -> Any:
+        cache = self._shared()
+        if cache is None:
+            raise UnavailableError("LiteLLM has no Redis")
+        start = time.monotonic()
+        try:
+            found = await asyncio.wait_for(cache.async_register_script(script)(keys=[key], args=list(args)), DEAD_SECONDS)
+        except Exception as error:
+            self._fail(error)
+            raise UnavailableError(repr(error)) from error
+        self._is_slow = time.monotonic() - start > SLOW_SECONDS
+        return found
+
+    def _fail(self, error: Exception) -> None:
+        """Let no request wait until a command is fast again, and warn once of that."""
+        now = time.monotonic()
+        if not self._is_slow and now - self._warned_at >= WARNING_SECONDS:
+            self._warned_at = now
+            logger.warning("Redis is slow or fails, and no request waits for it until it is fast again: %r", error)
+        self._is_slow = True
+
+    def _keep(self, key: str, value: bytes, until: float) -> None:
+        old, _ = self._values.pop(key, (None, 0.0))
+        self._bytes += len(key) + len(value) + ENTRY_BYTES - (0 if old is None else len(key) + len(old) + ENTRY_BYTES)
+        self._values[key] = value, until
+        while self._bytes > MOST_MEMORY_BYTES:
+            oldest, (dropped, _) = self._values.popitem(last=False)
+            self._bytes -= len(oldest) + len(dropped) + ENTRY_BYTES
+
+
+async def _result(task: asyncio.Task[T], wait_seconds: float) -> T:
+    """Return the result of a task that goes on if the time is over, or the caller is cancelled.
+
+    Raises:
+        UnavailableError: the time is over.
+    """
+    if not task.done():
+        await asyncio.wait({task}, timeout=wait_seconds)
+    if not task.done():
+        raise UnavailableError(f"no answer within {wait_seconds:g} s")
+    return task.result()
