@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
+from ctx_hooks.overflow.texts import own_words
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format
@@ -23,13 +24,13 @@ def provider_of(error: Exception) -> str | None:
 def overflow_of(error: Exception) -> Overflow | None:
     """Return the overflow that an exception reports; None for other errors.
 
-    A request larger than the rate limit of a whole minute is one. So is every ContextWindowExceededError, whatever its text:
-    the Router answers it with context-window fallbacks, the plugin's retries first.
+    A request larger than the rate limit of a whole minute is one. So is every ContextWindowExceededError, whatever its text,
+    if LiteLLM could read the answer: the Router answers it with context-window fallbacks, the plugin's retries first.
     """
     import litellm  # noqa: PLC0415
 
     found = recognise_overflow(error, provider=provider_of(error)) or too_large_for_rate(error)
-    if found is None and isinstance(error, litellm.ContextWindowExceededError):
+    if found is None and isinstance(error, litellm.ContextWindowExceededError) and not own_words(error).of_unreadable_answer:
         return Overflow("input", "litellm")
     return found
 

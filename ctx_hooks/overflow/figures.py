@@ -11,7 +11,9 @@ from ctx_hooks.overflow.patterns.pattern import NUMBER, number
 from ctx_hooks.tokens.units import ProviderTokens
 
 LEAST_WINDOW_TOKENS = 512
-"""No model has a smaller window: smaller figures are error numbers, indices and statuses."""
+"""Hardly a model has a smaller window: smaller figures are error numbers, indices and statuses."""
+LEAST_TOKENS = 64
+"""A smaller figure is no limit of a prompt, whatever it is called."""
 MOST_FIGURES = 12
 """An overflow names a limit, an input, an output and their sum; a text with more figures is about something else."""
 
@@ -25,11 +27,15 @@ _NAMED = re.compile(
     rf"(?P<after>{NUMBER}){_END}|{_START}(?P<before>{NUMBER})(?:[ -]tokens?)?[ -]context\b"
 )
 _CALLED = re.compile(
-    rf"(?:limit|maximum|max|allowed|window|length|size|only|most|than|exceeds?|exceed|up to|<=?|≤|上限|限制|最大\w{{0,8}}长度|长度){_JOIN}"
+    rf"(?:limit|maximum|max|allowed|window|(?<!prompt )(?<!input )(?<!message )length|size|only|most|than|exceeds?|exceed|up to|<=?|≤|上限|限制|最大\w{{0,8}}长度|长度){_JOIN}"
     rf"(?P<after>{NUMBER}){_END}|{_START}(?P<before>{NUMBER})[ -]tokens? limit\b"
 )
 _OUTPUT_BEFORE = re.compile(
     r"(?:max_(?:new_|completion_|output_)?tokens|output|completion|generation)\W{0,4}(?:\w{1,9} ){0,2}\W{0,2}$"
+)
+_SMALL_BEFORE = re.compile(
+    r"\b(?:max(?:imum)?|limit|only|most|up to|than|exceeds?|allowed|supports?|window|[<>]=?)"
+    r"(?: (?:of|is|are|was|allowed|tokens?|size|length|to)){0,2}[ :=(]{0,3}$"
 )
 _LABEL_CHARS = 40
 """Looked at before a figure for what it counts."""
@@ -54,8 +60,10 @@ def figures_of(text: str) -> Figures:
     Where two figures add up to a third, that is input and output. Otherwise, but for what is called an output, the smaller
     of two is the limit; of one or many it is what a setting or the context is said to be, or what is called a limit.
     """
-    found = islice(((n, m.start()) for m in _FIGURE.finditer(text) if (n := number(m[0]))), MOST_FIGURES)
-    places = {ProviderTokens(n): at for n, at in found if n >= LEAST_WINDOW_TOKENS}
+    found = [(ProviderTokens(n), m) for m in islice(_FIGURE.finditer(text), MOST_FIGURES) if (n := number(m[0]))]
+    places = {n: m.start() for n, m in found if n >= LEAST_WINDOW_TOKENS}
+    if len(places) < 2 and "token" in text:  # noqa: PLR2004 - what was sent, and what may be sent
+        places |= {n: m.start() for n, m in found if LEAST_TOKENS <= n < LEAST_WINDOW_TOKENS and _is_called_limit(m, text)}
     numbers = list(places)
     for whole in numbers:
         parts = next(
@@ -75,6 +83,11 @@ def figures_of(text: str) -> Figures:
         return Figures(limit)
     output = outputs[0] if outputs else None
     return Figures(limit, given if given + (output or 0) > limit else None, output)
+
+
+def _is_called_limit(figure: re.Match[str], text: str) -> bool:
+    before = text[max(0, figure.start() - _LABEL_CHARS) : figure.start()]
+    return text[figure.end() :][:6].lstrip(" -") == "token" or bool(_SMALL_BEFORE.search(before))
 
 
 def _limit(match: re.Match[str] | None, text: str) -> ProviderTokens | None:

@@ -10,8 +10,8 @@ from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
 from ctx_hooks.overflow.patterns.hosted_models import CODES, HOSTED_MODELS
 from ctx_hooks.overflow.patterns.inference_servers import INFERENCE_SERVERS
-from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_STATUSES, RATE_TOO_LARGE
-from ctx_hooks.overflow.patterns.output_limits import OUTPUT_LIMITS
+from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_STATUSES, RATE_TOO_LARGE, SMALL
+from ctx_hooks.overflow.patterns.output_limits import OTHER_OUTPUT, OUTPUT_LIMITS
 from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
 from ctx_hooks.overflow.texts import first_sentences, own_words, plain, sentences
 from ctx_hooks.tokens.units import ProviderTokens
@@ -82,7 +82,7 @@ def recognise_overflow(
     for original, text in texts.items():
         found = _by_family(text, original)
         if found is not None:
-            return found if code or not _about_another_matter(texts.values(), words.codes) else None
+            return found if code or not _about_another_matter(texts.values(), words.codes, found) else None
     return Overflow("input", f"code:{code}", sentence=first_sentences(next(iter(texts), ""))) if code else None
 
 
@@ -103,6 +103,8 @@ def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
 def _by_pattern(text: str, provider: str | None, original: str) -> Overflow | None:
     for pattern in PATTERNS:
         if pattern.only and not (provider or "").lower().startswith(pattern.only):
+            continue
+        if pattern.kind == "output_limit" and OTHER_OUTPUT.search(text):
             continue
         found = pattern.regex.search(text)
         overflow = _read(pattern, found.groupdict(), original) if found else None
@@ -133,9 +135,11 @@ def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> 
     )
 
 
-def _about_another_matter(texts: Iterable[str], codes: Iterable[str]) -> bool:
+def _about_another_matter(texts: Iterable[str], codes: Iterable[str], found: Overflow) -> bool:
     said = (*texts, *(plain(code.replace("_", " ")) for code in codes))
-    return any(topic.regex.search(text) for text in said for topic in NOT_OVERFLOW)
+    small = found.limit_tokens is not None and found.input_tokens is not None and found.limit_tokens < LEAST_WINDOW_TOKENS
+    topics = [t for t in NOT_OVERFLOW if not (small and t is SMALL)]
+    return any(topic.regex.search(text) for text in said for topic in topics)
 
 
 def _by_family(text: str, original: str) -> Overflow | None:

@@ -43,7 +43,21 @@ MESSAGE_KEYS = (
 """Where bodies keep their own words; everything else may be an echo of the request."""
 CODE_KEYS = ("code", "type", "error_type", "status")
 _ECHO = re.compile(r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]")
-_TRACEBACK = "\nTraceback (most recent call last):"
+_TRACE = re.compile(
+    r"Traceback \(most recent call last|File \\{0,4}[\"'][^\"'\n]{1,300}[\"'], line \d|(?:^|\n|\\n)\s{0,40}at [\w.$<>/ ]{1,80}\(|"
+    r"goroutine \d{1,9} \[|panicked at |stack ?trace",
+    re.IGNORECASE,
+)
+"""The beginning of a stack trace: its line numbers are no figures."""
+_UNREADABLE = re.compile(
+    r"invalid response object|received_args ?=|original response(?: received)?:|unable to get json response|"
+    r"empty or invalid response from|json_?decode_?error|"
+    r"(?:error|unable to|failed to|could not|cannot|can't) (?:pars|process|decod)\w* ?"
+    r"(?:=|(?:\w+ ){0,3}(?:response|answer|chunk|completion|output|text=|text =))|"
+    r"validation errors? for (?!\w*request)\w*(?:response|usage|choice|message|chunk|delta|details|completion)",
+    re.IGNORECASE,
+)
+"""How LiteLLM words that it cannot read an answer. Such an error quotes the answer, which may hold any words."""
 _URL = re.compile(r"https?://\S+")
 _PREFIX = re.compile(
     r"(?:(?:litellm\.)?\w{0,60}(?:Exception|Error): ?|\w{1,60}Exception(?: \w{1,60})? ?- ?|Error code: \d{3} - |"
@@ -55,10 +69,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?]) |(?<=[。！？；])")
 
 @dataclass(frozen=True, slots=True)
 class OwnWords:
-    """What an error says of itself, outermost first."""
+    """What an error says of itself, outermost first.
+
+    `of_unreadable_answer`: the provider has answered, and LiteLLM could not read the answer.
+    """
 
     texts: tuple[str, ...]
     codes: tuple[str, ...]
+    of_unreadable_answer: bool = False
 
 
 def own_words(*sources: Any) -> OwnWords:
@@ -81,12 +99,15 @@ def own_words(*sources: Any) -> OwnWords:
         if not isinstance(value, str):
             queue.extend(_parts(value))
             continue
+        own = _without_echo(value[:MOST_CHARS])
+        if _UNREADABLE.search(own):
+            return OwnWords((), (), of_unreadable_answer=True)
         body = _embedded(value) if parsed < MOST_PARSED else None
         if body is not None:
             parsed += 1
             queue.append(body)
             continue
-        text = _without_echo(value[: min(MOST_CHARS, room)]).strip()
+        text = own[:room].strip()
         if text and text not in texts:
             texts[text] = None
             room -= len(text)
@@ -140,7 +161,7 @@ def _codes(value: Any) -> Iterator[str]:
 def _embedded(text: str) -> Any:
     """Return the JSON that an error text is, or carries behind its prefix; None when there is none."""
     start = text.find("{", 0, 300)
-    if start < 0 or len(text) > MOST_JSON_CHARS:
+    if start < 0 or len(text) > MOST_JSON_CHARS or _TRACE.search(text, 0, start):
         return None
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start)
@@ -150,7 +171,6 @@ def _embedded(text: str) -> Any:
 
 
 def _without_echo(text: str) -> str:
-    """Return the text up to where it begins to quote the request, or LiteLLM shows where it was when it read the error."""
-    own = text.partition(_TRACEBACK)[0]
-    echo = _ECHO.search(own)
-    return own[: echo.start()] if echo else own
+    """Return the text up to where it begins to quote the request or a stack trace begins."""
+    ends = [found.start() for found in (_ECHO.search(text), _TRACE.search(text)) if found]
+    return text[: min(ends, default=None)]

@@ -163,7 +163,7 @@ class AttemptRunner:
         previous = self.attempts.last(to.request_id)
         if previous is not None and was_translated(previous, request, to):
             return Untouched(TRANSLATED)
-        if to.attempt and (previous is None or previous.spent):
+        if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
             return Untouched("what was refused before is not known, or cannot be made smaller")
         try:
             most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))

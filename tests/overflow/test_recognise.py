@@ -11,8 +11,9 @@ import httpx
 import litellm
 import pytest
 from other_errors_data import OTHER_ERRORS
-from overflow_wordings_data import ASSORTED, LANGUAGES, PROSE, SETTINGS
+from overflow_wordings_data import ASSORTED, LANGUAGES, PROSE, RELATIVE, SETTINGS
 
+from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
 from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, RATE_TOO_LARGE
 from ctx_hooks.overflow.patterns.pattern import number
@@ -85,7 +86,7 @@ OTHERS = [
     "",
 ]
 
-ALL_WORDINGS = [*SETTINGS, *PROSE, *LANGUAGES, *ASSORTED]
+ALL_WORDINGS = [*SETTINGS, *PROSE, *LANGUAGES, *ASSORTED, *RELATIVE]
 
 
 def stream_of(name):
@@ -323,6 +324,51 @@ def test_where_litellm_was_when_it_read_an_error_is_no_word_of_it():
     )
     error = litellm.APIConnectionError(f"Ollama Error - prompt too long\n{trace}", "ollama", "served")
     assert recognise_overflow(error).sentence == "Ollama Error - prompt too long"
+
+
+FRAMES = (
+    'Traceback (most recent call last):\n  File "/srv/context_length.py", line 727, in prompt exceeds\n'
+    '  File "b.py", line 1789'
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FRAMES,
+        f"Error. {FRAMES}",
+        FRAMES.replace("\n", " "),
+        json.dumps({"error": {"message": FRAMES}}),
+        json.dumps({"error": repr(FRAMES)}),
+        FRAMES.partition("\n")[2],
+        "failed\n    at contextLength (/srv/prompt exceeds max 8192.js:9000:10)",
+    ],
+)
+def test_no_figure_comes_from_a_stack_trace(text):
+    for before in ("", "litellm.APIConnectionError: OpenAIException - ", "the context length is exceeded\n"):
+        found = recognise_overflow(before + text)
+        assert found is None or (before.startswith("the") and (found.limit_tokens, found.input_tokens) == (None, None))
+
+
+UNREADABLE = [
+    f"Invalid response object {FRAMES}\n\nreceived_args={{'response_object': {{'usage': {{'prompt_tokens': 2500.5}}}}}}",
+    "Unable to get json response - Expecting value: line 1 column 1 (char 0), Original Response: {words}",
+    'Error parsing chunk: x,\nReceived chunk: {{"error": {{"message": "{words}", "code": "context_length_exceeded"}}}}',
+    "1 validation error for Usage\nprompt_tokens\n  Input should be a valid integer: {words}",
+    "Error processing={words}, Received error=KeyError('output')",
+    "Failed to parse Clarifai response: {words}",
+]
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_an_answer_that_litellm_cannot_read_is_no_overflow(text):
+    """Such an error quotes the answer, which may hold the words of any overflow, and LiteLLM may take it for one."""
+    text = text.replace("{words}", ECHO)
+    kinds = (litellm.APIConnectionError, litellm.InternalServerError, litellm.ContextWindowExceededError)
+    for kind in kinds:
+        error = kind(message=f"OpenAIException - {text}", model="gpt", llm_provider="openai")
+        error.body = {"code": "context_length_exceeded"}
+        assert overflow_of(error) is None
 
 
 ECHO = "prompt is too long: 219898 tokens > 200000 maximum"

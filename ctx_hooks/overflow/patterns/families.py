@@ -37,14 +37,18 @@ _COMPARED = (
     rf"\b{_TOO_MUCH}|{_TOO_LITTLE}|[<>≤≥]|\b(?:(?:small|short|low|few)er|less) than\b|"
     r"\b(?:(?:must|should|has to|have to|can|may)(?: ?not)? be|only|at most|up to|no more)\b"
 )
-_PROMPT = r"(?:prompts?|inputs?|input[_ ]ids|messages|(?:your|the|user|total) message|conversation|history|sequence|request)"
-_PROMPT_TOKENS = rf"\b(?:(?:prompt|input|query)_(?:tokens?|token_ids|len(?:gth)?)|{_PROMPT}|tokens)\b"
+_PROMPT = r"(?:prompts?|inputs?|input[_ ]ids|messages|(?:your|the|this|that|last|latest|user|total|submitted|sent) (?:message|text)|conversation|history|sequence|request)"
+_PROMPT_TOKENS = rf"\b(?:(?:num_|n_|len_)?(?:prompt|input|query|token)[_-]?(?:tokens?|token_ids|ids|len(?:gth)?s?|size|count)|{_PROMPT}|tokens)\b"
 _OUTPUT = (
     r"\b(?:max_(?:new_|completion_|output_)?tokens|requested output|(?:completion|output|generation) (?:tokens|length))\b"
 )
 _NO_OUTPUT = rf"^(?!.*{_OUTPUT})"
 _LENGTH = r"(?: (?:tokens?|token|token count|length|len|size|text|sequence|prompt|messages)){0,2}"
 _COUNT = rf"(?: ?\(?(?:of |: )?{NUMBER}(?: tokens?)?\)?)?"
+_THAT_YOU_SENT = (
+    r"(?:,? (?:(?:that|which|as|you|you'[vd]e?|was|were|is|are|have|has|been|just|had) ){0,4}"
+    r"(?:submitted|sent|provided|entered|given|gave|supplied|posted|passed|received|wrote|pasted),?)?"
+)
 _NOT = r"(?:(?:can|may|must|should|would|could)(?: ?not)? )?"
 _LIMIT = (
     rf"\bmax(?:imum)?\b(?! (?:allowed )?number of (?!(?:input |prompt |context )?tokens))|\blimit\b|\ballowed\b|\bcapacity\b|\bsupports?\b|"
@@ -97,7 +101,7 @@ FAMILIES: tuple[Family, ...] = (
         "input_plus_output",
         "The sum of 'inputs' tokens and 'max_new_tokens' must not exceed 8192",
         "https://github.com/huggingface/text-generation-inference",
-        r"\bsum of\b|\+|\bplus\b",
+        r"\bsum of\b|\+|\bplus\b|\b(?:total|combined|together|both)\b.{0,200}\band\b|\band\b.{0,200}\b(?:total|combined|together)\b",
         _OUTPUT,
         _PROMPT_TOKENS,
         _COMPARED,
@@ -132,8 +136,9 @@ FAMILIES: tuple[Family, ...] = (
         "input",
         "The total length of all messages is too long.",
         "https://docs.perplexity.ai/",
-        rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_COUNT} ?(?:(?:is|are|was|were|has become|have become) )?"
-        r"(?:far |much |way )?(?:too|excessively) (?:long|large|big)\b(?! a\b)|\btoo many (?:input |prompt |total |context )?tokens\b",
+        rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_THAT_YOU_SENT}{_COUNT} ?"
+        r"(?:(?:is|are|was|were|has become|have become) )?(?:simply |just )?(?:far |much |way )?"
+        r"(?:too|excessively) (?:long|large|big|lengthy)\b(?! a\b)|\btoo many (?:input |prompt |total |context )?tokens\b",
     ),
     _family(
         "family_too_long_for_model",

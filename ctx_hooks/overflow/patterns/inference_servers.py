@@ -6,6 +6,13 @@ from ctx_hooks.overflow.patterns.pattern import Pattern, pattern
 
 INFERENCE_SERVERS: tuple[Pattern, ...] = (
     pattern(
+        "grpc_message",
+        "input",
+        r"(?:sent|received|send|receive) message larger than max|message larger than max \(\d",
+        "Sent message larger than max (50000056 vs. 20971520)",
+        "https://grpc.github.io/grpc/core/md_doc_statuscodes.html",
+    ),
+    pattern(
         "longer_than_context",
         "input",
         r"input \({input} tokens\) is (?:longer|larger) than the (?:model's )?(?:max )?context (?:length|size|window) \({limit}",

@@ -12,6 +12,16 @@ from ctx_hooks.overflow.patterns.pattern import Pattern, pattern
 OTHER_STATUSES = frozenset({401, 402, 403, 404, 405, 408, 409, 429})
 """Access, payment, absence, time and rate: no provider answers an overflow with these in words of its own making."""
 
+SMALL = pattern(
+    "small",
+    "input",
+    r"(?:exceed\w{0,3}|max(?:imum)?|limit|(?:more|longer|larger|greater) than|at most)(?: (?:of|is|the|number|length|limit|to)){0,3}"
+    r"[ :=(]{1,2}\d{1,3}(?![\dkm]|[.,'_ ]\d)",
+    "messages.0.content: at most 20 blocks",
+    "https://docs.anthropic.com/en/api/errors",
+)
+"""A limit that is no window, unless the error names it in tokens beside an input above it."""
+
 NOT_OVERFLOW: tuple[Pattern, ...] = (
     pattern(
         "rate",
@@ -59,6 +69,34 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         r"图片|图像|文件|上传|音频|视频|字符|ファイル|画像|音声|文字|파일|이미지|datei|fichier|archivo|字节",
         "Value at 'body' failed to satisfy constraint: Member must have length less than or equal to 25000000",
         "https://docs.aws.amazon.com/bedrock/latest/userguide/",
+    ),
+    pattern(
+        "counts",
+        "input",
+        r"(?:number|(?<!token )(?<!tokens )count) of (?:(?!tokens?\b)[\w'-]+ ){0,3}"
+        r"(?:messages|turns|items|blocks|parts|images|entries|exchanges|choices|tools|functions|words|lines|rows|conversations)\b|"
+        r"\b(?:(?:message|turn|item|block|word|line|row) count|(?:turn|item|block|word|line|row) limit)|\btoo many (?:(?!tokens?\b)\w+ ){0,2}(?:messages|turns|blocks|parts|words|lines)\b|"
+        r"(?:limit|maximum|max|at most|only|up to|than|exceeds?)(?: of| is|:)? \d[\d,. ]{0,12}(?:(?!tokens?\b)[a-z-]+ )?"
+        r"(?:messages|turns|items|blocks|parts|entries|exchanges|choices|words|lines|rows|conversations)\b|"
+        r"^(?!.*\btokens?\b).*\d (?:\w+ )?(?:messages|turns|blocks|parts|entries|exchanges|words|lines|rows)\b",
+        "number of input messages exceeds the limit of 2048 messages",
+        "https://platform.openai.com/docs/guides/error-codes",
+    ),
+    pattern(
+        "other_models",
+        "input",
+        r"(?<!position )(?<!positional )\bembed(?:ding|der)?s?\b|\btts\b|text[- ]to[- ]speech|speech[- ]to[- ]text|\bclassifi|\bsearch quer(?:y|ies)|"
+        r"埋め込み|嵌入|向量|임베딩",
+        "Embedding input is too long: 9000 > 8192",
+        "https://platform.openai.com/docs/guides/embeddings",
+    ),
+    pattern(
+        "unreadable",
+        "input",
+        r"\b(?:pars(?:e|ing)|decod(?:e|ing)|deseriali[sz]\w*) (?:\w+ ){0,3}(?:response|answer|chunk|json|output|event)|"
+        r"\bline \d{1,9},? column \d|\(char \d|unexpected (?:token|end of)|expecting value|invalid json",
+        "Expecting ',' delimiter: line 727 column 9 (char 40960)",
+        "https://docs.python.org/3/library/json.html",
     ),
     pattern(
         "names",
@@ -127,14 +165,7 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
         "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.70 GiB total capacity)",
         "https://github.com/vllm-project/vllm",
     ),
-    pattern(
-        "small",
-        "input",
-        r"(?:exceed\w{0,3}|max(?:imum)?|limit|(?:more|longer|larger|greater) than|at most)(?: (?:of|is|the|number|length|limit|to)){0,3}"
-        r"[ :=(]{1,2}\d{1,3}(?![\dkm]|[.,'_ ]\d)",
-        "messages.0.content: at most 20 blocks",
-        "https://docs.anthropic.com/en/api/errors",
-    ),
+    SMALL,
     pattern(
         "other_contexts",
         "input",

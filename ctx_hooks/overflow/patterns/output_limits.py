@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from ctx_hooks.overflow.patterns.pattern import Pattern, pattern
+
+OTHER_OUTPUT = re.compile(
+    r"\b(?:for|of|in|the|an) (?:audio|image|video|speech|voice|embedding)s?\b|"
+    r"\b(?:audio|image|video|speech|voice|embedding)s? (?:output|input|generation|modality|responses?|tokens?)\b"
+)
+"""An output of another kind, whose limit says nothing of text."""
 
 OUTPUT_LIMITS: tuple[Pattern, ...] = (
     pattern(
