@@ -29,8 +29,6 @@ from ctx_hooks.tokens.window import budget_tokens_of
 
 MOST_SESSIONS = 10_000
 """Whose figures are kept one by one, about 2 KB each; the requests of further ones are counted together."""
-LEARNED = ("ratios", "answer")
-"""Of what answers show: not what they show of the window, since `--window` may be another than theirs."""
 NOW = 0.0
 """What was learned is not forgotten in the course of a history."""
 OTHERS = "all further sessions"
@@ -144,8 +142,9 @@ class Replay:
             costs.count(n + 1, bill, sent, is_refused=remains)
         if found.billed is not None:
             attempt = known_of(plain, shown, NOW).attempt(request, plain, history)
-            answer = of_answer(shown, attempt, found.billed.input_tokens, NOW, found.billed.output_tokens)
-            self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in LEARNED}, NOW)
+            answer = of_answer(shown, attempt, found.billed.input_tokens, NOW)
+            # Not what it shows of the window, since `--window` may be another than that of the history.
+            self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] == "ratios"}, NOW)
 
     def _add_figures(self, found: Recorded, plain: Target, targets: Sequence[Target]) -> None:
         """Count a request without texts: what a compaction of it leaves is not known."""
