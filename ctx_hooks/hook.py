@@ -5,7 +5,7 @@ LiteLLM runs a pre-call hook only where the instance's own class defines it, so 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
@@ -25,13 +25,19 @@ if TYPE_CHECKING:
 
 
 class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here
-    """The callback of `litellm_settings.callbacks: ["ctx_hooks.proxy_handler_instance"]`."""
+    """The callback of `litellm_settings.callbacks: ["ctx_hooks.proxy_handler_instance"]`.
+
+    Attributes:
+        flow: the state of the process, by the settings of the newest instance: LiteLLM is patched once for all instances.
+    """
+
+    flow: ClassVar[RequestFlow]
 
     def __init__(self) -> None:
         super().__init__()
         self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
-        self.flow = RequestFlow(self.settings)
-        start(self.settings, self.flow.handles, self.flow.note_failure, self.flow.runner.estimated_tokens)
+        CtxHooks.flow = RequestFlow(self.settings)
+        start(self.settings, lambda: CtxHooks.flow)
         litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(

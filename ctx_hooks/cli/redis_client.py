@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.cli.terminal import CommandError, working
+from ctx_hooks.litellm_compat.registry import REDIS
 
 if TYPE_CHECKING:
     from ctx_hooks.cli.configuration import Configuration
@@ -28,9 +29,11 @@ def redis_client(config: Configuration | None) -> Any:
     if not fields and not any(name.startswith(ENVIRONMENT) for name in os.environ):
         return None
     with working("Loading LiteLLM"):
-        from litellm._redis import get_redis_async_client  # noqa: PLC0415
+        make_client = REDIS.find()
+    if make_client is None:
+        raise CommandError(f"{REDIS.fault}: {REDIS.without}")
     try:
-        return get_redis_async_client(**fields)
+        return make_client(**fields)
     except ValueError as error:
         if "url" not in fields:  # neither host nor URL
             return None

@@ -30,7 +30,7 @@ from ctx_hooks.litellm_compat.deployments import (
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
-from ctx_hooks.litellm_compat.further_call import call_again, further_fields
+from ctx_hooks.litellm_compat.further_call import call_again, can_call_again, further_fields
 from ctx_hooks.litellm_compat.identity import (
     key_id_of,
     owner_of,
@@ -44,6 +44,7 @@ from ctx_hooks.litellm_compat.logged_answers import billed_usage_of, logged_answ
 from ctx_hooks.litellm_compat.logged_metadata import write_figures, write_notes
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import warn_of_other_lists
+from ctx_hooks.litellm_compat.registry import warn_of_missing
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
 from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
 from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
@@ -62,6 +63,7 @@ __all__ = [
     "call_again",
     "call_type_of",
     "caller_of",
+    "can_call_again",
     "checks_before_deployment",
     "deployment_key_of",
     "deployment_of",
@@ -98,6 +100,7 @@ __all__ = [
     "takes_its_items_back",
     "tenant_of",
     "text_of",
+    "warn_of_missing",
     "warn_of_other_lists",
     "warn_of_synchronous_call",
     "with_forwarded_metadata",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ctx_hooks.litellm_compat.registry import COSTS
+
 COST = "response_cost"
-CALCULATORS = ("response_cost_calculator", "_response_cost_calculator")
-"""The name of 1.106, and that of 1.100."""
 
 
 def price(fields: Mapping[str, Any], answer: Any) -> None:
@@ -25,7 +25,7 @@ def price(fields: Mapping[str, Any], answer: Any) -> None:
     hidden = getattr(answer, "_hidden_params", None)
     if not isinstance(details, dict) or details.get(COST) is not None or (isinstance(hidden, dict) and hidden.get(COST)):
         return
-    calculate = next((c for name in CALCULATORS if (c := getattr(logged, name, None)) is not None), None)
-    cost = calculate(result=answer) if calculate is not None else None
+    calculate = COSTS.find()
+    cost = calculate(logged, result=answer) if calculate is not None else None
     if isinstance(cost, (int, float)):
         details[COST] = cost

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks.litellm_compat.registry import PROXY_ERROR
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.overflow.texts import own_words
 
@@ -88,9 +89,14 @@ def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exce
 
     """
     from fastapi import HTTPException  # noqa: PLC0415 - the proxy's, which is running when this is called
-    from litellm.proxy._types import ProxyException  # noqa: PLC0415
 
-    class ReadableError(ProxyException, HTTPException):  # type: ignore[misc]  # untyped here
+    error.message = message  # type: ignore[attr-defined]
+    error.status_code = 400  # type: ignore[attr-defined]
+    proxy_exception: Any = PROXY_ERROR.find()
+    if proxy_exception is None:
+        return refusal(message)
+
+    class ReadableError(proxy_exception, HTTPException):  # type: ignore[misc]  # untyped here
         """A failure hook may return an HTTPException; the proxy answers a ProxyException in the caller's shape."""
 
         def to_dict(self) -> dict[str, Any]:
@@ -98,8 +104,6 @@ def worded_error(error: Exception, message: str, code: str, fmt: Format) -> Exce
                 return {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}
             return {"message": message, "type": "invalid_request_error", "param": None, "code": code}
 
-    error.message = message  # type: ignore[attr-defined]
-    error.status_code = 400  # type: ignore[attr-defined]
     return ReadableError(message, "invalid_request_error", None, 400)  # type: ignore[arg-type, call-arg]  # ProxyException's order
 
 

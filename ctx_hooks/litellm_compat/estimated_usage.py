@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import logging
 from collections.abc import Callable, Mapping
-from functools import wraps
 from typing import Any, TypeAlias
 
-logger = logging.getLogger("ctx_hooks")
+from ctx_hooks.litellm_compat.registry import USAGE
 
-_OURS = "_ctx_hooks"
 Estimate: TypeAlias = Callable[[Mapping[str, Any]], int | None]
 """Given what LiteLLM has logged of a call; returns the provider tokens of what was sent, None to leave that to LiteLLM."""
 
@@ -21,25 +17,17 @@ def estimate_usage(estimate: Estimate) -> bool:
     It would count the messages as the caller sent them: a compressed request would seem to have the provider tokens of the
     whole one, in LiteLLM's spend and in what is learned here. Done once a process.
     """
-    import litellm  # noqa: PLC0415
 
-    original = getattr(litellm, "stream_chunk_builder", None)
-    if getattr(original, _OURS, False):
-        return True
-    if original is None or "count_prompt_tokens" not in inspect.signature(original).parameters:
-        logger.debug("this LiteLLM estimates the usage of a stream that states none by what the caller sent")
-        return False
+    def wrapper_of(original: Any) -> Any:
+        def build(*args: Any, **kwargs: Any) -> Any:
+            logged = getattr(kwargs.get("logging_obj"), "model_call_details", None)
+            if isinstance(logged, Mapping) and kwargs.get("count_prompt_tokens") is None:
+                kwargs["count_prompt_tokens"] = lambda: _tokens(estimate(logged), logged, kwargs.get("messages"))
+            return original(*args, **kwargs)
 
-    @wraps(original)
-    def build(*args: Any, **kwargs: Any) -> Any:
-        logged = getattr(kwargs.get("logging_obj"), "model_call_details", None)
-        if isinstance(logged, Mapping) and kwargs.get("count_prompt_tokens") is None:
-            kwargs["count_prompt_tokens"] = lambda: _tokens(estimate(logged), logged, kwargs.get("messages"))
-        return original(*args, **kwargs)
+        return build
 
-    setattr(build, _OURS, True)
-    litellm.stream_chunk_builder = build
-    return True
+    return USAGE.wrap(wrapper_of)
 
 
 def _tokens(estimated: int | None, logged: Mapping[str, Any], messages: Any) -> int:

@@ -29,6 +29,7 @@ from uuid import uuid4
 from ctx_hooks.litellm_compat.callers import REQUEST_KEY
 from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
 from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
+from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, are_there
 
 ROUTES: Mapping[str, str] = {
     "openai-chat": "acompletion",
@@ -48,6 +49,11 @@ def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dic
     return {**own, **changes, name: _metadata(first), "litellm_call_id": str(uuid4())}
 
 
+def can_call_again() -> bool:
+    """Whether this LiteLLM has what a further call needs."""
+    return are_there(FURTHER_CALL)
+
+
 async def call_again(fmt: str, fields: Mapping[str, Any]) -> Any:
     """Return the answer of the proxy's Router, or its stream.
 
@@ -58,12 +64,10 @@ async def call_again(fmt: str, fields: Mapping[str, Any]) -> Any:
     Raises:
         Exception: whatever the Router or the provider raise.
     """
-    import litellm  # noqa: PLC0415 - loaded by the proxy long before
-
     route = ROUTES[fmt]
-    logging, data = litellm.utils.function_setup(
+    logging, data = SETUP.find()(
         original_function=route,
-        rules_obj=litellm.utils.Rules(),
+        rules_obj=RULES.find()(),
         start_time=datetime.now(),  # noqa: DTZ005 - LiteLLM subtracts it from its own, which have no zone
         **fields,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from ctx_hooks.litellm_compat.callers import REQUEST_KEY
 from ctx_hooks.litellm_compat.deployments import metadata_of
+from ctx_hooks.litellm_compat.registry import LOGGED_METADATA
 from ctx_hooks.runtime.warnings import warn_once
 
 LOGGED = "spend_logs_metadata"
@@ -60,9 +61,10 @@ def write_notes(
         tags: What to add to the request's tags.
 
     """
-    from litellm.litellm_core_utils.core_helpers import get_litellm_metadata_from_kwargs  # noqa: PLC0415
-
-    metadata, payload = get_litellm_metadata_from_kwargs(logged), logged.get("standard_logging_object")
+    find_metadata = LOGGED_METADATA.find()
+    if find_metadata is None:
+        return
+    metadata, payload = find_metadata(logged), logged.get("standard_logging_object")
     holders = [metadata]
     if isinstance(payload, dict):
         holders.append(payload["metadata"])

@@ -6,19 +6,17 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.errors import as_overflow
 from ctx_hooks.litellm_compat.identity import request_id_of
 from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
-from ctx_hooks.litellm_compat.seams import IN_STREAM, MAKE_CALL
+from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, EXCEPTIONS, IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import StreamedError, flat_chat_error, flat_error
 
 logger = logging.getLogger("ctx_hooks")
 
-_OURS = "_ctx_hooks"
 Recognise: TypeAlias = Callable[[Exception], bool]
 Handles: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """Returns whether the plugin is on for an attempt, given the attempt's arguments."""
@@ -41,16 +39,15 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
         Whether this LiteLLM has `Router.make_call`.
 
     """
+    IN_STREAM.wrap(lambda original: _in_stream(original, note))
+    ERROR_EVENTS.wrap(lambda original: _with_flat_errors(original, recognise))
+    CHUNKS.wrap(lambda original: _with_flat_chat_errors(original, recognise))
+    return MAKE_CALL.wrap(lambda original: _make_call(original, recognise, note, handles))
+
+
+def _make_call(original: Any, recognise: Recognise, note: Note, handles: Handles) -> Any:
     import litellm  # noqa: PLC0415
 
-    original = getattr(litellm.Router, "make_call", None)
-    if getattr(original, _OURS, False):
-        return True
-    if not inspect.iscoroutinefunction(original):
-        logger.warning("%s", MAKE_CALL.missing)
-        return False
-
-    @wraps(original)
     async def make_call(self: Any, original_function: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             answer = await original(self, original_function, *args, **kwargs)
@@ -66,12 +63,7 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
             return answer  # LiteLLM's chat stream has both ways to be read: that of a synchronous call is its caller's
         return await _begun(answer, kwargs, note)
 
-    setattr(make_call, _OURS, True)
-    litellm.Router.make_call = make_call
-    _reclassify_in_stream(litellm.Router, note)
-    _read_flat_errors(recognise)
-    _read_flat_chat_errors(recognise)
-    return True
+    return make_call
 
 
 def _was_told(attempt: Mapping[str, Any], error: Exception) -> bool:
@@ -81,9 +73,7 @@ def _was_told(attempt: Mapping[str, Any], error: Exception) -> bool:
     whose streams are opened then, and mapped from chat streams, whose first chunk the Router reads itself from LiteLLM 1.109
     on. What is noted twice counts once.
     """
-    import litellm  # noqa: PLC0415
-
-    return not attempt.get("stream") and isinstance(error, tuple(litellm.LITELLM_EXCEPTION_TYPES))
+    return not attempt.get("stream") and isinstance(error, tuple(EXCEPTIONS.find() or ()))
 
 
 async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
@@ -100,19 +90,14 @@ async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
     raise as_overflow(error, kwargs) from error
 
 
-def _reclassify_in_stream(router: Any, note: Note) -> None:
+def _in_stream(original: Any, note: Note) -> Any:
     """Do the same for an error inside a stream that the Router holds back until its first content.
 
     The Router passes such an error to its fallbacks within the attempt, as a MidStreamFallbackError or its original
     exception, and calls no failure hook. It then passes the attempt's arguments by name. After the attempt it passes them by
     position, and `make_call` has handled the error already.
     """
-    original = getattr(router, "async_function_with_fallbacks_common_utils", None)
-    if original is None:
-        logger.warning("%s", IN_STREAM.missing)
-        return
 
-    @wraps(original)
     async def fall_back(self: Any, e: Exception, *args: Any, **kwargs: Any) -> Any:
         attempt = kwargs.get("kwargs")
         cause = getattr(e, "original_exception", None) or e
@@ -121,22 +106,15 @@ def _reclassify_in_stream(router: Any, note: Note) -> None:
                 e = as_overflow(cause, attempt)
         return await original(self, e, *args, **kwargs)
 
-    router.async_function_with_fallbacks_common_utils = fall_back
+    return fall_back
 
 
-def _read_flat_errors(recognise: Recognise) -> None:
+def _with_flat_errors(original: Any, recognise: Recognise) -> Any:
     """Let LiteLLM read `error` events whose fields are not nested under `error`, where alone it looks for them.
 
     A request for which the plugin is off has no id of this process, and is left alone.
     """
-    from litellm.responses import streaming_iterator  # noqa: PLC0415
 
-    kind: Any = getattr(streaming_iterator, "BaseResponsesAPIStreamingIterator", None)
-    original = getattr(kind, "_maybe_raise_for_error_event", None)
-    if original is None:
-        return  # a LiteLLM that hands error events on, to be read in any form at the beginning of a stream
-
-    @wraps(original)
     def raise_for_error_event(self: Any, result: Any) -> None:
         with _failing_open("leaves an error as it is"):
             error = flat_error(result)
@@ -144,19 +122,12 @@ def _read_flat_errors(recognise: Recognise) -> None:
                 result = SimpleNamespace(type="error", error=error)
         original(self, result)
 
-    kind._maybe_raise_for_error_event = raise_for_error_event  # noqa: SLF001
+    return raise_for_error_event
 
 
-def _read_flat_chat_errors(recognise: Recognise) -> None:
+def _with_flat_chat_errors(original: Any, recognise: Recognise) -> Any:
     """Let LiteLLM read an overflow that a chunk of a chat stream is itself: it passes over chunks without choices."""
-    from litellm import CustomStreamWrapper  # noqa: PLC0415
 
-    kind: Any = CustomStreamWrapper
-    original = getattr(kind, "chunk_creator", None)
-    if original is None:
-        return  # such a stream ends without content then, as LiteLLM's own
-
-    @wraps(original)
     def chunk_creator(self: Any, chunk: Any) -> Any:
         told = None
         with _failing_open("passes over a chunk"):
@@ -167,7 +138,7 @@ def _read_flat_chat_errors(recognise: Recognise) -> None:
             raise told
         return original(self, chunk)
 
-    kind.chunk_creator = chunk_creator
+    return chunk_creator
 
 
 def _is_ours(stream: Any) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
+
 
 def stored_history_of(fields: Mapping[str, Any]) -> str:
     """Return the provider's id of the response that a request continues, "" where it continues none."""
@@ -25,11 +27,9 @@ def stored_response_of(answer: Any) -> str:
 def _provider_id(value: object) -> str:
     if not isinstance(value, str):
         return ""
+    decode = PROVIDER_ID.find()
     try:
-        from litellm.responses.utils import ResponsesAPIRequestUtils  # noqa: PLC0415 - loaded by the proxy long before
-
-        decode = ResponsesAPIRequestUtils.decode_previous_response_id_to_original_previous_response_id
-        return str(decode(_decrypted(value)))
+        return str(decode(_decrypted(value))) if decode is not None else value
     except Exception:  # noqa: BLE001 - an id in a form of another LiteLLM is an id that nothing is known of
         return value
 
@@ -37,13 +37,13 @@ def _provider_id(value: object) -> str:
 def _decrypted(response_id: str) -> str:
     """Return the id that the proxy has encrypted; as it is where it was not, or without a key."""
     security = _security()
-    return str(security._decrypt_response_id(response_id)[0]) if security is not None else response_id  # noqa: SLF001
+    return str(DECRYPTED_ID.find()(security, response_id)[0]) if security is not None else response_id
 
 
 @lru_cache(maxsize=1)
 def _security() -> Any:
-    try:
-        from litellm.proxy.hooks.responses_id_security import ResponsesIDSecurity  # noqa: PLC0415
-    except ImportError:
+    if DECRYPTED_ID.find() is None:
         return None
+    from litellm.proxy.hooks.responses_id_security import ResponsesIDSecurity  # noqa: PLC0415 - LiteLLM has it
+
     return ResponsesIDSecurity()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctx_hooks.litellm_compat.deployments import metadata_of
+from ctx_hooks.litellm_compat.registry import HAS_IMAGES, NO_VISION
 
 
 def routed_fields(request_kwargs: Mapping[str, Any] | None, messages: Sequence[Any] | None) -> dict[str, Any]:
@@ -41,10 +42,7 @@ def filter_key_of(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
 
 def _is_passed_over_for_images(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     """Whether the request has images and LiteLLM knows the deployment as text-only, for which it chooses from 1.109 on."""
-    import litellm  # noqa: PLC0415 - loaded by the Router long before
-
-    has_images = getattr(litellm.Router, "_request_carries_image", None)
-    is_text_only = getattr(litellm.Router, "_deployment_declares_no_vision", None)
+    has_images, is_text_only = HAS_IMAGES.find(), NO_VISION.find()
     if has_images is None or is_text_only is None:
         return False
     return bool(is_text_only(entry, fields.get("model")) and has_images(None, fields))

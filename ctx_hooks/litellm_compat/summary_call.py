@@ -30,6 +30,7 @@ from uuid import uuid4
 
 from ctx_hooks.litellm_compat.answer_costs import COST
 from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
+from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, are_there
 from ctx_hooks.runtime.warnings import warn_once
 
 if TYPE_CHECKING:
@@ -68,11 +69,14 @@ class Answer(NamedTuple):
 
 
 def payer_of(fields: Mapping[str, Any]) -> Any:
-    """Return on whose account a summary for this request is written; None outside the proxy, where there are no accounts."""
+    """Return on whose account a summary for this request is written.
+
+    None outside the proxy, where there are no accounts, and where this LiteLLM lacks what such a call needs.
+    """
     auth = auth_of(metadata_of(fields)) if proxy_router() is not None else None
     if auth is None:
         warn_once("summaries are written in the proxy alone, which knows whose budget they are on: none are written here")
-    return auth
+    return auth if are_there(SUMMARY_CALL) else None
 
 
 def is_summary_call(fields: Mapping[str, Any]) -> bool:
@@ -108,7 +112,6 @@ async def _asked(
     model: str, messages: Sequence[Mapping[str, Any]], max_tokens: int, timeout_seconds: float, payer: Any
 ) -> Answer:
     from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
-    from litellm.proxy.litellm_pre_call_utils import add_litellm_data_to_request  # noqa: PLC0415 - likewise
 
     payer = payer.model_copy(update={"budget_reservation": None, "parent_otel_span": None, "request_route": ROUTE})
     data: dict[str, Any] = {
@@ -122,7 +125,7 @@ async def _asked(
     logging = proxy_server.proxy_logging_obj
     try:
         await _check(payer, request, data)
-        data = await add_litellm_data_to_request(data, request, payer, proxy_server.proxy_config)
+        data = await ADD_DATA.find()(data, request, payer, proxy_server.proxy_config)
         data["metadata"].update(MARKED)
         data = await logging.pre_call_hook(user_api_key_dict=payer, data=data, call_type="acompletion")
         data |= {"timeout": timeout_seconds, **ONCE}
@@ -138,11 +141,10 @@ async def _asked(
 async def _check(payer: Any, request: Any, data: dict[str, Any]) -> None:
     """Raise what a request of this caller to this model would be refused with."""
     from litellm.proxy import proxy_server  # noqa: PLC0415 - loaded by the proxy long before
-    from litellm.proxy.auth import auth_checks, user_api_key_auth  # noqa: PLC0415 - likewise
 
-    await auth_checks.can_key_call_model(data["model"], proxy_server.llm_model_list, payer, proxy_server.llm_router)
-    await auth_checks._virtual_key_max_budget_check(payer, proxy_server.proxy_logging_obj)  # noqa: SLF001 - see 7 above
-    await user_api_key_auth._run_centralized_common_checks(payer, request, data, ROUTE)  # noqa: SLF001 - see 7 above
+    await MAY_CALL.find()(data["model"], proxy_server.llm_model_list, payer, proxy_server.llm_router)
+    await KEY_BUDGET.find()(payer, proxy_server.proxy_logging_obj)
+    await COMMON_CHECKS.find()(payer, request, data, ROUTE)
 
 
 def _request() -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.metadata import version
 
+from ctx_hooks.litellm_compat.registry import RESPONSES_API
+
 FIRST_WHOLE = (1, 106)
 """Of a stream that LiteLLM translates from another API, 1.100 to 1.103 repeat the thinking in what a client is to send back,
 which the provider then refuses ("`thinking` blocks cannot be modified"), and give two items one number; 1.106 was seen to do
@@ -28,10 +30,10 @@ def takes_its_items_back(model: str, litellm_version: str = "") -> bool:
 
 def _speaks_responses(model: str) -> bool:
     import litellm  # noqa: PLC0415 - loaded by the proxy long before
-    from litellm.utils import ProviderConfigManager  # noqa: PLC0415
 
+    config_of = RESPONSES_API.find()
     try:
         _, provider, _, _ = litellm.get_llm_provider(model)
-        return ProviderConfigManager.get_provider_responses_api_config(provider=provider, model=model) is not None
+        return config_of is not None and config_of(provider=provider, model=model) is not None
     except Exception:  # noqa: BLE001 - of a model that LiteLLM cannot place nothing is known
         return False

@@ -163,4 +163,5 @@ class RequestFlow:
 
 def _takes_retrieval(request: Request, to: Target) -> bool:
     """Whether an answer can be sent back to where the request goes, as a round of the retrieval tool does."""
-    return request.format != "openai-responses" or litellm_compat.takes_its_items_back(to.model)
+    comes_whole = request.format != "openai-responses" or litellm_compat.takes_its_items_back(to.model)
+    return comes_whole and litellm_compat.can_call_again()

@@ -14,10 +14,11 @@ from ctx_hooks.serving.sinks import attach_sinks
 from ctx_hooks.tokens import vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from ctx_hooks.policy.settings import Settings
+    from ctx_hooks.serving.request_flow import RequestFlow
     from ctx_hooks.tokens.units import ProviderTokens
 
 
@@ -25,37 +26,35 @@ SWITCH_SECONDS = 0.0005
 """Python's own interval is 0.005: an event that needs the lock three times would wait 15 ms."""
 
 
-def start(
-    settings: Settings,
-    handles: Callable[[Mapping[str, Any]], bool],
-    note: Callable[[Mapping[str, Any], Exception], Awaitable[bool]],
-    estimate: Callable[[str], ProviderTokens | None],
-) -> None:
+def start(settings: Settings, flow: Callable[[], RequestFlow]) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
     Where the environment switches the plugin off, nothing is done at all.
 
     Args:
         settings: what stands under `callback_settings.ctx_hooks`.
-        handles: says of an attempt's arguments whether the plugin treats it.
-        note: is told of an attempt that failed inside its stream, and says whether it is an overflow.
-        estimate: says of a request, by its id, how long its input was; asked where an answer states no usage.
+        flow: returns what requests go through; LiteLLM is patched once, so it is asked at each use.
     """
     if switched_off():
         return
     content_cache.set_limit_bytes(settings.cache_bytes)
     vocabulary.load_all()
     attach_sinks(settings)
-    litellm_compat.estimate_usage(lambda logged: _estimated(estimate, logged))
+    litellm_compat.estimate_usage(lambda logged: _estimated(flow(), logged))
     if settings.reclassify_errors:
-        litellm_compat.reclassify(lambda error: litellm_compat.overflow_of(error) is not None, note, handles)
+        litellm_compat.reclassify(
+            lambda error: litellm_compat.overflow_of(error) is not None,
+            lambda attempt, error: flow().note_failure(attempt, error),
+            lambda attempt: flow().handles(attempt),
+        )
+    litellm_compat.warn_of_missing()
     if settings.smooth_event_loop:
         smooth_event_loop()
 
 
-def _estimated(estimate: Callable[[str], ProviderTokens | None], logged: Mapping[str, Any]) -> ProviderTokens | None:
+def _estimated(flow: RequestFlow, logged: Mapping[str, Any]) -> ProviderTokens | None:
     with failing_open("leaves the estimate to LiteLLM"):
-        return estimate(litellm_compat.request_id_of(logged))
+        return flow.runner.estimated_tokens(litellm_compat.request_id_of(logged))
     return None
 
 

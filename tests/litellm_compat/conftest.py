@@ -1,10 +1,15 @@
-"""A real Router as the proxy's own."""
+"""A real Router as the proxy's own, and LiteLLM as it is before the plugin patches it."""
 
 from __future__ import annotations
+
+from importlib import import_module
+from operator import attrgetter
 
 import pytest
 from litellm import Router
 from litellm.proxy import proxy_server
+
+from ctx_hooks.litellm_compat.registry import PATCHED
 
 
 @pytest.fixture
@@ -17,3 +22,14 @@ def proxy_router(monkeypatch):
         return made
 
     return install
+
+
+@pytest.fixture
+def unpatched(monkeypatch):
+    """Take the plugin's patches off LiteLLM; whatever is patched until the test ends is as before then."""
+    for name in PATCHED:
+        module, _, path = name.path.partition(":")
+        owner, _, last = path.rpartition(".")
+        holder = attrgetter(owner)(import_module(module)) if owner else import_module(module)
+        original = getattr(holder, last)
+        monkeypatch.setattr(holder, last, getattr(original, "__wrapped__", original))

@@ -37,6 +37,40 @@ def state(settings, **environment):
     return tuple(word == "True" for word in done.stdout.split()[-4:])
 
 
+TWO_HANDLERS = """
+import asyncio
+from types import SimpleNamespace
+import litellm
+from ctx_hooks.hook import CtxHooks
+
+litellm.callback_settings = {}
+first, second = CtxHooks(), CtxHooks()
+assert first.flow is second.flow
+
+async def fail(**fields):
+    raise litellm.ContextWindowExceededError("too long", "m", "openai")
+
+async def note(fields, error):
+    print(type(error).__name__)
+    return True
+
+async def main():
+    CtxHooks.flow = SimpleNamespace(handles=lambda fields: True, note_failure=note)
+    await litellm.Router(model_list=[]).make_call(fail, model="g", stream=True)
+
+try:
+    asyncio.run(main())
+except litellm.ContextWindowExceededError:
+    pass
+"""
+
+
+def test_all_handlers_of_a_process_share_one_state():
+    """LiteLLM is patched once; what a patch notes reaches the state by which requests are treated now."""
+    done = subprocess.run([sys.executable, "-c", TWO_HANDLERS], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1:] == ["ContextWindowExceededError"]
+
+
 @pytest.mark.parametrize(
     ("settings", "environment", "expected"),
     [

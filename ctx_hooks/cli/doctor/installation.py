@@ -11,7 +11,8 @@ from typing import get_args
 from packaging.requirements import Requirement
 
 from ctx_hooks.cli.findings import Finding
-from ctx_hooks.litellm_compat.seams import SEAMS
+from ctx_hooks.litellm_compat.private_names import missing
+from ctx_hooks.litellm_compat.registry import KEYS, NAMES
 from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
 from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
 
@@ -29,11 +30,12 @@ def installation_findings() -> Iterator[Finding]:
             f"Remove {KILL_SWITCH} from the proxy's environment.",
         )
     yield from _vocabularies()
-    missing = [seam for seam in SEAMS if not seam.is_there]
-    for seam in missing:
-        yield Finding("seam", "weak", seam.missing, "Upgrade LiteLLM; docs/versions.md names what each version has.")
-    if not missing:
-        yield Finding("seam", "ok", f"LiteLLM has {', '.join(seam.name for seam in SEAMS)}")
+    lacking = [f"{name.fault}: {name.without}" for name in NAMES if name.fault]
+    lacking += [f"this LiteLLM has no {key.name}: {key.without}" for key in missing(KEYS)]
+    for text in lacking:
+        yield Finding("seam", "weak", text, "Upgrade LiteLLM; docs/versions.md names what each version has.")
+    if not lacking:
+        yield Finding("seam", "ok", f"LiteLLM has all {len(NAMES) + len(KEYS)} private names that the plugin uses")
 
 
 def versions_finding(found: str) -> Finding:

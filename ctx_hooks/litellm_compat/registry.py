@@ -1,0 +1,184 @@
+"""Every private name of LiteLLM that the plugin uses, with the parameters that it relies on, and what is lost without it.
+
+LiteLLM documents none of them, and any version may drop one. Start-up and `ctx-hooks doctor` look for each and report those
+that are missing; whoever uses one asks for it here and does without it where it is missing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from ctx_hooks.litellm_compat.private_names import Key, PrivateName
+from ctx_hooks.runtime.warnings import warn_once
+
+ROUTER = "litellm:Router"
+PROXY = "litellm.proxy.proxy_server"
+NO_SUMMARIES = "no model writes summaries"
+NO_RETRIEVAL = "no model is offered the retrieval tool"
+NO_IDS = "the size of a history that the provider stores is not known"
+LESS_CHOICE = "deployment_choice may leave the Router a deployment that it then passes over"
+
+MAKE_CALL = PrivateName(
+    f"{ROUTER}.make_call",
+    "overflows that LiteLLM does not recognise are not retried",
+    ("original_function",),
+    is_async=True,
+)
+IN_STREAM = PrivateName(
+    f"{ROUTER}.async_function_with_fallbacks_common_utils",
+    "an overflow that a stream reports is not retried",
+    ("e", "kwargs"),
+    is_async=True,
+)
+USAGE = PrivateName(
+    "litellm:stream_chunk_builder",
+    "a stream that states no usage is logged with the size that the caller sent",
+    ("messages", "logging_obj", "count_prompt_tokens"),
+)
+CHUNKS = PrivateName(
+    "litellm:CustomStreamWrapper.chunk_creator", "an error that is a chunk of a chat stream ends it empty", ("chunk",)
+)
+ERROR_EVENTS = PrivateName(
+    "litellm.responses.streaming_iterator:BaseResponsesAPIStreamingIterator._maybe_raise_for_error_event",
+    "an overflow that a Responses stream reports in a flat error event may not be retried",
+    ("result",),
+)
+PATCHED = (MAKE_CALL, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS)
+"""Those that the plugin wraps when it is loaded."""
+
+EXCEPTIONS = PrivateName("litellm:LITELLM_EXCEPTION_TYPES", "each refusal is looked at twice, and counted once")
+RETRIES = PrivateName(
+    ROUTER,
+    "configured fallbacks may be lost behind the plugin's retries",
+    ("fallbacks", "context_window_fallbacks", "max_fallbacks", "enable_pre_call_checks"),
+)
+CACHE = PrivateName("litellm.caching.caching:DualCache", "workers do not share what they learn", ("redis_cache",))
+REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
+HAS_IMAGES = PrivateName(f"{ROUTER}._request_carries_image", LESS_CHOICE, ("request_kwargs",), since=(1, 109))
+NO_VISION = PrivateName(f"{ROUTER}._deployment_declares_no_vision", LESS_CHOICE, ("deployment", "group"), since=(1, 109))
+RESPONSES_API = PrivateName(
+    "litellm.utils:ProviderConfigManager.get_provider_responses_api_config",
+    "LiteLLM before 1.106 offers no retrieval on responses",
+    ("provider", "model"),
+)
+LOGGED_METADATA = PrivateName(
+    "litellm.litellm_core_utils.core_helpers:get_litellm_metadata_from_kwargs", "the spend log has no savings", ("kwargs",)
+)
+COSTS = PrivateName(
+    "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator",
+    "with report_usage: original the cost header may be too high",
+    ("result",),
+    later="litellm.litellm_core_utils.litellm_logging:Logging.response_cost_calculator",
+)
+PROVIDER_ID = PrivateName(
+    "litellm.responses.utils:ResponsesAPIRequestUtils.decode_previous_response_id_to_original_previous_response_id",
+    NO_IDS,
+    ("previous_response_id",),
+)
+DECRYPTED_ID = PrivateName(
+    "litellm.proxy.hooks.responses_id_security:ResponsesIDSecurity._decrypt_response_id", NO_IDS, ("response_id",)
+)
+PROXY_ERROR = PrivateName(
+    "litellm.proxy._types:ProxyException", "the final error has LiteLLM's fields", ("message", "type", "param", "code")
+)
+AUTH = PrivateName(
+    "litellm.proxy._types:UserAPIKeyAuth",
+    "tenants are not told apart",
+    ("api_key", "key_alias", "team_id", "team_alias", "user_id", "org_id"),
+)
+AUTH_POLICIES = PrivateName(
+    "litellm.proxy._types:UserAPIKeyAuth",
+    "policies in the metadata of keys, teams, projects and organizations do not apply",
+    ("metadata", "team_metadata", "project_metadata", "organization_metadata"),
+)
+LLM_ROUTER = PrivateName(f"{PROXY}:llm_router", "the plugin knows no deployment, and arranges no further call")
+SETUP = PrivateName("litellm.utils:function_setup", NO_RETRIEVAL, ("original_function", "rules_obj", "start_time"))
+RULES = PrivateName("litellm.litellm_core_utils.rules:Rules", NO_RETRIEVAL)
+FURTHER_CALL = (SETUP, RULES, LLM_ROUTER)
+
+ADD_DATA = PrivateName(
+    "litellm.proxy.litellm_pre_call_utils:add_litellm_data_to_request", NO_SUMMARIES, ("data", "request"), is_async=True
+)
+MAY_CALL = PrivateName("litellm.proxy.auth.auth_checks:can_key_call_model", NO_SUMMARIES, ("model",), is_async=True)
+KEY_BUDGET = PrivateName(
+    "litellm.proxy.auth.auth_checks:_virtual_key_max_budget_check",
+    NO_SUMMARIES,
+    ("valid_token", "proxy_logging_obj"),
+    is_async=True,
+    later="litellm.proxy.auth.auth_checks:virtual_key_max_budget_check",
+)
+COMMON_CHECKS = PrivateName(
+    "litellm.proxy.auth.user_api_key_auth:_run_centralized_common_checks",
+    NO_SUMMARIES,
+    ("user_api_key_auth_obj", "request", "request_data", "route"),
+    is_async=True,
+    later="litellm.proxy.auth.user_api_key_auth:run_centralized_common_checks",
+)
+PRE_CALL = PrivateName(
+    "litellm.proxy.utils:ProxyLogging.pre_call_hook",
+    NO_SUMMARIES,
+    ("user_api_key_dict", "data", "call_type"),
+    is_async=True,
+)
+FAILED_CALL = PrivateName(
+    "litellm.proxy.utils:ProxyLogging.post_call_failure_hook",
+    NO_SUMMARIES,
+    ("request_data", "original_exception", "user_api_key_dict"),
+    is_async=True,
+)
+PROXY_LOGGING = PrivateName(f"{PROXY}:proxy_logging_obj", NO_SUMMARIES)
+PROXY_CONFIG = PrivateName(f"{PROXY}:proxy_config", NO_SUMMARIES)
+MODEL_LIST = PrivateName(f"{PROXY}:llm_model_list", NO_SUMMARIES)
+SUMMARY_AUTH = PrivateName(
+    "litellm.proxy._types:UserAPIKeyAuth", NO_SUMMARIES, ("budget_reservation", "parent_otel_span", "request_route")
+)
+SUMMARY_CALL = (
+    *(ADD_DATA, MAY_CALL, KEY_BUDGET, COMMON_CHECKS, PRE_CALL, FAILED_CALL),
+    *(PROXY_LOGGING, PROXY_CONFIG, MODEL_LIST, LLM_ROUTER, SUMMARY_AUTH),
+)
+
+NAMES = tuple(dict.fromkeys(value for value in dict(globals()).values() if isinstance(value, PrivateName)))
+KEYS = (
+    Key("user_api_key_auth", "policies of teams and keys do not apply"),
+    Key("litellm_metadata", "on messages and responses the plugin has no effect"),
+    Key("model_group", "policies of model groups do not apply to retries"),
+    Key("litellm_logging_obj", "statistics and costs are missing"),
+    Key("model_call_details", "streams are not recognised as the plugin's, and costs are missing"),
+    Key("litellm_params", "the plugin does not recognise logged requests"),
+    Key("litellm_call_id", "retrieval's further calls give back the first call's place"),
+    Key("litellm_session_id", "sessions are named by other fields only"),
+    Key("litellm_parent_otel_span", "spans have no attributes of the plugin"),
+    Key("proxy_server_request", "headers of requests are not read"),
+    Key("disable_fallbacks", "a caller's disable_fallbacks prevents the retries"),
+    Key("context_window_fallbacks", "nothing is retried"),
+    Key("original_exception", "an overflow that a stream reports is not retried"),
+    Key("cooldown_time", "an overflow with status 429 or 500 takes its deployment out of the group for a while"),
+    Key("async_complete_streaming_response", "nothing is learned from streams"),
+    Key("cache_hit", "answers of LiteLLM's cache count as billed"),
+    Key("spend_logs_metadata", "the spend log has no figures of the plugin"),
+    Key("compression_savings", "LiteLLM's dashboard has no savings of the plugin"),
+    Key("standard_logging_object", "the loggers get no figures of the plugin"),
+    Key("request_tags", "spend has no tags of the plugin"),
+    Key("response_cost", "with report_usage: original the cost header may be too high"),
+    Key("_hidden_params", "the cost of summaries is not known"),
+    Key("_litellm_client_requested_model", "retrieval's further calls pass it on"),
+    Key("user_api_key_budget_reservation", "retrieval's further calls settle the first call's reservation"),
+    Key("_excluded_deployment_ids", LESS_CHOICE),
+    Key("_retry_skipped_deployment_ids", LESS_CHOICE, since=(1, 103)),
+    Key("_target_order", LESS_CHOICE),
+    Key("_routing_plugin_candidate_models", LESS_CHOICE),
+)
+
+
+def warn_of_missing() -> None:
+    """Warn once of each name that this LiteLLM lacks; of the proxy's names only in a proxy."""
+    in_proxy = "litellm.proxy.proxy_server" in sys.modules
+    for name in NAMES:
+        if (in_proxy or not name.is_proxys) and name.fault:
+            warn_once(f"{name.fault}: {name.without}")
+
+
+def are_there(names: Iterable[PrivateName]) -> bool:
+    """Whether this LiteLLM has all of the names."""
+    return all(name.find() is not None or not name.fault for name in names)

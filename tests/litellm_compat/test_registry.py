@@ -1,0 +1,208 @@
+"""Every private name of LiteLLM is in one registry; one that is missing is reported once at start and costs no request."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import litellm
+import pytest
+from fastapi import HTTPException
+from litellm.proxy._types import UserAPIKeyAuth
+
+import ctx_hooks
+from ctx_hooks import litellm_compat
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.litellm_compat import registry
+from ctx_hooks.litellm_compat.errors import overflow_of
+from ctx_hooks.litellm_compat.private_names import Key, installed, missing
+from ctx_hooks.runtime.warnings import forget_warnings
+
+PACKAGE = Path(ctx_hooks.__file__).parent
+PUBLIC = {
+    "litellm.ContextWindowExceededError",
+    "litellm.CustomStreamWrapper",
+    "litellm.Router",
+    "litellm.callback_settings",
+    "litellm.callbacks",
+    "litellm.cost_per_token",
+    "litellm.get_llm_provider",
+    "litellm.get_model_info",
+    "litellm.integrations.custom_logger.CustomLogger",
+    "litellm.model_cost",
+    "litellm.register_model",
+    "litellm.suppress_debug_info",
+    "litellm.token_counter",
+}
+"""Names that LiteLLM's documentation has."""
+OVERFLOW = "This model's maximum context length is 8000 tokens. However, your messages resulted in 9000 tokens."
+
+
+def used_names(path):
+    """Yield every name of LiteLLM that a module imports or reads, with its path from `litellm`."""
+    tree = ast.parse(path.read_text())
+    modules = {"litellm": "litellm"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("litellm."))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "litellm":
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                modules[alias.name] = name
+                if name != registry.PROXY:
+                    yield name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            yield f"{modules[node.value.id]}.{node.attr}"
+        if (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "id", "") == "getattr"
+            and isinstance(node.args[1], ast.Constant)
+        ):
+            owner = ast.unparse(node.args[0])
+            if owner.split(".")[0] in modules:
+                yield f"{modules[owner.split('.')[0]]}{owner[len(owner.split('.')[0]) :]}.{node.args[1].value}"
+
+
+def strings(path):
+    return {
+        n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
+
+
+def test_every_name_of_litellm_is_public_or_in_the_registry():
+    registered = {part for name in registry.NAMES for part in (name.name, name.name.rpartition(".")[0])}
+    used = {name: path.name for path in PACKAGE.rglob("*.py") for name in used_names(path)}
+    assert {name: path for name, path in used.items() if name not in PUBLIC | registered} == {}
+
+
+def test_every_key_that_only_litellm_would_name_is_in_the_registry():
+    room = [path for path in (PACKAGE / "litellm_compat").glob("*.py") if path.stem != "registry"]
+    used = set().union(*map(strings, room))
+    ours = {"_ctx_hooks", "_ctx_hooks_stream", "_ctx_hooks_unread"}
+    keys = {key.name for key in registry.KEYS}
+    private = {text for text in used if text.isidentifier() and text.startswith(("_", "litellm_", "user_api_key"))}
+    assert private - ours - {"__main__", "__dict__", "__weakref__", "__anext__"} <= keys
+    everywhere = set().union(*map(strings, PACKAGE.rglob("*.py"))) | {
+        node.attr for path in room for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
+    }
+    assert keys <= everywhere - strings(PACKAGE / "litellm_compat" / "registry.py") | used
+
+
+def test_this_litellm_has_them_all():
+    known = {registry.USAGE} if installed() < (1, 103) else set()
+    assert {name for name in registry.NAMES if name.fault} == known
+    assert list(missing(registry.KEYS)) == []
+
+
+def test_a_key_that_no_version_has_is_missing():
+    unknown = Key("a_key_that_no_litellm_has", "nothing")
+    assert list(missing((*registry.KEYS, unknown))) == [unknown]
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Returns a function that takes a name from this LiteLLM until the test ends."""
+
+    def remove(name):
+        for path in filter(None, (name.path, name.later)):
+            module, _, dotted = path.partition(":")
+            *owners, last = dotted.split(".")
+            found = import_module(module)
+            for owner in owners:
+                found = getattr(found, owner)
+            holders = [held for held in getattr(found, "__mro__", (found,)) if last in vars(held)]
+            for held in holders:
+                monkeypatch.delattr(held, last)
+
+    return remove
+
+
+@pytest.fixture
+def started(monkeypatch, caplog):
+    """Returns a function that loads the plugin in a proxy, and returns what it warns of."""
+
+    def start():
+        forget_warnings()
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="ctx_hooks"):
+            CtxHooks()
+        return [record.getMessage() for record in caplog.records]
+
+    monkeypatch.setattr(litellm, "callback_settings", {})
+    return start
+
+
+@pytest.mark.parametrize("name", [n for n in registry.NAMES if not n.since], ids=lambda n: n.name)
+def test_a_missing_name_is_reported_once_at_start(name, without, started):
+    before = set(started())
+    without(name)
+    same = {other for other in registry.NAMES if f"{other.path}.".startswith(f"{name.path}.") and not other.since}
+    found = started()
+    assert len(found) == len(set(found))
+    assert set(found) - before == {f"this LiteLLM has no {other.name}: {other.without}" for other in same}
+    CtxHooks()
+
+
+def test_a_name_with_another_signature_is_not_used(monkeypatch, started):
+    async def make_call(self, function, *args, **kwargs):
+        """Take the function under another name."""
+
+    monkeypatch.setattr(litellm.Router, "make_call", make_call)
+    assert started() == [
+        f"litellm.Router.make_call of this LiteLLM takes no original_function: {registry.MAKE_CALL.without}",
+    ]
+    assert litellm.Router.make_call is make_call
+
+
+def test_a_name_of_the_proxy_is_not_looked_for_without_one(without, started, monkeypatch):
+    without(registry.PROXY_ERROR)
+    monkeypatch.delitem(sys.modules, registry.PROXY)
+    assert started() == []
+
+
+class TestWithoutIt:
+    """What is done where a name is missing."""
+
+    def test_no_summary_is_asked_for(self, without, proxy_router):
+        proxy_router()
+        fields = {"metadata": {"user_api_key_auth": UserAPIKeyAuth(api_key="sk-1")}}
+        assert litellm_compat.payer_of(fields) is not None
+        without(registry.ADD_DATA)
+        assert litellm_compat.payer_of(fields) is None
+
+    def test_no_further_call_is_offered(self, without):
+        assert litellm_compat.can_call_again()
+        without(registry.SETUP)
+        assert not litellm_compat.can_call_again()
+
+    def test_the_final_error_is_still_worded(self, without):
+        without(registry.PROXY_ERROR)
+        error = litellm.ContextWindowExceededError(OVERFLOW, "m", "openai")
+        answer = litellm_compat.worded_error(error, "too long", "context_length_exceeded", "openai-chat")
+        assert isinstance(answer, HTTPException)
+        assert (answer.status_code, answer.detail, error.message) == (400, {"error": "too long"}, "too long")
+
+    def test_an_id_is_taken_as_it_is(self, without):
+        without(registry.PROVIDER_ID)
+        assert litellm_compat.stored_history_of({"previous_response_id": "resp_1"}) == "resp_1"
+
+    def test_no_figures_are_logged_and_no_cost_is_made(self, without):
+        without(registry.LOGGED_METADATA)
+        without(registry.COSTS)
+        logged = {"litellm_params": {"metadata": {}}}
+        litellm_compat.write_notes(logged, {"rescued": True}, None, ())
+        litellm_compat.price({"litellm_logging_obj": SimpleNamespace(model_call_details={})}, object())
+        assert logged == {"litellm_params": {"metadata": {}}}
+
+    @pytest.mark.parametrize("name", registry.PATCHED, ids=lambda n: n.name)
+    @pytest.mark.usefixtures("unpatched")
+    def test_the_other_names_are_patched_all_the_same(self, name, without):
+        without(name)
+        litellm_compat.estimate_usage(lambda _: None)
+        litellm_compat.reclassify(lambda error: overflow_of(error) is not None, None)
+        assert {other for other in registry.PATCHED if hasattr(other.find(), "__wrapped__")} == {*registry.PATCHED} - {name}
