@@ -90,7 +90,7 @@ def compress(
             whenever the budget was exceeded ("auto": as the policy's `target_fraction` says, all of it while no
             assistant has answered). This is what the proxy's hooks do: consecutive requests of one conversation share
             their prefix. Without it the newest request is fitted on its own, to keep the most.
-        window_tokens: the model's context window; by default the policy's, else 128,000.
+        window_tokens: the model's context window; by default the policy's override, else 128,000; its cap applies.
         model: chooses the vocabulary that counts; None counts in o200k_base.
         tools: the tool definitions, counted and never changed.
         system: Anthropic's `system`, Responses' `instructions` or Google's `systemInstruction`, counted and never changed.
@@ -107,8 +107,9 @@ def compress(
     """
     policy = policy or DEFAULT_POLICY
     reader = MessageReader(format, messages, *preamble_of(system, tools))
-    given = window_tokens if window_tokens is not None else policy.window_tokens
-    window = ProviderTokens(given) if given is not None else DEFAULT_WINDOW_TOKENS
+    stated = window_tokens if window_tokens is not None else policy.window_override_tokens
+    windows = (DEFAULT_WINDOW_TOKENS if stated is None else stated, policy.window_tokens)
+    window = ProviderTokens(min(tokens for tokens in windows if tokens is not None))
     within_window = to_local(budget_tokens_of(Window(window, "policy"), policy), factor=1.0)
     goal = LocalTokens(budget_tokens) if budget_tokens is not None else within_window
     counter = Counter(vocabulary_of(model))

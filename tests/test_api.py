@@ -197,3 +197,14 @@ def test_the_policy_holds_without_a_proxy_too():
             result = ctx_hooks.compress(broken, format="openai-chat", budget_tokens=900, target_tokens=target, policy=policy)
             assert any(m["role"] == "tool" for m in result.messages) == kept
     assert not ctx_hooks.compress(broken, format="openai-chat", window_tokens=0).fits
+
+
+@pytest.mark.parametrize(
+    ("given", "policy", "expected"), [(9_000, 3_000, 3_000), (3_000, 9_000, 3_000), (None, 3_000, 3_000)]
+)
+def test_a_policys_cap_applies_to_the_window_that_is_given(given, policy, expected):
+    messages = [{"role": "user", "content": f"Remark {n}. " * 20} for n in range(400)]
+    capped = ctx_hooks.Policy(window_tokens=policy)
+    result = ctx_hooks.compress(messages, format="openai-chat", window_tokens=given, policy=capped)
+    assert result == ctx_hooks.compress(messages, format="openai-chat", window_tokens=expected, policy=capped)
+    assert result.tokens_after <= expected

@@ -89,7 +89,7 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
 def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:
     """Return the window of a deployment as it is stated, or as LiteLLM knows it."""
     return window_of(
-        policy.window_tokens,
+        policy,
         deployment.model_info.get("max_input_tokens"),
         known_window_tokens(deployment),
         holds_output=holds_output(deployment.model, policy),

@@ -49,7 +49,10 @@ class Policy(BaseModel):
     )
 
     window_tokens: int | None = Field(
-        None, ge=0, description="The model's window, in tokens; overrides what LiteLLM knows. 0 is a value."
+        None, ge=0, description="A cap: the largest window, in tokens; it lowers what is known and never raises it."
+    )
+    window_override_tokens: int | None = Field(
+        None, ge=0, description="The window, in tokens, whatever the deployment states and LiteLLM knows."
     )
     window_holds_output: bool | None = Field(
         None, description="Whether the answer counts into the window; unset: as the model's family does."

@@ -103,7 +103,7 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
     """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
     window = window_of(
-        policy.window_tokens,
+        policy,
         deployment.model_info.get("max_input_tokens"),
         litellm_compat.known_window_tokens(deployment),
         holds_output=holds_output(deployment.model, policy),

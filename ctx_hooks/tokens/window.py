@@ -44,15 +44,22 @@ class Window:
     holds_output: bool = True
 
 
-def window_of(override: int | None, configured: object, known: int | None, *, holds_output: bool = True) -> Window:
-    """Return the window as it is stated: by the first of these sources that states one, else 128,000.
+def window_of(policy: Policy, configured: object, known: int | None, *, holds_output: bool = True) -> Window:
+    """Return the window: as the first of these sources states it, else 128,000, and never above the policy's cap.
 
     Args:
-        override: the policy's `window_tokens`; 0 is a value.
+        policy: its `window_override_tokens`, the first source, and its cap `window_tokens`; 0 is a value of both.
         configured: the deployment's `model_info.max_input_tokens`; what is no positive number is logged and ignored.
         known: LiteLLM's figure for the model.
         holds_output: whether the answer has to fit into the window as well.
     """
+    window = _stated_window(policy.window_override_tokens, configured, known, holds_output=holds_output)
+    if policy.window_tokens is None or policy.window_tokens >= window.tokens:
+        return window
+    return Window(ProviderTokens(policy.window_tokens), "policy", holds_output)
+
+
+def _stated_window(override: int | None, configured: object, known: int | None, *, holds_output: bool) -> Window:
     if override is not None:
         return Window(ProviderTokens(override), "policy", holds_output)
     if isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:

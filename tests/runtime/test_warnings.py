@@ -9,7 +9,7 @@ import pytest
 
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies
-from ctx_hooks.policy.settings import Settings
+from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import forget_warnings
 from ctx_hooks.tokens.window import window_of
@@ -28,7 +28,7 @@ def test_a_nonsense_output_is_told_once_a_value(caplog):
 
 def test_a_nonsense_window_is_told_once(caplog):
     for _ in range(5):
-        assert window_of(None, "large", 8_000).tokens == 8_000
+        assert window_of(Policy(), "large", 8_000).tokens == 8_000
     assert caplog.text.count("max_input_tokens is no positive number") == 1
 
 

@@ -34,8 +34,21 @@ POLICY = Policy()
     ],
 )
 def test_the_most_specific_source_wins_and_nonsense_is_passed_over(sources, expected):
-    window = window_of(*sources)
+    override, *others = sources
+    window = window_of(Policy(window_override_tokens=override), *others)
     assert (window.tokens, window.source) == expected
+
+
+WINDOWS = st.none() | st.integers(0, 2_000_000)
+
+
+@given(cap=st.integers(0, 2_000_000), override=WINDOWS, configured=WINDOWS, known=WINDOWS)
+def test_a_cap_lowers_every_window_to_it_and_raises_none(cap, override, configured, known):
+    policy = Policy(window_override_tokens=override)
+    stated = window_of(policy, configured, known)
+    capped = window_of(policy.model_copy(update={"window_tokens": cap}), configured, known)
+    assert capped.tokens == min(cap, stated.tokens)
+    assert capped == stated or capped.source == "policy"
 
 
 @pytest.mark.parametrize(
