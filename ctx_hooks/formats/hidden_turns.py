@@ -4,38 +4,25 @@ A client sends back the answer that it was shown, which lacks the calls of the h
 conversation has the provider's own messages for it: with these in its place call ids and signatures are the provider's, its
 prompt cache matches, and the model still knows what it learned.
 
-An answer is found by its anchor, a digest of the conversation up to it. It is made of what clients send back as it was: who
-said which words, and which calls were made and answered. Cache markers, thinking, white space, system messages, in which
-clients write the time, and how a content is divided into blocks and messages are no part of it. Whoever changes more gets no
+An answer is found by its anchor, a digest of all that was sent and said up to it, and its record by who asks and by what was
+sent before the first answer. So nothing that was retrieved in one conversation reaches another: whoever gets it has sent the
+same texts, system text, results and media included. Whoever changes more than `conversation_digest.py` leaves out gets no
 hidden turn back, and his history goes on as he sends it.
-
-Chat's and Anthropic's messages and the items of Responses are read alike: a field that a format does not have is absent.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import reduce
-from hashlib import blake2b
-from itertools import accumulate, takewhile
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from ctx_hooks.formats.conversation_digest import ASSISTANT, CACHE_MARKER, ITEM, THINKING, role_of
 
 MOST_TURNS = 64
 MOST_RECORD_BYTES = 1_000_000
 """The oldest turns of a record give way, by then mostly behind what compaction keeps. Three retrievals of 20,000 characters
 each are 60 KB: the record has at least some sixteen of the largest turns."""
-DIGEST_BYTES = 16
-CACHE_MARKER = "cache_control"
-UNMARKED = frozenset({"thinking", "redacted_thinking"})
-"""Blocks that take no cache marker (Anthropic)."""
-SYSTEM = frozenset({"system", "developer"})
-ITEM = "type"
-"""What every item has that a provider of Responses gives, and no message."""
-REASONING = "reasoning"
-GIVEN_BY_CLIENT = ("_output", "_response")
-"""How the types of the items end by which clients answer; what else names no role is the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,53 +39,6 @@ class HiddenTurn:
     anchor: str
     messages: Sequence[Mapping[str, Any]]
     results: Sequence[Mapping[str, Any]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What was said so far: a digest, and the role that spoke last."""
-
-    digest: blake2b = field(default_factory=lambda: blake2b(digest_size=DIGEST_BYTES))
-    role: str = ""
-
-    @property
-    def anchor(self) -> str:
-        """The digest as text."""
-        return self.digest.hexdigest()
-
-    def then(self, message: Any) -> Said:
-        """Return what was said with another message; neighbours of one role speak as one."""
-        words, ids = _said(message)
-        speaker = _role(message)
-        if speaker in SYSTEM or not (words or ids):
-            return self
-        digest = self.digest.copy()
-        if speaker != self.role:
-            digest.update(b"\0role\0" + speaker.encode("utf-8", "replace"))
-        digest.update(words.encode("utf-8", "surrogatepass"))
-        for name in ids:
-            digest.update(b"\0id\0" + name.encode("utf-8", "surrogatepass"))
-        return Said(digest, speaker)
-
-
-def says_anything(message: Mapping[str, Any]) -> bool:
-    """Whether a message has words, or calls a tool."""
-    return any(_said(message))
-
-
-def said_in(messages: Sequence[Any]) -> Said:
-    """Return what was said in all messages."""
-    return reduce(Said.then, messages, Said())
-
-
-def ends_with_assistant(messages: Sequence[Any]) -> bool:
-    """Whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it."""
-    return bool(messages) and _role(messages[-1]) == "assistant"
-
-
-def conversation_key(messages: Sequence[Any]) -> str:
-    """Return the key of a conversation's record: the anchor of what was said before the first answer."""
-    return said_in(list(takewhile(lambda message: _role(message) != "assistant", messages))).anchor
 
 
 def written(turns: Sequence[HiddenTurn]) -> str:
@@ -128,20 +68,21 @@ def with_turn(turns: Sequence[HiddenTurn], turn: HiddenTurn) -> tuple[HiddenTurn
     return (*(t for t in turns if t.anchor != turn.anchor), turn)
 
 
-def spliced(messages: Sequence[Any], turns: Sequence[HiddenTurn]) -> Sequence[Any]:
+def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[HiddenTurn]) -> Sequence[Any]:
     """Return the messages with the provider's own in place of each answer that hides something.
 
     What is in place already is found no more: its hidden calls are said, and so its anchor is another.
 
     Args:
         messages: as the client sends them; they are not changed.
+        anchors: of the messages.
         turns: the record of the conversation.
 
     Returns:
         A new list; the very messages where no anchor is among them.
     """
     known = {turn.anchor: turn for turn in turns}
-    found = [known.get(anchor) for anchor in _anchors(messages)] if known else []
+    found = [known.get(anchor) for anchor in anchors] if known else []
     if not any(found):
         return messages
     whole: list[Any] = []
@@ -150,7 +91,7 @@ def spliced(messages: Sequence[Any], turns: Sequence[HiddenTurn]) -> Sequence[An
     for i, (message, turn) in enumerate(zip(messages, found, strict=True)):
         whole += _with_results(message, results)
         results = ()
-        run = run + 1 if _role(message) == "assistant" else 0
+        run = run + 1 if role_of(message) == ASSISTANT else 0
         if turn is not None and _is_answer(turn, run, messages[i + 1 : i + 2]):
             whole[-run:] = _marked(turn.messages, message)
             results = turn.results
@@ -163,15 +104,8 @@ def _is_answer(turn: HiddenTurn, run: int, following: Sequence[Any]) -> bool:
     Of Responses it is all items up to what the assistant does not say; of the others one message.
     """
     if ITEM in turn.messages[0]:
-        return not any(_role(message) == "assistant" for message in following)
+        return not any(role_of(message) == ASSISTANT for message in following)
     return run == 1
-
-
-def _anchors(messages: Sequence[Any]) -> list[str]:
-    """Return for each message the anchor that an answer has there, "" for what is no answer."""
-    said = accumulate(messages, Said.then, initial=Said())
-    next(said)
-    return [after.anchor if _role(m) == "assistant" else "" for m, after in zip(messages, said, strict=True)]
 
 
 def _with_results(message: Any, results: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -179,9 +113,9 @@ def _with_results(message: Any, results: Sequence[Mapping[str, Any]]) -> list[An
     own = [] if message is None else [message]
     if not results:
         return own
-    if _role(results[0]) == "tool":
+    if role_of(results[0]) == "tool":
         return [*results, *own]
-    if _role(message) != "user":
+    if role_of(message) != "user":
         return [{"role": "user", "content": list(results)}, *own]
     content = message.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
@@ -199,41 +133,11 @@ def _marked(messages: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> 
     if markers and last.get("content"):
         said = last["content"]
         own = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)
-        at = max((i for i, b in enumerate(own) if b.get("type") not in UNMARKED), default=None)
+        at = max((i for i, b in enumerate(own) if b.get("type") not in THINKING), default=None)
         if at is not None:
             own[at] = {**own[at], CACHE_MARKER: markers[-1]}
             last["content"] = own
     return [*messages[:-1], last]
-
-
-def _said(message: Any) -> tuple[str, tuple[str, ...]]:
-    """Return the words of a message without white space, and the ids of its calls and results.
-
-    The words of results are left out: clients clear old ones, and the id says which it is.
-    """
-    if not isinstance(message, Mapping) or message.get(ITEM) == REASONING:
-        return "", ()
-    content, calls = message.get("content"), message.get("tool_calls")
-    blocks = content if isinstance(content, (list, tuple)) else ()
-    listed = [*blocks, *(calls if isinstance(calls, (list, tuple)) else ())]
-    ids = [_text(i.get("id")) or _text(i.get("tool_use_id")) for i in listed if isinstance(i, Mapping)]
-    result, item = _text(message.get("tool_call_id")), _text(message.get("call_id"))
-    texts = [content] if isinstance(content, str) else [b.get("text") for b in blocks if isinstance(b, Mapping)]
-    text = "" if result else "".join("".join(map(_text, texts)).split())
-    return text, tuple(name for name in (*ids, result, item) if name)
-
-
-def _role(message: Any) -> str:
-    if not isinstance(message, Mapping):
-        return ""
-    role, kind = _text(message.get("role")), _text(message.get(ITEM))
-    if role or not kind:
-        return role
-    return "tool" if kind.endswith(GIVEN_BY_CLIENT) else "assistant"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _is_turn(entry: Any) -> bool:

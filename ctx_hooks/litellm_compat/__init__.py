@@ -32,6 +32,7 @@ from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, t
 from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
 from ctx_hooks.litellm_compat.further_call import call_again, can_call_again, further_fields
 from ctx_hooks.litellm_compat.identity import (
+    askers_of,
     key_id_of,
     owner_of,
     passed_pre_call_hook,
@@ -59,6 +60,7 @@ __all__ = [
     "account_of",
     "arrange_rescue",
     "ask",
+    "askers_of",
     "billed_usage_of",
     "call_again",
     "call_type_of",

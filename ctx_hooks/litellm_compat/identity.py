@@ -85,6 +85,23 @@ def owner_of(fields: Mapping[str, Any], scope: ArchiveScope) -> tuple[str, str]:
     return "nobody", ""
 
 
+def askers_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the user and the end user who ask, as LiteLLM knows them and as the request says; "" for none.
+
+    Several users may share a key. What a request says of them can be anything: it keeps apart, and opens nothing.
+    """
+    metadata, sent = metadata_of(fields), fields.get("metadata")
+    auth = auth_of(metadata)
+    said = sent.get("user_id") if isinstance(sent, Mapping) else None
+    found = (
+        *(getattr(auth, name, None) for name in ("user_id", "end_user_id")),
+        metadata.get("user_api_key_end_user_id"),
+        *map(fields.get, ("user", "safety_identifier")),
+        said,
+    )
+    return tuple(str(value or "") for value in found)
+
+
 def key_id_of(key: str) -> str:
     """Return LiteLLM's id of a virtual key, which is what requests carry; an id is returned as it is."""
     return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key

@@ -14,24 +14,35 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_calls_responses, hidden_turns
-from ctx_hooks.formats.hidden_turns import HiddenTurn, Said
+from ctx_hooks.formats import (
+    conversation_digest,
+    hidden_calls_chat,
+    hidden_calls_messages,
+    hidden_calls_responses,
+    hidden_turns,
+)
+from ctx_hooks.formats.conversation_digest import Said, said_in, says_anything
+from ctx_hooks.formats.hidden_turns import HiddenTurn
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
 from ctx_hooks.serving.failing_open import failing_open
 
 if TYPE_CHECKING:
     from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
     from ctx_hooks.serving.reported_usage import ReportedUsage
+    from ctx_hooks.serving.retrieval import Retrieval
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
+RESTORE_SECONDS = 10.0
+"""For all of a conversation; 30 MB take about 1 s."""
 FORMATS: Mapping[str, HiddenCalls] = {
     "openai-chat": hidden_calls_chat,
     "anthropic": hidden_calls_messages,
@@ -39,28 +50,10 @@ FORMATS: Mapping[str, HiddenCalls] = {
 }
 
 logger = logging.getLogger("ctx_hooks")
+T = TypeVar("T")
 
 Ask = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
 """Given a request's fields and changes of them, asks again; returns the fields of that call, and its answer or stream."""
-
-
-class Retrieval(Protocol):
-    """What answers the tool, and keeps what is hidden of a conversation."""
-
-    def was_offered(self, request_id: str) -> bool:
-        """Whether the tool was added to what was sent for a request."""
-
-    async def answer(self, request_id: str, arguments: str) -> str:
-        """Return the result of a call, whatever its arguments are; raises nothing."""
-
-    def forget(self, request_id: str) -> None:
-        """Keep nothing more of a request: its answer has been read."""
-
-    async def get(self, fields: Mapping[str, Any], key: str) -> str | None:
-        """Return a text of the tenant of a request; None where there is none, or none in time."""
-
-    async def put(self, fields: Mapping[str, Any], key: str, text: str) -> bool:
-        """Store a text of the tenant of a request, and return whether it is stored."""
 
 
 class View(NamedTuple):
@@ -93,6 +86,7 @@ class ToolRounds:
         self._ask = ask
         self._usage = usage
         self._views: OrderedDict[str, View] = OrderedDict()
+        self._workers = Workers()
 
     async def restored(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return a request, whose policy allows the tool, with the provider's own messages for those that hide something.
@@ -102,17 +96,18 @@ class ToolRounds:
         """
         with failing_open("sends a conversation without what was retrieved for it"):
             request = Request(format_of(fields), fields)
-            form = FORMATS.get(request.format)
-            if form is None:
+            form, messages = FORMATS.get(request.format), request.items
+            if form is None or not isinstance(messages, (list, tuple)):
                 return fields
-            messages = request.items
-            key = f"{request.format} {hidden_turns.conversation_key(messages)}"
-            view = View(key, hidden_turns.said_in(messages), hidden_turns.ends_with_assistant(messages))
-            self._note(litellm_compat.request_id_of(fields), view)
-            whole = hidden_turns.spliced(messages, hidden_turns.read(await self._retrieval.get(fields, view.key)))
-            if whole is not messages:
-                self._note(litellm_compat.request_id_of(fields), view._replace(shows_calls=True))
-                return {**fields, form.MESSAGES: whole}
+            request_id = litellm_compat.request_id_of(fields)
+            before = conversation_digest.sent_before(fields, litellm_compat.askers_of(fields))
+            heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
+            key = f"{request.format} {heard.key}"
+            turns = hidden_turns.read(await self._retrieval.get(fields, key))
+            whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
+            is_spliced = whole is not messages
+            self._note(request_id, View(key, heard.said, heard.is_open, shows_calls=is_spliced))
+            return {**fields, form.MESSAGES: whole} if is_spliced else fields
         return fields
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
@@ -157,7 +152,7 @@ class ToolRounds:
         except Exception as error:
             is_whole = False
             said = rounds.form.turn_of(rounds.form.joined(answers, RETRIEVE), RETRIEVE)
-            if not any(map(hidden_turns.says_anything, said.messages)):
+            if not any(map(says_anything, said.messages)):
                 raise
             logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
         with failing_open("shows an answer as it came"):
@@ -213,6 +208,10 @@ class ToolRounds:
         view = self._views.pop(litellm_compat.request_id_of(fields), None)
         form = FORMATS.get(format_of(fields))
         return None if form is None else _Rounds(self._retrieval, self._ask, form, fields, view)
+
+    async def _away(self, work: Callable[[], T]) -> T:
+        """Do in a thread what grows with the conversation."""
+        return await self._workers.run(work, Deadline(RESTORE_SECONDS))
 
     def _note(self, request_id: str, view: View) -> None:
         self._views[request_id] = view
@@ -270,9 +269,9 @@ class _Rounds:
             last = turn.messages if results else self.form.without(turn)
             shown = [*self._shown, *self.form.without(turn)]
             hides = bool(self._messages or results)
-            if not (hides and any(map(hidden_turns.says_anything, last)) and any(map(hidden_turns.says_anything, shown))):
+            if not (hides and any(map(says_anything, last)) and any(map(says_anything, shown))):
                 return  # nothing to keep, nothing to put at its end, or nothing to find it by
-            anchor = reduce(Said.then, shown, self._view.said).anchor
+            anchor = said_in(shown, self._view.said).anchor
             kept = HiddenTurn(anchor, [*self._messages, *last], results)
             record = hidden_turns.read(await self._retrieval.get(self._fields, self._view.key))
             text = hidden_turns.written(hidden_turns.with_turn(record, kept))

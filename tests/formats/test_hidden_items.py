@@ -7,11 +7,21 @@ import json
 
 import pytest
 
-from ctx_hooks.formats.hidden_turns import HiddenTurn, conversation_key, read, said_in, spliced, written
+from ctx_hooks.formats import hidden_turns
+from ctx_hooks.formats.conversation_digest import heard, said_in
+from ctx_hooks.formats.hidden_turns import HiddenTurn, read, written
 from ctx_hooks.testing import sign, violations
 
 ASKED = {"role": "user", "content": [{"type": "input_text", "text": "What is in the file?"}]}
 NEXT = {"type": "message", "role": "user", "content": "And then?"}
+
+
+def spliced(messages, turns):
+    return hidden_turns.spliced(messages, heard(messages).anchors, turns)
+
+
+def key_of(messages, *before):
+    return heard(messages, before).key
 
 
 def thought(number):
@@ -97,14 +107,41 @@ def test_an_answer_is_found_however_clients_send_it_back(way):
         [ASKED, *SHOWN[:2], NEXT],
         [ASKED, *SHOWN, said("And more."), NEXT],
         [ASKED, result("another", "4711"), *SHOWN, NEXT],
+        [{"role": "developer", "content": "The customer is Eve."}, ASKED, *SHOWN, NEXT],
+        [{"type": "item_reference", "id": "msg_0"}, ASKED, *SHOWN, NEXT],
+        [{"type": "compaction", "encrypted_content": "all before"}, ASKED, *SHOWN, NEXT],
     ],
-    ids=["another question", "half of the answer", "an answer with more", "behind another result"],
+    ids=[
+        "another question",
+        "half of the answer",
+        "an answer with more",
+        "behind another result",
+        "another system text",
+        "behind an item that is kept",
+        "behind a compaction",
+    ],
 )
 def test_another_conversation_gets_nothing(items):
     assert list(spliced(items, [TURN])) == items
 
 
 def test_a_conversation_has_one_key_from_its_first_request_on():
-    first = conversation_key([{"role": "developer", "content": "It is nine."}, ASKED])
-    assert conversation_key([ASKED, *SHOWN, NEXT]) == conversation_key([ASKED, *SHOWN[1:], NEXT]) == first
-    assert conversation_key([ASKED, *MIXED, result("own", "the file"), *SHOWN]) == first
+    first = key_of([ASKED])
+    assert key_of([ASKED, *SHOWN, NEXT]) == key_of([ASKED, *SHOWN[1:], NEXT]) == first
+    assert key_of([ASKED, *MIXED, result("own", "the file"), *SHOWN]) == first
+
+
+def test_items_are_found_behind_the_same_result_of_the_same_call_alone():
+    call_of = [thought(1), {**call("read_file", "functions.read:0", 1), "arguments": '{"path": "a.py"}'}]
+    messages = [ASKED, *call_of, result("functions.read:0", "line 1 of Alice"), *SHOWN]
+    turn = HiddenTurn(heard(messages).said.anchor, OWN)
+    again = json.loads(json.dumps(messages).replace('"fc_rs_1_1"', "null"))
+    assert spliced(again, [turn])[-len(OWN) :] == OWN
+    for before, after in (
+        ("Alice", "Bob"),
+        ("a.py", "b.py"),
+        ("functions.read:0", "functions.read:1"),
+        ("read_file", "see"),
+    ):
+        others = json.loads(json.dumps(messages).replace(before, after))
+        assert spliced(others, [turn]) is others

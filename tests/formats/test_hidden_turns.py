@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctx_hooks.formats import hidden_turns
+from ctx_hooks.formats.conversation_digest import heard, said_in
 from ctx_hooks.formats.hidden_turns import (
     MOST_RECORD_BYTES,
     MOST_TURNS,
     HiddenTurn,
-    conversation_key,
     read,
-    said_in,
-    spliced,
     with_turn,
     written,
 )
@@ -27,6 +26,14 @@ MARKER = {"type": "ephemeral"}
 ASKED = {"role": "user", "content": "What is in the file?"}
 NEXT = {"role": "user", "content": "And then?"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
+
+
+def spliced(messages, turns):
+    return hidden_turns.spliced(messages, heard(messages).anchors, turns)
+
+
+def key_of(messages, *before):
+    return heard(messages, before).key
 
 
 def call(name, call_id, fmt):
@@ -189,13 +196,62 @@ def test_an_answer_is_found_however_clients_send_it_back(fmt, way):
     )
 
 
+def leaves(value, path=()):
+    """Yield the path of each text that was sent, but for the thinking, which clients leave out."""
+    if isinstance(value, str):
+        yield path
+    elif isinstance(value, (list, dict)) and value not in (THOUGHT, MARKER):
+        for name in value if isinstance(value, dict) else range(len(value)):
+            if name not in ("role", "type"):
+                yield from leaves(value[name], (*path, name))
+
+
+def with_leaf(value, path, text):
+    if not path:
+        return text
+    changed = copy.copy(value)
+    changed[path[0]] = with_leaf(value[path[0]], path[1:], text)
+    return changed
+
+
+def session(fmt):
+    """Return a session with all that a client sends before an answer that hides something."""
+    system = {"role": "system", "content": "The customer is Ada."}
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}
+    shown = {"role": "user", "name": "Ann", "content": [{"type": "text", "text": "See this."}, image]}
+    calls = said("I read.", call("read_file", "functions.read:0", fmt), fmt=fmt)
+    if fmt == "anthropic":
+        calls["content"][-1]["input"] = {"path": "a.py", "id": "7", "at": [{"line": "12"}]}
+        found = result("functions.read:0", [{"type": "text", "text": "line 1 of Alice"}, image], fmt)
+    else:
+        calls["tool_calls"][0]["function"]["arguments"] = '{"path": "a.py"}'
+        found = result("functions.read:0", "line 1 of Alice", fmt)
+    return [system, shown, calls, *results(found, fmt=fmt), SHOWN[fmt]]
+
+
 @every_format
-def test_what_a_system_message_says_does_not_matter(fmt):
-    """Clients write the time there."""
-    system = [{"role": "system", "content": text} for text in ("It is nine.", "It is ten.")]
-    assert conversation_key([system[0], ASKED]) == conversation_key([system[1], ASKED])
-    whole = spliced([system[0], ASKED, SHOWN[fmt], system[1], NEXT], [turn_of(fmt)])
-    assert '"4711"' in json.dumps(whole)
+@given(data=st.data())
+def test_nothing_is_put_into_a_conversation_that_differs_in_anything_that_was_sent(fmt, data):
+    messages = session(fmt)
+    turn = HiddenTurn(heard(messages).said.anchor, turn_of(fmt).messages)
+    assert '"4711"' in json.dumps(spliced(messages, [turn]))
+    path = data.draw(st.sampled_from(list(leaves(messages))))
+    before = messages
+    for name in path:
+        before = before[name]
+    text = data.draw(st.text().filter(lambda text: "".join(text.split()) != "".join(before.split())))
+    others = with_leaf(messages, path, text)
+    assert spliced(others, [turn]) is others
+
+
+@every_format
+def test_a_record_is_of_one_beginning_and_of_one_who_asks(fmt):
+    messages = session(fmt)
+    key = key_of(messages)
+    assert key == key_of(messages[:2]) == key_of([*messages, NEXT])
+    before = [{"role": "asker", "asker": ["ann", ""], "system": "The customer is Ada."}]
+    others = [{**before[0], "asker": ["bob", ""]}, {**before[0], "system": "The customer is Eve."}]
+    assert len({key, key_of(messages[1:]), key_of(messages, *before), *(key_of(messages, o) for o in others)}) == 5
 
 
 @every_format
@@ -237,7 +293,7 @@ def test_a_record_that_is_broken_or_foreign_changes_nothing(text):
 def test_whatever_stands_among_the_messages_is_left_there(messages):
     turn = HiddenTurn("0" * 32, [ASKED])
     assert spliced(messages, [turn]) is messages
-    conversation_key(messages)
+    key_of(messages)
 
 
 def test_a_record_is_bounded_and_has_the_newest_turns():

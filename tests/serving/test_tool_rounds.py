@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
+import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from litellm.types.llms.openai import ResponsesAPIResponse
 
+from ctx_hooks.formats import conversation_digest
 from ctx_hooks.litellm_compat import request_id_of, with_request_id
 from ctx_hooks.serving.answer_forms import HIDDEN
 from ctx_hooks.serving.reported_usage import ReportedUsage
@@ -27,6 +33,7 @@ class Texts:
         self.asked = []
         self.arguments = []
         self.records = {}
+        self.keys = set()
 
     def was_offered(self, request_id):
         return request_id in self.offered
@@ -40,6 +47,7 @@ class Texts:
         self.offered.discard(request_id)
 
     async def get(self, fields, key):
+        self.keys.add(key)
         return self.records.get(key)
 
     async def put(self, fields, key, text):
@@ -194,6 +202,7 @@ async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_o
     assert TOOL not in json.dumps(await rounds.whole(later, LOOKS))
 
 
+NAMES = st.sampled_from(["role", "content", "type", "text", "tool_calls", "function", "id", "arguments"])
 HEAD = {"id": "1", "created": 1, "model": "served"}
 CALLS = [{"index": 0, "id": "a", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}]
 CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}]}
@@ -214,3 +223,77 @@ async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
         answer = {**HEAD, "choices": [choice if usage == "none" else "none"], "usage": usage}
         fields = with_request_id(CHAT)
         assert await rounds_of(Texts(request_id_of(fields))).whole(fields, answer) == answer
+
+
+ALICE = {
+    "user": "alice",
+    "system": "The customer is Ada.",
+    "messages": [
+        {"role": "user", "content": "Read it."},
+        {"role": "assistant", "content": None, "tool_calls": [{**CALLS[0], "function": {"name": "read", "arguments": ""}}]},
+        {"role": "tool", "tool_call_id": "a", "content": "line 1 of Alice"},
+    ],
+    "metadata": {"user_id": "session of Alice"},
+}
+BOB = {
+    "nothing": {},
+    "end user": {"user": "bob"},
+    "safety identifier": {"safety_identifier": "bob"},
+    "session": {"metadata": {"user_id": "session of Bob"}},
+    "system": {"system": [{"type": "text", "text": "The customer is Eve."}]},
+    "result": {"messages": [*ALICE["messages"][:2], {**ALICE["messages"][2], "content": "line 1 of Bob"}]},
+    "system message": {"messages": [{"role": "system", "content": "You are Bob's."}, *ALICE["messages"]]},
+}
+
+
+@pytest.mark.parametrize("other", BOB)
+async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same_key(other):
+    """A tool's ids may be numbers of the model's, and words and answers the same."""
+    texts = Texts()
+    looks, knows = (
+        streams.whole("openai-chat", CHAT, Reply(text, calls=calls), 10, 0)
+        for text, calls in (("I look.", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
+    )
+    rounds = rounds_of(texts, knows)
+    alice = await rounds.restored(with_request_id({"model": "served", **ALICE}))
+    texts.offered.add(request_id_of(alice))
+    (choice,) = (await rounds.whole(alice, looks))["choices"]
+    asked = {"model": "served", **ALICE, **BOB[other]}
+    asked["messages"] = [*asked["messages"], choice["message"], CHAT["messages"][0]]
+    sent = await rounds.restored(with_request_id(asked))
+    assert (TOOL in json.dumps(sent["messages"])) is (other == "nothing")
+
+
+async def test_the_billing_header_of_claude_code_is_no_part_of_its_system_text():
+    """It is another one in each request."""
+    texts = Texts()
+    for number in range(2):
+        header = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.0; cch={number};"}
+        await rounds_of(texts).restored(with_request_id({"model": "served", **ALICE, "system": [header]}))
+    assert len(texts.keys) == 1
+
+
+@given(st.recursive(st.none() | st.text() | st.floats() | st.booleans(), lambda v: st.lists(v) | st.dictionaries(NAMES, v)))
+def test_messages_of_any_form_are_left_as_they_are_and_nothing_is_logged(messages):
+    fields = with_request_id({**CHAT, "messages": messages})
+    logged = []
+    logger = logging.getLogger("ctx_hooks")
+    logger.addFilter(logged.append)
+    try:
+        assert asyncio.run(rounds_of(Texts()).restored(fields)) is fields
+    finally:
+        logger.removeFilter(logged.append)
+    assert logged == []
+
+
+async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monkeypatch):
+    threads = set()
+
+    def on_thread(work):
+        return lambda *args: threads.add(threading.get_ident()) or work(*args)
+
+    monkeypatch.setattr(conversation_digest, "heard", on_thread(conversation_digest.heard))
+    fields = with_request_id(CHAT)
+    await rounds_of(Texts()).restored(fields)
+    assert threads
+    assert threading.get_ident() not in threads

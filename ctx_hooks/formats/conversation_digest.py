@@ -1,0 +1,219 @@
+"""Digests of a conversation: of all that was sent and said up to each answer, whoever sends it again.
+
+Left out is what clients change in a history that they send again: cache markers, thinking, white space, ids of items, empty
+fields, and how a content is divided into blocks and messages. Chat's and Anthropic's messages and the items of Responses are
+read alike: a field that a format does not have is absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+DIGEST_BYTES = 16
+CACHE_MARKER = "cache_control"
+TEXTS = frozenset({"", "text", "input_text", "output_text"})
+THINKING = frozenset({"thinking", "redacted_thinking"})
+ASSISTANT = "assistant"
+ITEM = "type"
+"""What every item has that a provider of Responses gives, and no message."""
+REASONING = "reasoning"
+REFERENCE = "item_reference"
+MESSAGE = "message"
+CALLS = frozenset({"tool_use", "function_call", "custom_tool_call"})
+ENVELOPE = frozenset({"role", "content", "tool_calls", ITEM})
+"""Fields of a message that are read by themselves, or say how it is sent."""
+UNSAID = frozenset({CACHE_MARKER, "context", "id", "status"})
+"""Fields that say nothing: marks for the cache and for this package, and what a provider of Responses notes of an item."""
+BEFORE = ("system", "instructions", "prompt", "previous_response_id", "conversation")
+"""The fields beside the messages that hold what was sent before them."""
+BILLING_HEADER = "x-anthropic-billing-header:"
+"""A block of the system text that Claude Code writes anew with each request, for Anthropic's books."""
+PIECE_CHARS = 65_536
+"""Some 0.5 ms."""
+GIVEN_BY_CLIENT = ("_output", "_response")
+"""How the types of the items end by which clients answer; what else names no role is the model's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said so far: a digest, and the role that spoke last."""
+
+    digest: blake2b = field(default_factory=lambda: blake2b(digest_size=DIGEST_BYTES))
+    role: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """The digest as text."""
+        return self.digest.hexdigest()
+
+
+NOTHING = Said()
+
+
+class Heard(NamedTuple):
+    """A conversation, as a client sends it.
+
+    Attributes:
+        key: of its record: the anchor of who asks, and of what was sent before the first answer.
+        said: all that was sent.
+        anchors: for each message the anchor that an answer has there, "" for what is no answer.
+        is_open: whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it.
+    """
+
+    key: str
+    said: Said
+    anchors: Sequence[str]
+    is_open: bool
+
+
+def heard(messages: Sequence[Any], before: Sequence[Any] = ()) -> Heard:
+    """Return a conversation's digests.
+
+    Args:
+        messages: as the client sends them.
+        before: who asks, and what is sent beside the messages: the system text.
+    """
+    said = said_in(before)
+    digest, role, key = said.digest.copy(), said.role, ""
+    anchors = []
+    for message in messages:
+        is_answer = role_of(message) == ASSISTANT
+        if is_answer and not key:
+            key = digest.hexdigest()
+        role = _add(digest, role, message)
+        anchors.append(digest.hexdigest() if is_answer else "")
+    return Heard(key or digest.hexdigest(), Said(digest, role), anchors, is_open=bool(anchors) and bool(anchors[-1]))
+
+
+def says_anything(message: Mapping[str, Any]) -> bool:
+    """Whether a message has words, or calls a tool."""
+    return any(True for _ in _said(message))
+
+
+def said_in(messages: Iterable[Any], before: Said = NOTHING) -> Said:
+    """Return what was said with all messages, and before them."""
+    digest, role = before.digest.copy(), before.role
+    for message in messages:
+        role = _add(digest, role, message)
+    return Said(digest, role)
+
+
+def _add(digest: blake2b, role: str, message: Any) -> str:
+    """Add what a message says to a digest and return who spoke last; neighbours of one role speak as one."""
+    for piece in _said(message):
+        speaker = role_of(message)
+        if speaker != role:
+            digest.update(f"\0role\0{speaker}".encode("utf-8", "surrogatepass"))
+            role = speaker
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+    return role
+
+
+def sent_before(fields: Mapping[str, Any], askers: Sequence[str]) -> dict[str, Any]:
+    """Return who asks, and what a request sends before its messages, as a message of its own."""
+    before = {name: fields.get(name) for name in BEFORE}
+    if isinstance(before["system"], (list, tuple)):
+        before["system"] = [block for block in before["system"] if not _is_billing_header(block)]
+    return {"role": "asker", "asker": askers, **before}
+
+
+def _is_billing_header(block: Any) -> bool:
+    return isinstance(block, Mapping) and _text(block.get("text")).startswith(BILLING_HEADER)
+
+
+def _said(message: Any) -> Iterator[str]:
+    """Yield what a message says: of an answer its words and calls, of any other all of it."""
+    if not isinstance(message, Mapping) or message.get(ITEM) == REASONING:
+        return
+    kind, content = _text(message.get(ITEM)), message.get("content")
+    if isinstance(content, str):
+        yield from _pieces(content)
+    for block in content if isinstance(content, (list, tuple)) else ():
+        yield from _block(block)
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, (list, tuple)) else ():
+        yield from _call(call)
+    if "function_call" in message:
+        yield from _call(message["function_call"])
+    if kind in CALLS:
+        yield from _call(message)
+    elif role_of(message) != ASSISTANT or kind not in ("", MESSAGE):
+        unsaid = UNSAID - {"id"} if kind == REFERENCE else UNSAID
+        yield from _fields(message, ENVELOPE | unsaid)
+
+
+def _block(block: Any) -> Iterator[str]:
+    if not isinstance(block, Mapping):
+        yield from _values(block)
+        return
+    kind = _text(block.get(ITEM))
+    if kind in CALLS:
+        yield from _call(block)
+    elif kind in TEXTS and isinstance(block.get("text"), str):
+        yield from _pieces(block["text"])
+    elif kind not in THINKING:
+        yield from _fields(block, UNSAID)
+
+
+def _call(call: Any) -> Iterator[str]:
+    """Yield the id, the name and the arguments of a call."""
+    if not isinstance(call, Mapping):
+        return
+    named = next((v for v in map(call.get, ("function", "custom")) if isinstance(v, Mapping)), call)
+    arguments = named.get("input") or named.get("arguments")
+    yield from _values([call.get("call_id") or call.get("id"), named.get("name"), arguments if arguments != "{}" else None])
+
+
+def _fields(value: Mapping[str, Any], unsaid: AbstractSet[str]) -> Iterator[str]:
+    """Yield the fields of a message or block that say something, nothing where none does."""
+    said = {name: inner for name, inner in value.items() if name not in unsaid and inner is not None}
+    if said:
+        yield from _values(said)
+
+
+def _values(value: Any) -> Iterator[str]:
+    """Yield a JSON value in pieces: its fields by name, as encoders order them differently, without those that are None."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            yield "\0text\0"
+            yield from _pieces(found)
+        elif isinstance(found, Mapping):
+            yield "\0object\0"
+            for name in sorted(found, key=str, reverse=True):
+                if found[name] is not None and name != CACHE_MARKER:
+                    waiting += (found[name], str(name))
+        elif isinstance(found, (list, tuple)):
+            yield f"\0list {len(found)}\0"
+            waiting += reversed(found)
+        else:
+            is_whole = isinstance(found, float) and found.is_integer()
+            yield f"\0value {int(found) if is_whole else found}\0"
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text without white space, in pieces: no other thread runs while Python divides or joins one."""
+    for start in range(0, len(text), PIECE_CHARS):
+        words = "".join(text[start : start + PIECE_CHARS].split())
+        if words:
+            yield words
+
+
+def role_of(message: Any) -> str:
+    """Return who says a message or item, "" for what is neither."""
+    """Return who says a message or item, "" for what is neither."""
+    if not isinstance(message, Mapping):
+        return ""
+    role, kind = _text(message.get("role")), _text(message.get(ITEM))
+    if role or not kind:
+        return role
+    return "tool" if kind.endswith(GIVEN_BY_CLIENT) else ASSISTANT
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
