@@ -107,6 +107,8 @@ class ChatStream:
         if self._goes_on:
             chunk = {**chunk, **self._head}
         choice = _choice(chunk)
+        if choice.get("index"):
+            return chunk  # of another answer to the same request
         if not choice and not chunk.get("usage"):
             return event  # an error, or what a server adds
         delta = choice.get("delta") or {}

@@ -62,11 +62,10 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     """Whether the tool is added to a request from which something is cut.
 
     Not where the client has a tool of that name, nor where it has the model call a tool in any case: the model could then
-    answer with ours alone, again and again. Nor where it wants several answers, each of which may call for other texts; nor
-    where the provider keeps the answer. Nor beside tools of MCP servers: LiteLLM answers calls of its own there by itself,
-    and ours with an error.
+    answer with ours alone, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside
+    tools of MCP servers: LiteLLM answers calls of its own there by itself, and ours with an error.
     """
-    if not policy.retrieval or request.format not in _DEFINITIONS or request.fields.get("n") not in (None, 1):
+    if not policy.retrieval or request.format not in _DEFINITIONS or not can_hide_calls(request):
         return False
     if request.format == "openai-responses" and _may_be_continued(request):
         return False
@@ -76,6 +75,18 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     if is_among_tools(request) or "mcp" in map(_kind, tools):
         return False
     return _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
+
+
+def can_hide_calls(request: Request) -> bool:
+    """Whether what the model says before and behind a call of the tool can be one answer.
+
+    Not where several answers are wanted, each of which may call for other texts; nor where the answer is to be one JSON
+    document: the model may write one beside its call, and another behind it.
+    """
+    fields = request.fields
+    within = [holder.get("format") for holder in map(fields.get, ("text", "output_config")) if isinstance(holder, dict)]
+    forms = [fields.get("response_format"), fields.get("output_format"), *within]
+    return fields.get("n") in (None, 1) and all(_kind(form) in ("", "text") for form in forms)
 
 
 def is_among_tools(request: Request) -> bool:

@@ -29,6 +29,7 @@ from ctx_hooks.formats.conversation_digest import Said, said_in, says_anything
 from ctx_hooks.formats.hidden_turns import HiddenTurn
 from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.request.retrieval_tool import can_hide_calls
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
@@ -97,7 +98,7 @@ class ToolRounds:
         with failing_open("sends a conversation without what was retrieved for it"):
             request = Request(format_of(fields), fields)
             form, messages = FORMATS.get(request.format), request.items
-            if form is None or not isinstance(messages, (list, tuple)):
+            if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
             request_id = litellm_compat.request_id_of(fields)
             before = conversation_digest.sent_before(fields, litellm_compat.askers_of(fields))

@@ -131,7 +131,7 @@ def test_a_conversation_has_one_key_from_its_first_request_on():
     assert key_of([ASKED, *MIXED, result("own", "the file"), *SHOWN]) == first
 
 
-def test_items_are_found_behind_the_same_result_of_the_same_call_alone():
+def test_items_are_found_only_behind_the_same_result_of_the_same_call():
     call_of = [thought(1), {**call("read_file", "functions.read:0", 1), "arguments": '{"path": "a.py"}'}]
     messages = [ASKED, *call_of, result("functions.read:0", "line 1 of Alice"), *SHOWN]
     turn = HiddenTurn(heard(messages).said.anchor, OWN)

@@ -264,6 +264,37 @@ async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same
     assert (TOOL in json.dumps(sent["messages"])) is (other == "nothing")
 
 
+@pytest.mark.parametrize("asked", [{"n": 2}, {"response_format": {"type": "json_object"}}], ids=["two answers", "JSON"])
+async def test_an_answer_that_cannot_be_made_of_several_reaches_the_client_as_it_came(asked):
+    """Calls of two answers have the same numbers, and two JSON documents are none."""
+    texts = Texts()
+    looks, knows = (
+        streams.whole("openai-chat", CHAT, Reply(text, calls=calls), 10, 0)
+        for text, calls in (("{}", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
+    )
+    rounds = rounds_of(texts, knows)
+    alice = await rounds.restored(with_request_id(CHAT))
+    texts.offered.add(request_id_of(alice))
+    (choice,) = (await rounds.whole(alice, looks))["choices"]
+    later = {**CHAT, **asked, "messages": [*CHAT["messages"], choice["message"], *CHAT["messages"]]}
+    assert TOOL in json.dumps(await rounds.restored(with_request_id({**CHAT, "messages": later["messages"]})))
+    fields = with_request_id(later)
+    assert await rounds.restored(fields) is fields
+    pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": "{}"}} for call_id in ("a", "b")]
+    chunks = [{**HEAD, "choices": [{"index": i, "delta": {"tool_calls": [piece]}}]} for i, piece in enumerate(pieces)]
+    assert [chunk async for chunk in rounds.streamed(fields, came(chunks))] == chunks
+
+
+async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
+    """As where a deployment's own settings ask for several."""
+    fields = with_request_id(CHAT)
+    pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": ""}} for call_id in ("a", "b")]
+    pieces += [{"index": 0, "function": {"arguments": f'{{"path": "{n}"}}'}} for n in range(2)]
+    chunks = [{**HEAD, "choices": [{"index": n % 2, "delta": {"tool_calls": [p]}}]} for n, p in enumerate(pieces)]
+    found = [chunk async for chunk in rounds_of(Texts(request_id_of(fields))).streamed(fields, came(chunks))]
+    assert found == chunks
+
+
 async def test_the_billing_header_of_claude_code_is_no_part_of_its_system_text():
     """It is another one in each request."""
     texts = Texts()
