@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.formats import CODECS, gemini
-from ctx_hooks.formats.fields import item_of, items_of
+from ctx_hooks.formats.fields import item_of, owned_items_of
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format, Message
@@ -19,10 +19,11 @@ class MessageReader:
     """The messages of a request: what is asked for is read once, and what is not is never read.
 
     Most of a long session is known by its sizes alone. Two threads may read the same message at once; both read the same.
+    The items are copied first: what is remembered of them by their digests stays true whatever their caller does to his.
 
     Attributes:
         format: the format of the items.
-        items: the provider's list of messages.
+        items: a copy of the provider's list of messages.
         preamble: the texts that are sent beside the messages.
         preamble_markers: how many of these carry a cache marker.
 
@@ -43,7 +44,7 @@ class MessageReader:
     _read: dict[int, Message] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        items_of(self.items)
+        object.__setattr__(self, "items", owned_items_of(self.items))
 
     def message(self, index: int) -> Message:
         """Return the message at `index`, from 0."""

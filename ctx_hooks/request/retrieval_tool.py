@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.formats.fields import compact_json
+from ctx_hooks.formats.fields import compact_json, copied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +102,7 @@ def definition_tokens(fmt: Format, counter: Counter) -> LocalTokens:
 
 def tools_with_it(request: Request) -> dict[str, Any]:
     """Return the field of the request's tools with this one behind them, so that what the client has marked stays cached."""
-    return {"tools": [*(request.fields.get("tools") or ()), dict(_DEFINITIONS[request.format])]}
+    return {"tools": [*(request.fields.get("tools") or ()), copied(_DEFINITIONS[request.format])]}
 
 
 def tools_for_calls(request: Request) -> dict[str, Any]:

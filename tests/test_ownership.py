@@ -1,0 +1,96 @@
+"""Whatever a caller does to what it gave or got, later results are those of a fresh process."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import FIELDS, items_of, payloads
+
+import ctx_hooks
+from ctx_hooks.compaction.cut_points import Thresholds
+from ctx_hooks.compaction.history import history_of
+from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.request import retrieval_tool
+from ctx_hooks.request.request import Request
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+every_format = pytest.mark.parametrize("fmt", FIELDS)
+
+
+def deface(value):
+    """Change everything in a JSON value in place: texts, numbers, fields, and what stands in lists."""
+    if isinstance(value, dict):
+        for name, inner in list(value.items()):
+            value[name] = deface(inner)
+        value["defaced"] = True
+    elif isinstance(value, list):
+        value[:] = [deface(inner) for inner in value] + ["<MASKED>"]
+    else:
+        return "<MASKED>"
+    return value
+
+
+def compress(messages, fmt, budget_tokens, target_tokens):
+    return ctx_hooks.compress(messages, format=fmt, budget_tokens=budget_tokens, target_tokens=target_tokens)
+
+
+def assert_owned(fmt, clean, budget_tokens, target_tokens):
+    content_cache.clear_all()
+    fresh = deepcopy(compress(deepcopy(clean), fmt, budget_tokens, target_tokens))
+    content_cache.clear_all()
+    for _ in range(2):
+        given = deepcopy(clean)
+        got = compress(given, fmt, budget_tokens, target_tokens)
+        assert got == fresh
+        deface(got.messages)
+        deface(given)
+    assert compress(deepcopy(clean), fmt, budget_tokens, target_tokens) == fresh
+
+
+@every_format
+@pytest.mark.parametrize("target_tokens", [None, "auto", 3_000])
+def test_what_callers_change_in_place_reaches_no_later_result(fmt, target_tokens):
+    messages = items_of(agent_session(fmt, turns=40, thinking=fmt == "anthropic"))
+    assert_owned(fmt, messages, 9_000, target_tokens)
+
+
+@every_format
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), budget_tokens=st.integers(100, 1_500), target_tokens=st.sampled_from([None, "auto"]))
+def test_it_reaches_none_of_any_conversation(fmt, data, budget_tokens, target_tokens):
+    assert_owned(fmt, data.draw(payloads(fmt)), budget_tokens, target_tokens)
+
+
+@every_format
+def test_what_a_caller_changes_while_its_request_is_worked_on_reaches_nobody(fmt):
+    """A compaction is remembered by digests: messages that change behind these must not be remembered by them."""
+    clean = items_of(agent_session(fmt, turns=40))
+
+    def sent(change):
+        given, counter = deepcopy(clean), Counter("o200k_base")
+        reader = MessageReader(fmt, given)
+        history = history_of(reader, message_stats(reader, counter), counter)
+        change(given)
+        return compacted(history, Thresholds(Budget(9_000, 12_000, counter)))[0].conversation
+
+    content_cache.clear_all()
+    fresh = sent(lambda _: None)
+    content_cache.clear_all()
+    sent(deface)
+    assert sent(lambda _: None).messages == fresh.messages
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
+def test_the_hidden_tool_is_defined_anew_for_each_request(fmt):
+    request = Request(fmt, {FIELDS[fmt]: [], "tools": []})
+    first = deepcopy(retrieval_tool.tools_with_it(request))
+    deface(retrieval_tool.tools_with_it(request))
+    assert retrieval_tool.tools_with_it(request) == first
