@@ -161,7 +161,7 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
         text = orjson.dumps(messages.items[start : start + BLOCK_MESSAGES])
     except TypeError:
         return stats
-    key = (messages.format, counter.vocabulary, digest_of_bytes(text))
+    key = (messages.format, counter.vocabulary, messages.honors_skip, digest_of_bytes(text))
     return starmap(MessageStats, _blocks.get(key, lambda: tuple(map(tuple, stats)), _block_bytes))
 
 
@@ -181,4 +181,4 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
         spoken = (message.role, is_request(message))
         return counter.message(message, fmt), *spoken, longest, stays(message), guessed, is_question(message)
 
-    return MessageStats(digest, *_figures.get((fmt, counter.vocabulary, digest), read))
+    return MessageStats(digest, *_figures.get((fmt, counter.vocabulary, messages.honors_skip, digest), read))

@@ -8,32 +8,17 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, Text, ToolResult
 from ctx_hooks.conversation.protection import older_results
-from ctx_hooks.formats.caller_flags import SKIP, flag
 from ctx_hooks.runtime.content_cache import ContentCache, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
 
 WORTHWHILE_FRACTION = 0.05
 """A rewrite that saves less of a text is not made: it would cost a recount and the cached prefix for little."""
 
 _rewrites: ContentCache[str | None] = ContentCache(share=0.1)
-
-
-def may_be_cut(result: ToolResult, policy: Policy) -> bool:
-    """Whether the result may lose text: not when its message forbids it, nor when a step has cut it before.
-
-    Neither is read from its text, which a tool, or the page that a tool has fetched, may have written to stay whole.
-    """
-    return not result.is_cut and not is_spared(result, policy)
-
-
-def is_spared(result: ToolResult, policy: Policy) -> bool:
-    """Whether the message or block of the result has the field `"context": {"truncation_skip": true}`, and that counts."""
-    return policy.truncation_skip == "honor" and flag(result.raw, SKIP)
 
 
 def rewrite_older_results(conversation: Conversation, budget: Budget, rewrite: Callable[[str], str]) -> Conversation:
@@ -44,7 +29,7 @@ def rewrite_older_results(conversation: Conversation, budget: Budget, rewrite: C
 
     def edit(result: ToolResult) -> ToolResult:
         budget.counter.deadline.check()
-        if result.is_cut or flag(result.raw, SKIP):
+        if result.is_cut:
             return result
         return with_texts(result, lambda text: _rewritten(rewrite, text))
 

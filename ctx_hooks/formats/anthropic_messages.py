@@ -17,7 +17,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats.caller_flags import PIN, flag
+from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
@@ -76,8 +76,7 @@ def read_message(raw: Mapping[str, Any]) -> Message:
     content = raw.get("content")
     parts: tuple[Part, ...]
     parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)
-    pinned = flag(raw, PIN) or any(flag(p.raw, PIN) for p in parts)
-    return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw, pinned=pinned)
+    return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw, pinned=is_pinned(raw))
 
 
 def _part(block: Any) -> Part:

@@ -1,4 +1,4 @@
-"""The flags by which a caller protects a message or a tool result, as `{"context": {"pin": true}}`.
+"""The flags by which a caller keeps a message whole, as `{"context": {"pin": true}}`.
 
 No provider knows them, and most refuse a message with a field that they do not know: they are read here and not sent on.
 """
@@ -12,9 +12,8 @@ from ctx_hooks.formats.fields import MAPPINGS
 
 FIELD = "context"
 PIN = "pin"
-"""The message stays whole."""
 SKIP = "truncation_skip"
-"""The tool result stays whole."""
+"""The same, unless the policy ignores it; MyCodeAgent sets it on tool results."""
 FLAGS = frozenset({PIN, SKIP})
 BLOCKS = ("content", "parts")
 """The fields of a message that hold its blocks."""
@@ -24,6 +23,16 @@ def flag(value: Any, name: str) -> bool:
     """Whether the caller set a flag on a message or block."""
     context = value.get(FIELD) if isinstance(value, MAPPINGS) else None
     return context is not None and isinstance(context, Mapping) and context.get(name) is True
+
+
+def is_pinned(message: Any, *, honors_skip: bool = True) -> bool:
+    """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
+    if not _has_flags(message):
+        return False
+    names = (PIN, SKIP) if honors_skip else (PIN,)
+    listed = [message.get(name) for name in BLOCKS]
+    blocks = [block for value in listed if isinstance(value, (list, tuple)) for block in value]
+    return any(flag(value, name) for value in (message, *blocks) for name in names)
 
 
 def without_flags(items: Any) -> list[Any] | None:
@@ -44,7 +53,7 @@ def _has_flags(item: Any) -> bool:
         return True
     for name in BLOCKS:
         blocks = item.get(name)
-        if isinstance(blocks, list):
+        if isinstance(blocks, (list, tuple)):
             for block in blocks:
                 if isinstance(block, MAPPINGS) and FIELD in block and _is_flagged(block):
                     return True
@@ -61,7 +70,7 @@ def _without(item: Any) -> Any:
         return item
     bare = _bare(item)
     return {
-        name: [_bare(v) for v in value] if name in BLOCKS and isinstance(value, list) else value
+        name: [_bare(v) for v in value] if name in BLOCKS and isinstance(value, (list, tuple)) else value
         for name, value in bare.items()
     }
 

@@ -26,7 +26,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats.caller_flags import PIN, flag
+from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import compact_json, deep_items_of, opaque_of, preamble_of, text_or_empty
 from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
 
@@ -82,8 +82,7 @@ def read_message(raw: Mapping[str, Any]) -> Message:
     blocks = listed if isinstance(listed, (list, tuple)) else () if listed is None else (listed,)
     unnamed: Counter[str] = Counter()
     parts = tuple(_part(block, unnamed) for block in blocks)
-    pinned = flag(raw, PIN) or any(flag(block, PIN) for block in blocks)
-    return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw, pinned=pinned)
+    return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw, pinned=is_pinned(raw))
 
 
 def value_of(fields: Any, name: str) -> Any:

@@ -17,7 +17,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats.caller_flags import PIN, flag
+from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
@@ -81,7 +81,7 @@ def read_message(raw: Mapping[str, Any]) -> Message:
     elif role == "assistant":
         parts = (*_reasoning(raw), *content, *_calls(raw))
     name = raw.get("name") if role != "tool" else None
-    return Message(role, parts, raw, name if isinstance(name, str) else None, flag(raw, PIN))
+    return Message(role, parts, raw, name if isinstance(name, str) else None, is_pinned(raw))
 
 
 def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:

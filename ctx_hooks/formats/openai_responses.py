@@ -16,7 +16,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats.caller_flags import PIN, flag
+from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     compact_json,
     deep_items_of,
@@ -76,7 +76,7 @@ def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
 def read_message(raw: Mapping[str, Any]) -> Message:
     """Return the neutral message of one input item."""
     kind = text_or_empty(raw.get("type")) or "message"
-    pinned = flag(raw, PIN)
+    pinned = is_pinned(raw)
     if kind == "message":
         role = ROLES.get(text_or_empty(raw.get("role")), "other")
         return Message(role, text_parts(raw.get("content"), TEXT_TYPES), raw, pinned=pinned)

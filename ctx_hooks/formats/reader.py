@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.formats import CODECS, gemini
+from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import item_of, owned_items_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class MessageReader:
         items: a copy of the provider's list of messages.
         preamble: the texts that are sent beside the messages.
         preamble_markers: how many of these carry a cache marker.
+        honors_skip: whether `truncation_skip` keeps a message whole, as `pin` does.
 
     Raises:
         MalformedConversationError: `items` is no list; a message that is asked for is no mapping, or nested too deeply.
@@ -41,6 +43,7 @@ class MessageReader:
     items: Sequence[Any]
     preamble: tuple[str, ...] = ()
     preamble_markers: int = 0
+    honors_skip: bool = True
     _read: dict[int, Message] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -50,6 +53,8 @@ class MessageReader:
         """Return the message at `index`, from 0."""
         if index not in self._read:
             message = CODECS[self.format].read_message(item_of(self.items[index], index))
+            if message.pinned and not self.honors_skip:
+                message = replace(message, pinned=is_pinned(message.raw, honors_skip=False))
             # Google's responses may lack the ids of their calls: they are known by the content before them.
             self._read[index] = gemini.answering(message, self.items, index) if self.format == "gemini" else message
         return self._read[index]

@@ -119,7 +119,7 @@ class Policy(BaseModel):
     )
     tool_result_direction: Direction = Field("head_tail", description="Which end of an oversized tool result is kept.")
     truncation_skip: Literal["honor", "ignore"] = Field(
-        "honor", description="Whether a result stays whole whose message has `context.truncation_skip` (MyCodeAgent)."
+        "honor", description="Whether a message with the flag `context.truncation_skip` stays whole (MyCodeAgent)."
     )
     reader_tools: tuple[str, ...] = Field(
         (), description="More tools, by exact name, whose older result is stale once the same call has returned again."

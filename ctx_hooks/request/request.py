@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +61,14 @@ MOST_MESSAGES = 200_000
 
 @dataclass(frozen=True)
 class Request:
-    """A request's format and fields. `fields` are the caller's: read, never changed."""
+    """A request's format and fields. `fields` are the caller's: read, never changed.
+
+    `honors_skip` says whether the caller's `truncation_skip` keeps a message whole, as the policy has it.
+    """
 
     format: Format
     fields: Mapping[str, Any]
+    honors_skip: bool = True
 
     @property
     def model(self) -> str:
@@ -106,7 +110,7 @@ class Request:
     def messages(self) -> MessageReader:
         """The messages, each read when it is first asked for; raises MalformedConversationError when there are none."""
         texts, markers = self._preamble
-        return MessageReader(self.format, self.items, texts, markers)
+        return MessageReader(self.format, self.items, texts, markers, self.honors_skip)
 
     def conversation(self) -> Conversation:
         """Return the conversation; raises MalformedConversationError when the fields hold none."""
@@ -166,7 +170,7 @@ class Request:
         newest = newest_turns(index, max_turns)
         if len(newest) == len(index):
             return self
-        return Request(self.format, {**self.fields, _MESSAGES[self.format]: [self.items[i] for i in newest]})
+        return replace(self, fields={**self.fields, _MESSAGES[self.format]: [self.items[i] for i in newest]})
 
     def repaired(self) -> dict[str, Any]:
         """Return the field that carries the messages with every rule kept, nothing when all is well."""

@@ -82,6 +82,7 @@ class AttemptRunner:
             request: the request as it came.
             to: where the attempt goes.
         """
+        request = replace(request, honors_skip=to.policy.truncation_skip == "honor")
         to = self.archiving.named(request, self.numbered(to))
         timings = Timings()
         with timings.phase("total"):

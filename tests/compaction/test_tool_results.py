@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ctx_hooks.compaction.tool_results import call_names, is_spared, may_be_cut, rewrite_older_results, with_text, with_texts
+from ctx_hooks.compaction.tool_results import call_names, rewrite_older_results, with_text, with_texts
 from ctx_hooks.conversation.model import Conversation, Media, Message, Text, ToolCall, ToolResult
-from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -45,17 +44,9 @@ def test_a_rewrite_that_saves_little_is_not_made():
     assert rewrite_older_results(conversation, budget_of(), lambda text: text[:-20]) is conversation
 
 
-@pytest.mark.parametrize("spared", [result(is_cut=True), result(raw={"context": {"truncation_skip": True}})])
-def test_what_a_step_has_cut_or_the_message_spares_is_left(spared):
-    conversation = talk(spared)
+def test_what_a_step_has_cut_is_left():
+    conversation = talk(result(is_cut=True))
     assert rewrite_older_results(conversation, budget_of(), half) is conversation
-    assert not may_be_cut(spared, Policy())
-
-
-def test_the_callers_wish_counts_as_far_as_the_policy_says():
-    spared = result(raw={"context": {"truncation_skip": True}})
-    assert is_spared(spared, Policy(truncation_skip="honor"))
-    assert not is_spared(spared, Policy(truncation_skip="ignore"))
 
 
 def test_rewriting_stops_at_the_deadline():

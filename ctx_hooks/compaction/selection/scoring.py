@@ -9,7 +9,6 @@ from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.relevance import Floats, by_segment, relevance_of
 from ctx_hooks.compaction.selection.segments import Segments, segments
-from ctx_hooks.compaction.tool_results import may_be_cut
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.texts.identifiers import identifiers
@@ -17,7 +16,6 @@ from ctx_hooks.texts.identifiers import identifiers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
@@ -104,13 +102,13 @@ def text_of_lines(part: Part, budget: Budget) -> str:
     """Return the text of which an older part may keep some lines: of a call the middle of its longest argument; else ""."""
     if isinstance(part, ToolCall):
         return "" if part.is_signed else tool_arguments.middle(part.arguments, argument_chars(budget))
-    return part.text if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy) else ""
+    return part.text if isinstance(part, (Text, ToolResult)) and may_be_shortened(part) else ""
 
 
-def may_be_shortened(part: Part, policy: Policy) -> bool:
+def may_be_shortened(part: Part) -> bool:
     """Whether an older part may be reduced to some of its segments."""
     if isinstance(part, ToolResult):
-        return bool(part.text) and may_be_cut(part, policy)
+        return bool(part.text) and not part.is_cut
     return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 
@@ -143,7 +141,7 @@ def frame_tokens(conversation: Conversation, budget: Budget) -> float:
         for i in exchange:
             frames += counter.message(conversation.messages[i], conversation.format)
             for part in conversation.messages[i].parts:
-                if isinstance(part, (Text, ToolResult)) and may_be_shortened(part, budget.policy):
+                if isinstance(part, (Text, ToolResult)) and may_be_shortened(part):
                     frames += placeholder_tokens(budget) - counter.text(part.text)
     return frames
 

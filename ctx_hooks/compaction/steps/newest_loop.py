@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.steps.oversized_results import cut
-from ctx_hooks.compaction.tool_results import is_spared, with_text
+from ctx_hooks.compaction.tool_results import with_text
 from ctx_hooks.conversation.model import Conversation, Text, ToolResult
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def capped(conversation: Conversation, chars: int, budget: Budget) -> Conversati
 
 
 def _cut(result: ToolResult, chars: int, budget: Budget) -> ToolResult:
-    if is_spared(result, budget.policy) or not any(isinstance(p, Text) for p in result.parts):
+    if not any(isinstance(p, Text) for p in result.parts):
         return result
     whole = result.text
     if len(whole) <= chars:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.tool_results import edit_older_results, may_be_cut, with_text
+from ctx_hooks.compaction.tool_results import edit_older_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 from ctx_hooks.texts.error_lines import error_lines
@@ -104,7 +104,7 @@ def on_arrival(message: Message, budget: Budget) -> Message:
 def _capped(result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
     policy, whole = budget.policy, result.text
     most = _allowed_chars(whole, most_chars, policy)
-    if len(whole) <= most or not may_be_cut(result, policy):
+    if len(whole) <= most or result.is_cut:
         return result
     reference = budget.reference(result.original_text)
     text = cut(whole, most, policy.tool_result_direction, policy.language, reference)

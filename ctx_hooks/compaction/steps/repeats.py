@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.tool_results import call_names, may_be_cut, with_results, with_text
+from ctx_hooks.compaction.tool_results import call_names, with_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Text, ToolResult
 from ctx_hooks.conversation.protection import older_messages
@@ -56,7 +56,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
             continue
         text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
         read = call if call in again and _reads(*call, policy) else None
-        if i in older and may_be_cut(result, policy):
+        if i in older and not result.is_cut:
             if text in returned_by:
                 short[i, k] = with_text(result, placeholders.repeated(returned_by[text], policy.language))
             elif read in reads:

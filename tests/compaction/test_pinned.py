@@ -1,0 +1,88 @@
+"""A message that the caller flags stays whole, whatever the budget, and both flags obey one law."""
+
+from __future__ import annotations
+
+import pytest
+from strategies import items_of
+
+import ctx_hooks
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.caller_flags import PIN, SKIP
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
+every_format = pytest.mark.parametrize("fmt", FORMATS)
+every_flag = pytest.mark.parametrize("flag", [PIN, SKIP])
+WHERE = {"anthropic": "content", "gemini": "parts"}
+"""The fields whose blocks may have the flag instead of the message."""
+
+
+def flagged_session(fmt, flag, *, in_block=False, turns=40):
+    """Return a session, and the index of one of its older results that has the flag."""
+    messages = [dict(m) for m in items_of(agent_session(fmt, turns=turns))]
+    place = next(i for i, m in enumerate(messages) if i > 5 and CODECS[fmt].read_message(m).results)
+    if in_block:
+        first, *rest = messages[place][WHERE[fmt]]
+        messages[place][WHERE[fmt]] = [{**first, "context": {flag: True}}, *rest]
+    else:
+        messages[place]["context"] = {flag: True}
+    return messages, place
+
+
+@every_format
+@every_flag
+@pytest.mark.parametrize("target_tokens", [None, "auto", 2_500])
+@pytest.mark.parametrize("compaction", ["standard", "gentle"])
+def test_a_flagged_result_stays_whole(fmt, flag, target_tokens, compaction):
+    policy = Policy() if compaction == "standard" else Policy(compaction="gentle")
+    for in_block in (False, True) if fmt in WHERE else (False,):
+        messages, place = flagged_session(fmt, flag, in_block=in_block)
+        result = ctx_hooks.compress(messages, format=fmt, budget_tokens=6_000, target_tokens=target_tokens, policy=policy)
+        assert result.changed or compaction == "gentle"
+        assert messages[place] in result.messages
+
+
+@every_format
+@every_flag
+def test_it_stays_whole_where_nothing_else_is_left_to_cut(fmt, flag):
+    messages, place = flagged_session(fmt, flag, turns=12)
+    result = ctx_hooks.compress(messages, format=fmt, budget_tokens=100)
+    assert not result.fits
+    assert messages[place] in result.messages
+    newest, place = flagged_session(fmt, flag)
+    result = ctx_hooks.compress(newest[: place + 1], format=fmt, budget_tokens=100)
+    assert result.messages[-1] == newest[place]
+
+
+@every_format
+@every_flag
+def test_it_stays_whole_where_compression_takes_too_long(fmt, flag):
+    messages, place = flagged_session(fmt, flag)
+    outcome = last_resort.compress(CODECS[fmt].read(messages), Budget(4_000, 8_000, Counter("cl100k_base")))
+    assert messages[place] in CODECS[fmt].write(outcome.conversation)
+
+
+@every_format
+@pytest.mark.parametrize("target_tokens", [None, "auto"])
+def test_a_policy_ignores_the_flag_of_results_and_no_pin(fmt, target_tokens):
+    policy = Policy(truncation_skip="ignore")
+    for flag, stays in ((SKIP, False), (PIN, True)):
+        messages, place = flagged_session(fmt, flag)
+        for _ in range(2):  # what is known of the message by its content depends on the policy
+            ctx_hooks.compress(messages, format=fmt, budget_tokens=1_500, target_tokens=target_tokens)
+            result = ctx_hooks.compress(
+                messages, format=fmt, budget_tokens=1_500, target_tokens=target_tokens, policy=policy
+            )
+            assert (messages[place] in result.messages) is stays
+
+
+def test_a_large_result_that_is_flagged_arrives_whole():
+    messages, place = flagged_session("openai-chat", SKIP)
+    messages[place]["content"] = "a line of the file\n" * 5_000
+    limit = Policy(tool_result_max_chars=2_000)
+    result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=30_000, target_tokens="auto", policy=limit)
+    assert messages[place] in result.messages
