@@ -11,6 +11,7 @@ from ctx_hooks.compaction.summary.model_written import task_of
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.compaction.summary.summary_prompt import parts_of, prompt_of
 from ctx_hooks.learning.calibration import family_factor
+from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.request.history import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
@@ -125,7 +126,7 @@ def smallest_of(group: str) -> tuple[str, ProviderTokens]:
     """Return the model and window of a group's deployment with the smallest window: the Router may choose any."""
     listed = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
     windows = (
-        (d.model, window_of(None, d.model_info.get("max_input_tokens"), litellm_compat.known_window_tokens(d)))
+        (d.model, window_of(DEFAULT_POLICY, d.model_info.get("max_input_tokens"), litellm_compat.known_window_tokens(d)))
         for d in listed
     )
     model, window = min(windows, key=lambda found: found[1].tokens)
