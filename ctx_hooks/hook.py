@@ -11,7 +11,8 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.policy.resolve import load_settings, switched_off
+from ctx_hooks.policy.loading import load_settings, located
+from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.deployment_choice import preferred
@@ -35,7 +36,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
 
     def __init__(self) -> None:
         super().__init__()
-        self.settings = load_settings(litellm.callback_settings.get("ctx_hooks"))
+        self.settings = load_settings(*located(litellm_compat.configuration()))
         CtxHooks.flow = RequestFlow(self.settings)
         start(self.settings, lambda: CtxHooks.flow)
         litellm_compat.warn_of_other_lists(self)

@@ -11,8 +11,9 @@ from ctx_hooks.cli.files import read_config
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment, known_window_tokens
 from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.loading import SECTION, located, settings_of
 from ctx_hooks.policy.renamed import old_names
-from ctx_hooks.policy.resolve import SECTION, Policies, Resolved, settings_of
+from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
@@ -75,7 +76,9 @@ def read_configuration(path: Path) -> Configuration:
 
 def configuration_of(raw: Mapping[str, Any]) -> Configuration:
     """Return a configuration with its mistakes."""
-    settings, wrong = settings_of(mapping_or_empty(raw.get("callback_settings")).get("ctx_hooks"))
+    section, misplaced = located(raw)
+    settings, wrong = settings_of(section)
+    wrong = [*misplaced, *wrong]
     policies, listed = Policies(settings), tuple(_listed(raw))
     deprecated = [f"{SECTION}.{line}" for line in policies.old_names()]
     for entry in listed:

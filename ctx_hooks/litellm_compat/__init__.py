@@ -17,6 +17,7 @@ from ctx_hooks.litellm_compat.cooldowns import spare_deployment
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
     checks_before_deployment,
+    configuration,
     deployment_key_of,
     deployment_of,
     deployments,
@@ -67,6 +68,7 @@ __all__ = [
     "caller_of",
     "can_call_again",
     "checks_before_deployment",
+    "configuration",
     "deployment_key_of",
     "deployment_of",
     "deployments",

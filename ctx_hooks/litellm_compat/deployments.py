@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+import litellm
 from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
@@ -37,6 +38,14 @@ def proxy_router() -> Any:
     """Return the proxy's Router, None outside a proxy."""
     module = sys.modules.get("litellm.proxy.proxy_server")
     return getattr(module, "llm_router", None)
+
+
+def configuration() -> Mapping[str, Any]:
+    """Return the configuration that the proxy was started with; outside a proxy only `callback_settings`."""
+    loaded = getattr(sys.modules.get("litellm.proxy.proxy_server"), "proxy_config", None)
+    state_of = getattr(loaded, "get_config_state", None)
+    stated = mapping_or_empty(state_of() if state_of else None)
+    return {**stated, "callback_settings": litellm.callback_settings or stated.get("callback_settings")}
 
 
 def deployments(group: str) -> tuple[Deployment, ...]:

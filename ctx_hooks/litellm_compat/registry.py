@@ -92,6 +92,7 @@ AUTH_POLICIES = PrivateName(
     "policies in the metadata of keys, teams, projects and organizations do not apply",
     ("metadata", "team_metadata", "project_metadata", "organization_metadata"),
 )
+CONFIGURATION = PrivateName(f"{PROXY}:ProxyConfig.get_config_state", "settings outside `callback_settings` are not found")
 LLM_ROUTER = PrivateName(f"{PROXY}:llm_router", "the plugin knows no deployment, and arranges no further call")
 SETUP = PrivateName("litellm.utils:function_setup", NO_RETRIEVAL, ("original_function", "rules_obj", "start_time"))
 RULES = PrivateName("litellm.litellm_core_utils.rules:Rules", NO_RETRIEVAL)

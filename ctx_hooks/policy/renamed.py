@@ -12,13 +12,13 @@ RENAMED: Mapping[str, str] = {
 """The new name of each old one."""
 ALIASES: Mapping[str, str] = {"enabled": "mode"}
 """Names that stay: `enabled: false` is `mode: off`."""
-_OTHER_NAMES = {**RENAMED, **ALIASES}
+OTHER_NAMES = {**RENAMED, **ALIASES}
 _LISTS_OF_FIELDS = ("locked", "request_may_set")
 
 
 def current_name(name: Any) -> Any:
     """Return the current name of a field; whatever is no old name is returned as it is."""
-    return _OTHER_NAMES.get(name, name) if isinstance(name, str) else name
+    return OTHER_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def with_current_names(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,9 +28,9 @@ def with_current_names(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def doubled(fields: Mapping[str, Any]) -> list[str]:
     """Return a message for each field that is given under both names."""
-    both = [name for name in _OTHER_NAMES if name in fields and _OTHER_NAMES[name] in fields]
+    both = [name for name in OTHER_NAMES if name in fields and OTHER_NAMES[name] in fields]
     kinds = {name: "the old" if name in RENAMED else "another" for name in both}
-    return [f"`{name}` is {kind} name of `{_OTHER_NAMES[name]}`, which is given as well" for name, kind in kinds.items()]
+    return [f"`{name}` is {kind} name of `{OTHER_NAMES[name]}`, which is given as well" for name, kind in kinds.items()]
 
 
 def old_names(path: str, scope: Any) -> list[str]:

@@ -10,6 +10,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SkipValidation,
     TypeAdapter,
     ValidationError,
     field_validator,
@@ -234,8 +235,11 @@ def with_off(value: Any) -> Any:
     return "off" if value is False else value
 
 
-Scope: TypeAlias = Annotated[str | dict[str, Any], BeforeValidator(with_off)]
-"""The name of a policy; or its fields, with `policy` to begin from a named one and `locked` to hold fields fast."""
+Scope: TypeAlias = Annotated[SkipValidation[str | dict[str, Any]], BeforeValidator(with_off)]
+"""The name of a policy; or its fields, with `policy` to begin from a named one and `locked` to fix fields."""
+_BY_TEXT = BeforeValidator(lambda named: {str(n): s for n, s in named.items()} if isinstance(named, Mapping) else named)
+"""YAML reads a name such as 2024 as a number."""
+Scopes: TypeAlias = Annotated[dict[str, Scope], _BY_TEXT]
 
 
 class EventFiles(BaseModel):
@@ -262,12 +266,12 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     defaults: Scope = Field({}, description="The policy of every request, unless a narrower scope sets a field.")
-    policies: dict[str, dict[str, Any]] = Field({}, description="Named policies: fields, and `extends` another one.")
-    models: dict[str, Scope] = Field({}, description="By model group, or a pattern of its name such as `openai/*`.")
-    teams: dict[str, Scope] = Field({}, description="By team id or alias.")
-    keys: dict[str, Scope] = Field({}, description="By the alias of a virtual key.")
-    sessions: dict[str, Scope] = Field({}, description="By a pattern of the session's name, such as `group:*`.")
-    tags: dict[str, Scope] = Field({}, description="By a tag of the request.")
+    policies: Scopes = Field({}, description="Named policies: fields, and `extends` another one.")
+    models: Scopes = Field({}, description="By model group, or a pattern of its name such as `openai/*`.")
+    teams: Scopes = Field({}, description="By team id or alias.")
+    keys: Scopes = Field({}, description="By the alias of a virtual key.")
+    sessions: Scopes = Field({}, description="By a pattern of the session's name, such as `group:*`.")
+    tags: Scopes = Field({}, description="By a tag of the request.")
     session_header: str = Field("x-session-id", description="Header that names the session where the body does not.")
     strict: bool = Field(default=False, description="Refuse to start with a wrong configuration.")
     reclassify_errors: bool = Field(

@@ -9,7 +9,8 @@ from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.litellm_compat.summary_call import MARK, MARKED, ONCE, is_summary_call, payer_of, start_apart
-from ctx_hooks.policy.resolve import Policies, load_settings
+from ctx_hooks.policy.loading import load_settings
+from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.request import target
 from ctx_hooks.runtime.warnings import forget_warnings
 

@@ -8,8 +8,9 @@ import yaml
 from ctx_hooks.cli import main
 from ctx_hooks.errors import ConfigurationError
 from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.renamed import RENAMED
-from ctx_hooks.policy.resolve import Policies, load_settings
+from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 
 VALUES = {"recall_fraction": 0.25, "recall_max_tokens": 123}

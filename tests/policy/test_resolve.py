@@ -6,8 +6,9 @@ import pytest
 
 from ctx_hooks.errors import ConfigurationError
 from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.presets import PRESETS
-from ctx_hooks.policy.resolve import Policies, load_settings
+from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 
 

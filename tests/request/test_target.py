@@ -7,7 +7,8 @@ from litellm import Router
 from litellm.proxy import proxy_server
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.policy.resolve import Policies, load_settings
+from ctx_hooks.policy.loading import load_settings
+from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.request import target
 from ctx_hooks.tokens.window import Window
 

@@ -14,7 +14,8 @@ from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.known import Known
 from ctx_hooks.litellm_compat.identity import request_id_of, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.policy.resolve import Policies, load_settings
+from ctx_hooks.policy.loading import load_settings
+from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import request as requests
 from ctx_hooks.request.request import Request

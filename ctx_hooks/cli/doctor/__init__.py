@@ -91,7 +91,9 @@ def _configuration(config: Configuration) -> Iterator[Finding]:
     from ctx_hooks.cli.weak_spots import weak_spots  # noqa: PLC0415
 
     for line in config.mistakes:
-        yield Finding("mistake", "fails", line, "A scope with a mistake is ignored as a whole: correct it.")
+        yield Finding(
+            "mistake", "fails", line, "Correct it: what cannot be read is ignored, and never makes the mode stronger."
+        )
     for line in config.old_names:
         yield Finding("deprecated", "weak", line, "Write the new name.")
     found = weak_spots(config)

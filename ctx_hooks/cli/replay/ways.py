@@ -15,7 +15,8 @@ from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.resolve import SECTION, Policies, Resolved, settings_of
+from ctx_hooks.policy.loading import SECTION, located, settings_of
+from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.target import Target, of_deployment
 
@@ -46,17 +47,17 @@ def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
         BadParameter: a policy has mistakes.
         CommandError: the configuration has.
     """
-    section = mapping_or_empty(mapping_or_empty(config.get("callback_settings")).get("ctx_hooks"))
-    own = (_own(section),) if config else ()
-    named = mapping_or_empty(section.get("policies"))
+    section, misplaced = located(config)
+    own = (_own(section, misplaced),) if config else ()
+    named = mapping_or_empty(mapping_or_empty(section).get("policies"))
     tried = tuple(_tried(name, named) for name in dict.fromkeys(names))
     return (*own, *tried) or (Way(DEFAULT, Policies(Settings())),)
 
 
-def _own(section: Mapping[str, Any]) -> Way:
+def _own(section: Any, misplaced: list[str]) -> Way:
     settings, wrong = settings_of(section)
-    if wrong:
-        raise CommandError("\n".join(wrong))
+    if misplaced or wrong:
+        raise CommandError("\n".join([*misplaced, *wrong]))
     return Way(OWN, Policies(settings))
 
 

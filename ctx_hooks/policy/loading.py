@@ -1,0 +1,111 @@
+"""The settings of the proxy's configuration, with every mistake in them, wherever they are in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ctx_hooks.errors import ConfigurationError
+from ctx_hooks.policy.renamed import current_name
+from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, resembling, suggestion
+from ctx_hooks.policy.settings import Policy, Settings, with_off
+
+logger = logging.getLogger("ctx_hooks")
+
+NAME = "ctx_hooks"
+PARENT = "callback_settings"
+SECTION = f"{PARENT}.{NAME}"
+SECTIONS = ("models", "teams", "keys", "sessions", "tags")
+"""Sections of scopes by the caller's names."""
+
+
+def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """Return the plugin's settings in a proxy's configuration, and a message if they are not where LiteLLM looks.
+
+    They are found in any section: a misspelt `callback_setting` would otherwise leave a proxy that was to observe enforcing.
+    """
+    parent = config.get(PARENT)
+    if isinstance(parent, Mapping) and NAME in parent:
+        return parent[NAME], []
+    if parent and not isinstance(parent, Mapping):
+        return [parent], [f"{PARENT}: a mapping is expected, with the key `{NAME}`, not {parent!r:.60}"]
+    sections = {"": config} | {f"{name}.": found for name, found in config.items() if isinstance(found, Mapping)}
+    for path, section in sections.items():
+        for name, found in section.items():
+            if found and resembling(name, [NAME]):
+                return found, [f"{path}{name}: belongs under `{PARENT}`, as `{NAME}`; it is read as {SECTION}"]
+    return None, []
+
+
+def load_settings(raw: Any, misplaced: list[str] | None = None) -> Settings:
+    """Return the settings of `callback_settings.ctx_hooks`; mistakes and deprecated names are logged.
+
+    Args:
+        raw: the section.
+        misplaced: what is wrong with its place in the configuration.
+
+    Raises:
+        ConfigurationError: There is a mistake, and `strict` is true.
+    """
+    settings, wrong = settings_of(raw)
+    wrong = [*(misplaced or ()), *wrong]
+    for line in (*wrong, *Policies(settings).old_names()):
+        logger.warning("ctx_hooks: %s", line)
+    if wrong and settings.strict:
+        raise ConfigurationError("\n".join(wrong))
+    return settings
+
+
+def settings_of(raw: Any) -> tuple[Settings, list[str]]:
+    """Return the settings of `callback_settings.ctx_hooks`, and every mistake in them with its path.
+
+    What cannot be read is left out, and the rest stays in force. But a mistake never makes the mode of a caller stronger: a
+    section of scopes that is no mapping may have switched off any of its callers, so all of them are off.
+    """
+    sections, wrong = _sections(raw)
+    try:
+        settings = Settings.model_validate(sections)
+    except ValidationError as error:
+        wrong += mistakes(error, SECTION, Settings)
+        unreadable = {str(e["loc"][0]) for e in error.errors() if e["loc"]}
+        readable = {name: found for name, found in sections.items() if name not in unreadable}
+        for name in unreadable.intersection(SECTIONS):
+            if sections[name] not in (None, []):
+                readable[name] = {"*": sections[name]}
+        settings = Settings.model_validate(readable)
+    return settings, [*wrong, *(f"{SECTION}.{line}" for line in Policies(settings).mistakes())]
+
+
+def _sections(raw: Any) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings under the names of sections, and what is wrong with the names that they had."""
+    if raw is None or raw in ({}, [], ""):
+        return {}, []
+    if not isinstance(raw, Mapping):
+        line = f"{SECTION}: sections are expected, such as `defaults`, not {raw!r:.60}; it is read as `defaults`"
+        return {"defaults": raw}, [line]
+    found: dict[str, Any] = {name: raw[name] for name in raw if name in Settings.model_fields}
+    fields: dict[str, Any] = {}
+    wrong: list[str] = []
+    for name, value in raw.items():
+        if name in found:
+            continue
+        meant = next((n for n in resembling(name, Settings.model_fields) if n not in found), None)
+        if current_name(name) in Policy.model_fields or name in OWN_KEYS:
+            fields[name] = value
+            wrong.append(f"{SECTION}.{name}: belongs under `defaults`, where it is read")
+        elif meant:
+            found[meant] = value
+            wrong.append(f"{SECTION}.{name}: there is no such section; it is read as {meant!r}")
+        else:
+            wrong.append(
+                f"{SECTION}.{name}: there is no such section{suggestion(name, Settings.model_fields)}; it is ignored"
+            )
+    if fields:
+        defaults = with_off(found.get("defaults")) or {}
+        defaults = {"policy": defaults} if isinstance(defaults, str) else defaults
+        found["defaults"] = {**fields, **defaults} if isinstance(defaults, Mapping) else defaults
+    return found, wrong

@@ -1,0 +1,236 @@
+"""One scope, read: what it sets, what it locks, and what its mistakes leave of it.
+
+A field that cannot be read is left out, and the rest of the scope stays in force. No mistake makes the mode stronger or
+opens a lock: a misspelt `mode`, `policy` or `locked` is read as the name that it resembles, and a mode that cannot be read
+is `off`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.renamed import OTHER_NAMES, current_name, doubled, with_current_names
+from ctx_hooks.policy.settings import Mode, Policy, Scope, with_off
+
+OWN_KEYS = ("policy", "extends", "locked")
+WEAKEST_FIRST: tuple[Mode, ...] = ("off", "observe", "enforce")
+RESEMBLES = 0.75
+"""One wrong letter of four, by difflib's ratio. Above it `tenants` would be read as `teams`."""
+SUGGESTED = 0.6
+"""difflib's own: a name is only suggested, not read."""
+_METADATA = ("organization", "project", "team", "key")
+"""Scopes in LiteLLM's metadata: whoever may make a key writes one."""
+_CONFIGURATION_ONLY = ("path", "max_bytes")
+"""Of `archive`: the folder that the proxy writes to and its bound are set in the configuration, never in metadata."""
+_GUESSED = ("mode", "enabled", "disabled", *OWN_KEYS, "request_may_set", "request_policies")
+"""Names that are read where they are misspelt: the mode, and what decides which mode is in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScope:
+    """What a scope says.
+
+    Attributes:
+        fields: the policy's fields that it sets, all valid, under their current names.
+        locked: the fields that it fixes for more specific scopes.
+        mistakes: a line for each, with its path.
+        at_most: the strongest mode that its mistakes leave; None if they do not concern the mode.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    locked: tuple[str, ...] = ()
+    mistakes: tuple[str, ...] = ()
+    at_most: Mode | None = None
+
+    def over(self, mode: Mode) -> dict[str, Any]:
+        """Return the fields for a caller whose wider scopes have set a mode."""
+        if self.at_most is None:
+            return dict(self.fields)
+        return {**self.fields, "mode": weakest((self.fields.get("mode", mode), self.at_most))}
+
+
+def read_scope(origin: str, scope: Any, policies: Mapping[str, Scope], begun: tuple[str, ...] = ()) -> ReadScope:
+    """Return what a scope says.
+
+    Args:
+        origin: its path in the settings, or whose metadata it is.
+        scope: the name of a policy, or fields, as the operator wrote them.
+        policies: the named policies of the settings.
+        begun: the named policies that are being read: one that extends itself is a mistake.
+    """
+    scope = with_off(scope)
+    if isinstance(scope, str) and scope:
+        scope = {"policy": scope}
+    if scope is None or scope in ("", [], {}):
+        return ReadScope(mistakes=(f"{origin}: is empty and sets nothing",) if scope is None else ())
+    if not isinstance(scope, Mapping):
+        return _unreadable(f"{origin}: a policy's name or fields are expected, not {scope!r:.60}")
+    scope, wrong, at_most = _spelled(origin, scope, policies)
+    base = _named(origin, begun_from(scope), policies, begun)
+    scope, listed = _lists(origin, scope, policies)
+    wrong += listed
+    locked = scope.get("locked") or ()
+    if not isinstance(locked, tuple):
+        return _unreadable(f"{origin}.locked: a list of fields is expected, not {locked!r:.60}")
+    fields, faulty, left = _valid(origin, {n: v for n, v in scope.items() if n not in OWN_KEYS})
+    at_most = weakest((at_most, left, base.at_most))
+    if at_most is not None:
+        wrong.append(f"{origin}: because of a mistake the mode here is {at_most!r} at most")
+    return ReadScope({**base.fields, **fields}, (*base.locked, *locked), (*wrong, *faulty, *base.mistakes), at_most)
+
+
+def weakest(modes: Iterable[Mode | None]) -> Mode | None:
+    """Return the mode that does least; None if there is none."""
+    return min((mode for mode in modes if mode is not None), key=WEAKEST_FIRST.index, default=None)
+
+
+def begun_from(scope: Mapping[str, Any]) -> str:
+    """Return the name of the policy that a scope begins from, "" for none."""
+    named = scope.get("policy") if scope.get("policy") is not None else scope.get("extends")
+    return str(with_off(named) or "")
+
+
+def resembling(name: Any, known: Iterable[str]) -> list[str]:
+    """Return the names that a misspelt one may stand for, the nearest first."""
+    spelled = str(name).strip().lower().replace("-", "_")
+    names = list(known)
+    return difflib.get_close_matches(spelled, names, n=max(len(names), 1), cutoff=RESEMBLES)
+
+
+def suggestion(name: Any, known: Iterable[str]) -> str:
+    """Return what to say of a name that is not known."""
+    found = difflib.get_close_matches(str(name), list(known), n=1, cutoff=SUGGESTED)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[str]:
+    """Return each mistake with its path, the value, what is allowed, and the nearest field's name."""
+    lines = []
+    for e in error.errors(include_url=False):
+        where = ".".join([path, *map(str, e["loc"])])
+        if e["type"] == "extra_forbidden":
+            lines.append(f"{where}: there is no such field{suggestion(e['loc'][-1], model.model_fields)}")
+        else:
+            said = e["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
+            lines.append(f"{where}: {said} (got {e['input']!r:.80})")
+    return lines
+
+
+def _unreadable(line: str) -> ReadScope:
+    """Return a scope of which nothing is known: it may have said `off`, and locked anything."""
+    return ReadScope({}, tuple(Policy.model_fields), (f"{line}; the plugin is off here",), "off")
+
+
+def _named(origin: str, name: str, policies: Mapping[str, Scope], begun: tuple[str, ...]) -> ReadScope:
+    """Return a named policy. Of an unknown one the mode is that of the policies whose names it resembles."""
+    if not name:
+        return ReadScope()
+    if name in begun:
+        return ReadScope(mistakes=(f"{origin}.policy: {name!r:.60} begins from itself",), at_most="off")
+    every: dict[str, Any] = {**PRESETS, **policies}
+    if name in every:
+        return read_scope(f"policies.{name}", every[name], policies, (*begun, name))
+    alike = [] if "" in begun else resembling(name, every)  # a guess follows no further guess
+    line = f"{origin}.policy: {name!r:.60} is no policy{suggestion(name, every)}"
+    if len(alike) != 1:
+        return _unreadable(line)
+    read = _named(origin, alike[0], policies, (*begun, ""))
+    mode = _not_enforcing(weakest((read.fields.get("mode"), read.at_most)))
+    return ReadScope({}, read.locked, (f"{line} Its mode and locks are read", *read.mistakes), mode)
+
+
+def _spelled(
+    origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope]
+) -> tuple[dict[str, Any], list[str], Mode | None]:
+    """Return a scope with its misspelt names put right that decide its mode; the mistakes; the mode that they leave."""
+    right, wrong, modes = dict(scope), [], []
+    unknown = [n for n in scope if current_name(n) not in Policy.model_fields and n not in OWN_KEYS]
+    if len(scope) > len(Policy.model_fields) + len(OWN_KEYS):
+        wrong.append(f"{origin}: has {len(scope):,} fields, and there are {len(Policy.model_fields)}")
+        return {n: v for n, v in scope.items() if n not in unknown}, wrong, None
+    for name in unknown:
+        meant = next(iter(resembling(name, _GUESSED)), None)
+        value = scope[name]
+        if meant in ("mode", "enabled", "disabled"):
+            mode = mode_of(value)
+            switched = {"off": "enforce", "enforce": "off"}.get(str(mode)) if meant == "disabled" else mode
+            modes.append(_not_enforcing(switched))
+        elif meant in ("policy", "extends") and not (isinstance(value, str) and value in {**PRESETS, **policies}):
+            continue
+        elif meant and meant not in right:
+            right[meant] = right.pop(name)
+            wrong.append(f"{origin}.{name}: there is no such field; it is read as {meant!r}")
+    return right, wrong, weakest(modes)
+
+
+def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope]) -> tuple[dict[str, Any], list[str]]:
+    """Return a scope with the names that its lists stand for; a list of something else stays as it is."""
+    read, wrong = dict(scope), []
+    known: dict[str, list[str]] = {
+        "locked": [*Policy.model_fields, *OTHER_NAMES],
+        "request_may_set": [*Policy.model_fields, *OTHER_NAMES],
+        "request_policies": [*PRESETS, *policies],
+    }
+    for key, names in known.items():
+        value = scope.get(key)
+        if isinstance(value, str):
+            wrong.append(f"{origin}.{key}: a list is expected, not {value!r:.60}")
+            value = re.findall(r"[^\s,]+", value)
+        items = [with_off(current_name(v)) for v in value] if isinstance(value, (list, tuple, Mapping)) else [None]
+        if not all(isinstance(item, str) for item in items):
+            continue
+        kind = "policy" if key == "request_policies" else "field"
+        unknown = [n for n in items if n not in names]
+        wrong += [f"{origin}.{key}: {n!r:.60} is no {kind}{suggestion(n, names)}" for n in unknown]
+        guessed = [current_name(meant) for n in unknown for meant in resembling(n, names)[:1]]
+        read[key] = tuple(dict.fromkeys([*(n for n in items if n in names), *guessed]))
+    return read, wrong
+
+
+def _valid(origin: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str], Mode | None]:
+    """Return the fields that can be read, under their current names; the mistakes; the mode that those of the mode leave."""
+    both = doubled(given)
+    fields = {n: v for n, v in with_current_names(given).items() if not any(f"`{n}`" in line for line in both)}
+    wrong = [f"{origin}: {line}" for line in both]
+    faulty: set[int | str] = set()
+    archive = fields.get("archive")
+    if origin in _METADATA and isinstance(archive, Mapping):
+        only = [n for n in _CONFIGURATION_ONLY if n in archive]
+        wrong += [f"{origin}.archive.{n}: is set in the proxy's configuration only" for n in only]
+        faulty |= {"archive"} if only else set()
+    try:
+        Policy.model_validate(fields)
+    except ValidationError as error:
+        wrong += mistakes(error, origin, Policy)
+        faulty |= {e["loc"][0] for e in error.errors() if e["loc"]}
+    said = [v for n, v in given.items() if current_name(n) == "mode"]
+    unsaid = "mode" in faulty or len(said) > 1
+    left = weakest(_mode_meant(value) for value in said) if unsaid else None
+    kept = {n: v for n, v in fields.items() if n not in faulty}
+    return kept | ({"mode": mode_of(kept["mode"])} if "mode" in kept else {}), wrong, left
+
+
+def mode_of(value: Any) -> Mode | None:
+    """Return the mode that a value states, None for what is none."""
+    try:
+        return Policy(mode=value).mode
+    except ValidationError:
+        return None
+
+
+def _mode_meant(value: Any) -> Mode | None:
+    """Return what a mode leaves that may be misspelt: what it resembles, else `off`."""
+    alike = resembling(value, WEAKEST_FIRST) or ["off"]
+    return _not_enforcing(mode_of(value) or mode_of(alike[0]))
+
+
+def _not_enforcing(mode: Any) -> Mode | None:
+    """Return a guessed mode, None for `enforce`: a guess does not make the wider scopes' mode stronger."""
+    return None if mode == "enforce" else mode

@@ -1,0 +1,228 @@
+"""No mistake in the settings does more than was asked: for nobody is the mode stronger, and every lock stays shut."""
+
+from __future__ import annotations
+
+import copy
+
+import litellm
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ctx_hooks.cli import main
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.litellm_compat import configuration
+from ctx_hooks.policy.caller import Caller, as_text
+from ctx_hooks.policy.loading import located, settings_of
+from ctx_hooks.policy.resolve import Policies, switched_off
+
+WEAKEST_FIRST = ("off", "observe", "enforce")
+OPERATORS_NAMES = ("models", "teams", "keys", "sessions", "tags")
+"""Sections whose keys are names of the operator's own: nobody can say that one is misspelt."""
+CALLERS = [
+    Caller(group=group, team_names=team, key_names=key, session=session, tags=tags)
+    for group in ("gpt", "claude")
+    for team in ((), ("alpha",), ("beta",))
+    for key, session, tags in (((), "", ()), (("robot",), "group:1", ("batch",)))
+]
+OVERRIDES = ("deployment", "organization", "project", "team", "key")
+
+fields = st.fixed_dictionaries(
+    {},
+    optional={
+        "policy": st.sampled_from(["quiet", "careful", "observe", "gentle", "nanobot"]),
+        "reserve_tokens": st.sampled_from([4_000, 9_000]),
+        "compaction": st.just("gentle"),
+        "retrieval": st.booleans(),
+        "locked": st.lists(st.sampled_from(["mode", "reserve_tokens", "retrieval", "enabled"]), max_size=3),
+    },
+)
+moded = st.one_of(
+    fields,
+    st.builds(lambda f, mode: {**f, "mode": mode}, fields, st.sampled_from([*WEAKEST_FIRST, False, True])),
+    st.builds(lambda f, on: {**f, "enabled": on}, fields, st.sampled_from([False, True, "no", "yes"])),
+)
+scope = st.one_of(moded, st.sampled_from(["quiet", "careful", "balanced", "off", "observe", False]))
+policies = st.fixed_dictionaries(
+    {"quiet": moded.map(lambda f: {k: v for k, v in f.items() if k != "policy"})},
+    optional={"careful": moded.map(lambda f: {**f, "policy": "quiet"})},
+)
+trees = st.fixed_dictionaries(
+    {"policies": policies},
+    optional={
+        "defaults": scope,
+        "models": st.fixed_dictionaries({}, optional={"gpt": scope, "*": scope}),
+        "teams": st.fixed_dictionaries({}, optional={"alpha": scope, "be*": scope}),
+        "keys": st.fixed_dictionaries({}, optional={"robot": scope}),
+        "sessions": st.fixed_dictionaries({}, optional={"group:*": scope}),
+        "tags": st.fixed_dictionaries({}, optional={"batch": scope}),
+        "metadata": st.fixed_dictionaries({}, optional=dict.fromkeys(OVERRIDES, scope)),
+    },
+)
+
+
+def places(value, path=()):
+    """Yield the path of each value in a tree."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in inner:
+        yield from places(below, (*path, key))
+
+
+@st.composite
+def misspelt(draw, word):
+    """Return a word with one slip of the hand."""
+    at = draw(st.integers(0, len(word) - 1))
+    letter = draw(st.sampled_from("aeinorstxz_"))
+    slips = [word[:at] + word[at + 1 :], word[:at] + letter + word[at:], word[:at] + letter + word[at + 1 :], word.upper()]
+    slips += [word[:at] + word[at + 1] + word[at] + word[at + 2 :]] if at + 1 < len(word) else []
+    return draw(st.sampled_from([slip for slip in slips if slip != word]))
+
+
+@st.composite
+def mistaken(draw, tree):
+    """Return a tree with one mistake in it, and whether there was a place for one of the kind that was drawn."""
+    tree = copy.deepcopy(tree)
+    path = draw(st.sampled_from([p for p in places(tree) if p and p != ("metadata",)]))
+    *above, last = path
+    parent = tree
+    for key in above:
+        parent = parent[key]
+    value = parent[last]
+    names_somebody = len(path) == 2 and path[0] in (*OPERATORS_NAMES, "metadata")
+    kinds = ["wrong type"] if last != "retrieval" else []
+    kinds += ["misspelt key"] if isinstance(parent, dict) and not names_somebody else []
+    kinds += ["misspelt value"] if isinstance(value, str) else []
+    kinds += ["unknown field"] if isinstance(value, dict) and len(path) == (1 if path[0] == "defaults" else 2) else []
+    kind = draw(st.sampled_from(kinds or ["none"]))
+    if kind == "wrong type":
+        parent[last] = draw(st.sampled_from([7, 1.5, ["x"], [["mode"]], b"x"] if path[0] != "metadata" else [7, 1.5, ["x"]]))
+    elif kind == "misspelt key":
+        parent[draw(misspelt(last))] = parent.pop(last)
+    elif kind == "misspelt value":
+        parent[last] = draw(misspelt(value))
+    elif kind == "unknown field":
+        value[draw(st.sampled_from(["reserve_token", "of_a_newer_version", "languag"]))] = draw(
+            st.sampled_from(["enforce", 7, True, None, {"mode": "enforce"}])
+        )
+    return tree
+
+
+def resolved(tree):
+    """Return what holds for each caller."""
+    metadata = {name: as_text(found) for name, found in tree.get("metadata", {}).items()}
+    read, _ = settings_of({name: found for name, found in tree.items() if name != "metadata"})
+    policies = Policies(read)
+    plain = [policies.resolve(caller) for caller in CALLERS]
+    return [*plain, policies.resolve(Caller(group="gpt", team_names=("alpha",), key_names=("robot",), **metadata))]
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data(), tree=trees)
+def test_no_mistake_makes_a_mode_stronger_or_opens_a_lock(data, tree):
+    wrong = data.draw(mistaken(tree))
+    for meant, found in zip(resolved(tree), resolved(wrong), strict=True):
+        assert WEAKEST_FIRST.index(found.policy.mode) <= WEAKEST_FIRST.index(meant.policy.mode)
+        for line in meant.ignored:
+            origin, _, rest = line.partition(": ")
+            if " is locked by " in rest:
+                assert found.origins.get(rest.split(" ")[0]) != origin
+
+
+OBSERVING = {"defaults": {"mode": "observe"}, "teams": {"alpha": "off"}}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"callback_setting": {"ctx_hooks": OBSERVING}},
+        {"callback_settings": {"ctx_hook": OBSERVING}},
+        {"callback_settings": {"ctx-hooks": OBSERVING, "otel": {}}},
+        {"litellm_settings": {"ctx_hooks": OBSERVING}},
+        {"ctx_hooks": OBSERVING, "callback_settings": None},
+        {"callback_settings": {"ctx_hooks": {"mode": "observe", "teams": {"alpha": "off"}}}},
+        {"callback_settings": {"ctx_hooks": {"defualts": {"mode": "observe"}, "teems": {"alpha": "off"}}}},
+        {
+            "callback_settings": {
+                "ctx_hooks": {"defaults": {"mode": "obsreve", "reserve_token": 1}, "teams": {"alpha": "of"}}
+            }
+        },
+        {
+            "callback_settings": {
+                "ctx_hooks": {"defaults": {"mode": "observe", "x": 1}, "teams": {"alpha": {"disabled": True}}}
+            }
+        },
+        {"callback_settings": {"ctx_hooks": {"defaults": {"policy": "obsrve"}, "teams": {"alpha": ["off"], "b": None}}}},
+        {"callback_settings": {"ctx_hooks": {"defaults": "observe", "teams": ["alpha"]}}},
+    ],
+    ids=lambda config: str(config)[:90],
+)
+def test_a_proxy_that_was_to_observe_observes_and_check_fails(config, tmp_path, monkeypatch):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    assert main(["check", str(path)]) == 1
+    monkeypatch.setattr(litellm, "callback_settings", config.get("callback_settings") or {})
+    read, _ = located({**config, "callback_settings": configuration()["callback_settings"]})
+    policies = Policies(settings_of(read)[0])
+    assert policies.resolve(Caller()).policy.mode == "observe"
+    assert policies.resolve(Caller(team_names=("alpha",))).policy.mode == "off"
+
+
+def test_the_proxy_finds_its_settings_in_a_misspelt_section_of_the_file_and_says_so(monkeypatch, caplog):
+    proxy_server = pytest.importorskip("litellm.proxy.proxy_server")
+    config = {"callback_setting": {"ctx_hooks": {"defaults": "observe"}}}
+    monkeypatch.setattr(litellm, "callback_settings", {})
+    monkeypatch.setattr(proxy_server.proxy_config, "config", config)
+    assert CtxHooks().settings.defaults == "observe"
+    assert "callback_setting.ctx_hooks: belongs under `callback_settings`" in caplog.text
+
+
+@pytest.mark.parametrize("whole", ["observe", {"mode": "observe"}, ["off"], 7, True, False, "off", "nonsense"], ids=str)
+def test_settings_that_are_no_sections_never_enforce(whole):
+    read, wrong = settings_of(whole)
+    assert Policies(read).resolve(Caller()).policy.mode == ("observe" if "observe" in str(whole) else "off")
+    assert wrong
+
+
+@pytest.mark.parametrize("blank", [None, {}, []], ids=str)
+def test_what_is_blank_asks_for_nothing_and_changes_no_mode(blank):
+    read, _ = settings_of({"models": blank, "teams": {"alpha": blank}, "defaults": blank})
+    assert Policies(read).resolve(Caller(group="gpt", team_names=("alpha",))).policy.mode == "enforce"
+
+
+def test_metadata_that_says_false_switches_off():
+    assert Policies(settings_of({})[0]).resolve(Caller(team=as_text(False))).policy.mode == "off"  # noqa: FBT003 - JSON
+
+
+def test_the_rest_of_a_scope_with_a_mistake_stays_in_force_and_the_log_says_which_mode(caplog):
+    opted_out = {"compaction": "gentle", "retrieval": False, "archive": None, "mode": "obsrve", "reserve_token": 1}
+    settings = {"defaults": {"retrieval": True, "archive": {}}, "teams": {"alpha": opted_out}}
+    found = Policies(settings_of(settings)[0]).resolve(Caller(team_names=("alpha",))).policy
+    assert (found.compaction, found.retrieval, found.archive, found.mode) == ("gentle", False, None, "observe")
+    assert "teams.alpha: because of a mistake the mode here is 'observe' at most" in caplog.text
+
+
+@pytest.mark.parametrize("value", ["0", "false", "off", "no", "OFF", "fasle", "disabled", "observe"])
+def test_whatever_the_switch_of_the_environment_is_set_to_but_on_switches_off(monkeypatch, value):
+    monkeypatch.setenv("CTX_HOOKS_ENABLED", value)
+    assert switched_off()
+
+
+@pytest.mark.parametrize("value", ["", "1", "true", "ON", "yes"])
+def test_the_switch_of_the_environment_that_is_on_leaves_the_plugin_on(monkeypatch, value):
+    monkeypatch.setenv("CTX_HOOKS_ENABLED", value)
+    assert not switched_off()
+
+
+def test_a_named_policy_locks_for_whom_it_holds():
+    settings = {"policies": {"held": {"reserve_tokens": 9_000, "locked": ["reserve_tokens"]}}, "defaults": "held"}
+    found = Policies(settings_of(settings)[0]).resolve(Caller(team=as_text({"reserve_tokens": 1})))
+    assert found.policy.reserve_tokens == 9_000
+
+
+@pytest.mark.parametrize("name", [2024, 1.5])
+def test_a_team_whose_name_yaml_reads_as_a_number_has_its_policy(name):
+    read, wrong = settings_of({"teams": {name: "off"}})
+    assert not wrong
+    assert Policies(read).resolve(Caller(team_names=(str(name),))).policy.mode == "off"
