@@ -25,7 +25,7 @@ from ctx_hooks.telemetry.archive_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
 
 if TYPE_CHECKING:
-    from ctx_hooks.learning.redis_store import SharedCache
+    from ctx_hooks.store.shared_store import SharedCache
 
 Place: TypeAlias = tuple[str, str | None]
 """A backend, and the folder of one on disk."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.archive.sealing import LARGEST_TEXT_BYTES
 
 if TYPE_CHECKING:
-    from ctx_hooks.learning.redis_store import SharedCache
+    from ctx_hooks.store.shared_store import SharedCache
 
 KEY_PREFIX = "ctx_hooks:archive:"
 WRITE_SECONDS = 5.0

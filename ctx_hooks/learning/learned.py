@@ -1,74 +1,78 @@
 """The statistics of every deployment, in this process and in LiteLLM's Redis when it has one.
 
-Workers read each other's figures within seconds and a restart keeps them. Without Redis each process learns for itself.
+Workers read each other's figures within seconds, those of a refusal at once, and a restart keeps them. Without Redis each
+process learns for itself.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 
 from ctx_hooks.learning import redis_store
 from ctx_hooks.learning.stats import KEPT_SECONDS, DeploymentStats, Key, Observation
-
-if TYPE_CHECKING:
-    from ctx_hooks.learning.redis_store import SharedCache
-
-logger = logging.getLogger("ctx_hooks")
+from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 
 REFRESH_SECONDS = 10.0
-"""How old a figure of another worker may be; Redis is read no more often for one deployment."""
-REDIS_TIMEOUT_SECONDS = 0.25
-"""Redis read timeout; falls back to the figures of this process until the next refresh."""
+"""How old a figure of another worker may be that no refusal has shown."""
 MOST_DEPLOYMENTS = 1_000
 """Behind a wildcard the caller names the model, so deployments are not bounded by the configuration."""
 
 
 class Learned:
-    """Statistics by deployment. `shared` returns LiteLLM's Redis cache, None without one; its failures are survived.
+    """Statistics by deployment. Used on the event loop alone."""
 
-    Used on the event loop alone.
-    """
-
-    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
-        self._shared = shared
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
         self._stats: OrderedDict[str, DeploymentStats] = OrderedDict()
         self._read_at: OrderedDict[str, float] = OrderedDict()
+        self._refusals: dict[str, str] = {}
         self._unwritten: dict[str, dict[Key, Observation]] = {}
 
-    async def of(self, deployment: str) -> DeploymentStats:
-        """Return what is known of a deployment, at most ten seconds old."""
-        shared = self._shared()
-        now = time.monotonic()
-        if shared is not None and now - self._read_at.get(deployment, -REFRESH_SECONDS) >= REFRESH_SECONDS:
-            self._read_at[deployment] = now
-            if len(self._read_at) > MOST_DEPLOYMENTS:
-                self._read_at.popitem(last=False)
-            try:
-                found = await asyncio.wait_for(redis_store.read(shared, deployment, time.time()), REDIS_TIMEOUT_SECONDS)
-            except Exception as error:  # noqa: BLE001 - a request must not wait for, nor fail with, a broken Redis
-                logger.warning("ctx_hooks cannot read its figures from Redis: %r", error)
-            else:
-                self._merge(deployment, found.observations)
+    async def of(self, deployment: str, *, may_be_refused: bool = False) -> DeploymentStats:
+        """Return what is known of a deployment, at most ten seconds old unless Redis is slow.
+
+        Args:
+            deployment: its key.
+            may_be_refused: whether the request is so large that it has to know of the newest refusal of any worker.
+        """
+        is_old = time.monotonic() - self._read_at.get(deployment, -REFRESH_SECONDS) >= REFRESH_SECONDS
+        if (is_old or may_be_refused) and self._store.is_shared:
+            known = "" if is_old else self._refusals.get(deployment, "")
+            with suppress(UnavailableError):  # then what this process knows has to do; the store warns
+                await self._store.briefly(partial(self._read, deployment, known), redis_store.KEY_PREFIX + deployment)
         return self._stats.get(deployment, DeploymentStats())
 
     async def learn(self, deployment: str, shown: Mapping[Key, Observation]) -> None:
         """Add observations of a deployment; what Redis did not take is written with the next ones."""
         self._merge(deployment, shown)
-        shared = self._shared()
-        if shared is None:
-            return
-        unwritten = {**self._unwritten.pop(deployment, {}), **shown}
+        if self._store.is_shared:
+            self._unwritten[deployment] = {**self._unwritten.get(deployment, {}), **shown}
+            with suppress(UnavailableError):  # then it is written later; the store warns
+                await self._store.briefly(partial(self._write, deployment))
+
+    async def _read(self, deployment: str, known: str) -> None:
+        """Read from Redis unless nothing was refused since the refusal that is known."""
+        if not known:
+            self._read_at[deployment] = time.monotonic()
+            if len(self._read_at) > MOST_DEPLOYMENTS:
+                oldest, _ = self._read_at.popitem(last=False)
+                self._refusals.pop(oldest, None)
+        found = await self._store.run(redis_store.READ, redis_store.KEY_PREFIX + deployment, [known])
+        if found:
+            self._refusals[deployment] = redis_store.refusal(found)
+            self._merge(deployment, redis_store.observations(found, time.time()).observations)
+
+    async def _write(self, deployment: str) -> None:
+        unwritten = self._unwritten.pop(deployment, {})
+        args = redis_store.arguments(unwritten, KEPT_SECONDS)
         try:
-            writing = redis_store.merge(shared, deployment, unwritten, KEPT_SECONDS)
-            await asyncio.wait_for(writing, REDIS_TIMEOUT_SECONDS)
-        except Exception as error:  # noqa: BLE001 - the figures stay in this process
-            logger.warning("ctx_hooks cannot write its figures to Redis: %r", error)
-            self._unwritten[deployment] = unwritten
+            await self._store.run(redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
+        except UnavailableError:
+            self._unwritten[deployment] = {**unwritten, **self._unwritten.get(deployment, {})}
 
     def _merge(self, deployment: str, found: Mapping[Key, Observation]) -> None:
         if not found:

@@ -8,8 +8,9 @@ fields, and what comes back is checked by type and range.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, get_args
+from collections.abc import Mapping
+from typing import Any, get_args
+from uuid import uuid4
 
 from ctx_hooks.learning.stats import LARGEST_STAYS, DeploymentStats, Key, Kind, Observation, valid
 
@@ -17,11 +18,15 @@ KEY_PREFIX = "ctx_hooks:stats:"
 KEPT_SECONDS = 7 * 24 * 3600
 MOST_FIELDS = 600
 """Seven kinds of 64 tenants, and three of the deployment's own, with room to spare; a hash with more is started anew."""
+REFUSAL, NO_REFUSAL = "refusal", "none"
+"""The field that names the newest refusal, and its value where it is missing. A worker that knows it has nothing to read."""
+SHOWN_BY_REFUSALS = frozenset({"limit", "own_limit", "refused", "output_limit", "holds_output"})
 LARGEST_FIELD_BYTES = 512
 """Sixteen ratios are about 150 bytes, a field's name is below 64."""
 
 READ = f"""
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then return {{}} end
+if (redis.call('HGET', KEYS[1], '{REFUSAL}') or '{NO_REFUSAL}') == ARGV[1] then return {{}} end
 local found = {{}}
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
   if #field <= {LARGEST_FIELD_BYTES} and redis.call('HSTRLEN', KEYS[1], field) <= {LARGEST_FIELD_BYTES} then
@@ -34,7 +39,8 @@ return found
 MERGE = f"""
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS}) then redis.call('DEL', KEYS[1]) end
-for i = 1, #ARGV, 4 do
+if ARGV[1] ~= '' then redis.call('HSET', KEYS[1], '{REFUSAL}', ARGV[1]) end
+for i = 2, #ARGV, 4 do
   local field, order, value, oldest = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], tonumber(ARGV[i + 3])
   local known = redis.call('HGET', KEYS[1], field)
   local known_order = known and tonumber(string.match(known, '^(%d+%.?%d*)|'))
@@ -48,20 +54,6 @@ return 1
 """
 """A field is `order|at|[values]`: the greater order replaces the smaller, and any replaces what is older than `oldest`."""
 
-Script = Callable[[Sequence[str], Sequence[Any]], Awaitable[Any]]
-
-
-class SharedCache(Protocol):
-    """The part of LiteLLM's RedisCache that is used."""
-
-    def async_register_script(self, script: str) -> Callable[..., Awaitable[Any]]:
-        """Return a function of `keys` and `args` that runs a Lua script."""
-
-
-async def read(cache: SharedCache, deployment: str, now: float) -> DeploymentStats:
-    """Return the observations of a deployment; raises whatever the connection raises."""
-    return observations(await cache.async_register_script(READ)(keys=[KEY_PREFIX + deployment], args=[]), now)
-
 
 def observations(answer: Any, now: float) -> DeploymentStats:
     """Return what READ answers, field and value in turn, without whatever is no observation or too old."""
@@ -74,16 +66,20 @@ def observations(answer: Any, now: float) -> DeploymentStats:
     return DeploymentStats(found)
 
 
-async def merge(
-    cache: SharedCache, deployment: str, shown: Mapping[Key, Observation], kept_seconds: Mapping[Kind, float]
-) -> None:
-    """Merge observations into those of a deployment; raises whatever the connection raises."""
-    args: list[Any] = []
+def refusal(answer: Any) -> str:
+    """Return which refusal is the newest by what READ answers."""
+    fields = [_text(item) for item in answer] if isinstance(answer, (list, tuple)) else []
+    return dict(zip(fields[::2], fields[1::2], strict=False)).get(REFUSAL, NO_REFUSAL)
+
+
+def arguments(shown: Mapping[Key, Observation], kept_seconds: Mapping[Kind, float]) -> list[Any]:
+    """Return the arguments by which MERGE merges observations."""
+    args: list[Any] = [uuid4().hex if any(kind in SHOWN_BY_REFUSALS for kind, _ in shown) else ""]
     for (kind, tenant), o in shown.items():
         order = o.values[0] if kind in LARGEST_STAYS else o.at
         text = f"{order}|{o.at}|{json.dumps(list(o.values))}"
         args += [f"{kind}:{tenant}", order, text, o.at - kept_seconds[kind]]
-    await cache.async_register_script(MERGE)(keys=[KEY_PREFIX + deployment], args=args)
+    return args
 
 
 def _text(value: Any) -> str:

@@ -6,21 +6,17 @@ one refusal.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS
+from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 from ctx_hooks.tokens.units import ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.learning.redis_store import SharedCache
-
-logger = logging.getLogger("ctx_hooks")
 
 MOST_HISTORIES = 100_000
 """About 10 MB; the oldest are forgotten first."""
@@ -43,14 +39,10 @@ def stored_tokens_after(attempt: Attempt, total_tokens: ProviderTokens) -> Provi
 
 
 class StoredHistories:
-    """Provider tokens by tenant and id of a response. Used on the event loop alone.
+    """Provider tokens by tenant and id of a response. Used on the event loop alone."""
 
-    Args:
-        shared: Returns LiteLLM's Redis cache, None without one; its failures are survived.
-    """
-
-    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
-        self._shared = shared
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
         self._tokens: OrderedDict[bytes, ProviderTokens] = OrderedDict()
 
     async def tokens_of(self, tenant: str, response_id: str) -> ProviderTokens:
@@ -58,8 +50,9 @@ class StoredHistories:
         if not response_id:
             return ProviderTokens(0)
         key = _key(tenant, response_id)
-        if key not in self._tokens:
-            self._remember(key, _figure(await self._run(READ, key)))
+        if key not in self._tokens and self._store.is_shared:
+            with suppress(UnavailableError):  # then it is not known
+                await self._store.briefly(partial(self._read, key), key)
         return self._tokens.get(key, ProviderTokens(0))
 
     async def note(self, tenant: str, response_id: str, tokens: ProviderTokens) -> None:
@@ -67,7 +60,12 @@ class StoredHistories:
         if response_id and tokens > 0:
             key = _key(tenant, response_id)
             self._remember(key, tokens)
-            await self._run(WRITE, key, tokens)
+            if self._store.is_shared:
+                with suppress(UnavailableError):  # then other workers do not know it
+                    await self._store.briefly(partial(self._store.run, WRITE, KEY_PREFIX + key.hex(), [tokens]))
+
+    async def _read(self, key: bytes) -> None:
+        self._remember(key, _figure(await self._store.run(READ, KEY_PREFIX + key.hex())))
 
     def _remember(self, key: bytes, tokens: ProviderTokens) -> None:
         if not tokens:
@@ -76,17 +74,6 @@ class StoredHistories:
         self._tokens.move_to_end(key)
         if len(self._tokens) > MOST_HISTORIES:
             self._tokens.popitem(last=False)
-
-    async def _run(self, script: str, key: bytes, *args: int) -> Any:
-        shared = self._shared()
-        if shared is None:
-            return None
-        try:
-            running = shared.async_register_script(script)(keys=[KEY_PREFIX + key.hex()], args=list(args))
-            return await asyncio.wait_for(running, REDIS_TIMEOUT_SECONDS)
-        except Exception as error:  # noqa: BLE001 - a request must not wait for, nor fail with, a broken Redis
-            logger.warning("ctx_hooks cannot share the sizes of stored histories through Redis: %r", error)
-            return None
 
 
 def _key(tenant: str, response_id: str) -> bytes:

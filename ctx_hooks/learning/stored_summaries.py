@@ -8,14 +8,13 @@ KEPT_SECONDS.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS, REFRESH_SECONDS
 from ctx_hooks.learning.summary_fields import (
     CHOSEN,
     FLIGHT,
@@ -33,22 +32,16 @@ from ctx_hooks.learning.summary_fields import (
     trim,
     value_of,
 )
+from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
     from ctx_hooks.compaction.summary.state import Flight
-    from ctx_hooks.learning.redis_store import SharedCache
-
-logger = logging.getLogger("ctx_hooks")
 
 KEY_PREFIX = "ctx_hooks:summaries:"
 KEPT_SECONDS = 3 * 24 * 3600
 """After the last write: a session that is taken up again after a weekend finds its summary. What is forgotten costs a cache
 rewrite and a call."""
-CHOICE_TIMEOUT_SECONDS = 1.0
-"""Once a compaction and not once a request: a second of a Redis that hangs is little beside a cache that is rewritten."""
 FLIGHT_TIMEOUT_SECONDS = 5.0
 """No request is held up by this one. An event loop with a hundred requests takes seconds to hear what Redis has answered,
 and a worker that gives up pays for the same summary once more."""
@@ -118,65 +111,76 @@ class _Kept:
 
 
 class StoredSummaries:
-    """What is stored, by the key of a conversation. Used on the event loop alone.
+    """What is stored, by the key of a conversation. Used on the event loop alone."""
 
-    Args:
-        shared: Returns LiteLLM's Redis cache, None without one. After a failure requests do not read there for ten seconds:
-            one of them waits for a Redis that hangs, the others are served from this process.
-    """
-
-    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
-        self._shared = shared
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._read_again_at = 0.0
 
-    async def of(self, conversation: str, timeout_seconds: float | None = None) -> Stored:
-        """Return what is stored of a conversation.
+    async def of(self, conversation: str, wait_seconds: float | None = None) -> Stored:
+        """Return what is stored of a conversation, as far as this process knows it if Redis is slow.
 
         Args:
             conversation: its key.
-            timeout_seconds: how long Redis may take for one who can wait; None for a request that cannot.
+            wait_seconds: how long one can wait who has the time; None for a request that has none.
         """
-        hurries = timeout_seconds is None
-        if hurries and time.monotonic() < self._read_again_at:
-            found = None
-        else:
-            found = await self._run(READ, conversation, timeout_seconds or REDIS_TIMEOUT_SECONDS)
-        fields, now = self._known(conversation).fields, time.time()
-        if found is not None:
-            fields.pop(FLIGHT, None)  # Redis knows of every worker's, this process of its own
-            fields.update((name, value) for name, value in _pairs(found) if says_something(name, value, now))
-            trim(fields)
-        return stored_of(conversation, fields, now)
+        if self._store.is_shared:
+            with suppress(UnavailableError):  # what this process knows has to do
+                if wait_seconds is None:
+                    await self._store.briefly(partial(self._read, conversation), KEY_PREFIX + conversation)
+                else:
+                    await self._read(conversation, wait_seconds)
+        return stored_of(conversation, self._known(conversation).fields, time.time())
 
     async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
         """Replace a flight by its next state; return whether it still was as it was read."""
-        known, value = flight_value(old), flight_value(new)
-        return await self._swap(conversation, FLIGHT, known, value, FLIGHT_TIMEOUT_SECONDS) == value
+        value = flight_value(new)
+        return await self._swap(conversation, FLIGHT, flight_value(old), value) == value
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
         value = value_of(round(time.time(), 3), summary.length, summary.text)
         if len(value.encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
-            await self._swap(conversation, WRITTEN + summary.prefix, "", value, FLIGHT_TIMEOUT_SECONDS)
+            await self._swap(conversation, WRITTEN + summary.prefix, "", value)
 
     async def choose(self, conversation: str, choice: Choice) -> str:
-        """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on."""
-        value = value_of(round(time.time(), 3), choice.prefix)
-        found = await self._swap(conversation, CHOSEN + choice.compaction, "", value, CHOICE_TIMEOUT_SECONDS)
+        """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on.
+
+        A request waits for it. What a slow Redis answers too late holds for the requests after this one.
+        """
+        name, value = CHOSEN + choice.compaction, value_of(round(time.time(), 3), choice.prefix)
+        try:
+            found = await self._store.briefly(partial(self._swap, conversation, name, "", value))
+        except UnavailableError:
+            found = self._settle(conversation, name, "", value)
         return chosen_of(found) or ""
 
-    async def _swap(self, conversation: str, name: str, old: str, new: str, timeout_seconds: float) -> str:
+    async def _read(self, conversation: str, wait_seconds: float = DEAD_SECONDS) -> None:
+        found = await self._store.run(READ, KEY_PREFIX + conversation, wait_seconds=wait_seconds)
+        fields, now = self._known(conversation).fields, time.time()
+        fields.pop(FLIGHT, None)  # Redis knows of every worker's, this process of its own
+        fields.update((name, value) for name, value in _pairs(found) if says_something(name, value, now))
+        trim(fields)
+
+    async def _swap(self, conversation: str, name: str, old: str, new: str) -> str:
         """Write a field of Redis, and of this process, where it has the value `old`; return the value that it has then."""
+        key = KEY_PREFIX + conversation
+        try:
+            found = await self._store.run(SWAP, key, [name, old, new], FLIGHT_TIMEOUT_SECONDS)
+            if found and not says_something(name, _decoded(found), time.time()):  # else no swap would ever replace it
+                found = await self._store.run(SWAP, key, [name, found, new], FLIGHT_TIMEOUT_SECONDS)
+        except UnavailableError:
+            return self._settle(conversation, name, old, new)
+        return self._settle(conversation, name, old, new, _decoded(found))
+
+    def _settle(self, conversation: str, name: str, old: str, new: str, found: str | None = None) -> str:
+        """Note and return the value that a field has after a swap: the one that Redis has answered, if it has."""
         kept = self._known(conversation)
-        found = await self._run(SWAP, conversation, timeout_seconds, name, old, new)
-        if found and not says_something(name, _decoded(found), time.time()):  # else no swap would ever replace it
-            found = await self._run(SWAP, conversation, timeout_seconds, name, found, new)
-        known = kept.fields.get(name, "") if found is None else _decoded(found)
-        kept.fields[name] = new if found is None and known == old else known
+        known = kept.fields.get(name, "")
+        kept.fields[name] = found if found is not None else new if known == old else known
         kept.until_seconds = time.monotonic() + KEPT_SECONDS
         trim(kept.fields)
-        return kept.fields[name]
+        return kept.fields.get(name, "")
 
     def _known(self, conversation: str) -> _Kept:
         """Return what is known of a conversation, and forget the others that Redis has forgotten by now, or are too many."""
@@ -188,19 +192,6 @@ class StoredSummaries:
         while len(self._kept) > MOST_CONVERSATIONS or next(iter(self._kept.values())).until_seconds < now:
             self._kept.popitem(last=False)
         return kept
-
-    async def _run(self, script: str, conversation: str, timeout_seconds: float, *args: Any) -> Any:
-        """Return what a script answers, None where there is no Redis, or none that answers."""
-        shared = self._shared()
-        if shared is None:
-            return None
-        try:
-            running = shared.async_register_script(script)(keys=[KEY_PREFIX + conversation], args=list(args))
-            return await asyncio.wait_for(running, timeout_seconds)
-        except Exception as error:  # noqa: BLE001 - a request must not wait for, nor fail with, a broken Redis
-            self._read_again_at = time.monotonic() + REFRESH_SECONDS
-            logger.warning("ctx_hooks cannot share summaries through Redis: %r", error)
-            return None
 
 
 def _pairs(answer: Any) -> list[tuple[str, str]]:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ctx_hooks.engine import Decided
-    from ctx_hooks.learning.redis_store import SharedCache
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.store.shared_store import SharedCache
     from ctx_hooks.telemetry.archive_events import RetrievalSource
 
 logger = logging.getLogger("ctx_hooks")

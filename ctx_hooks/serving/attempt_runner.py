@@ -26,6 +26,7 @@ from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.archiving import Archiving
 from ctx_hooks.serving.earlier_attempts import as_it_came, holds_more, number_of, was_translated
 from ctx_hooks.serving.summaries import SummaryFlights
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
     from ctx_hooks.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
-    from ctx_hooks.learning.redis_store import SharedCache
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.store.shared_store import SharedCache
     from ctx_hooks.tokens.usage import Billed
 
 T = TypeVar("T")
@@ -50,6 +51,8 @@ logger = logging.getLogger("ctx_hooks")
 LOOP_BYTES = 16_000
 """A larger request is worked on in a thread: the event loop is held up for the 3 ms at most that so much text takes
 (40 to 190 ms a million characters, `tokens/counter.py`)."""
+LEAST_WINDOW_TOKENS = 4_096
+"""Hardly any model in use has a smaller window: no worker has learned of a refusal that a shorter request has to know."""
 TRANSLATED = "fitted before it was translated"
 """The reason of a decision about a request that LiteLLM shows again in another format."""
 
@@ -66,9 +69,10 @@ class AttemptRunner:
 
     def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
         self.attempts = Attempts()
-        self.learned = Learned(shared)
-        self.stored = StoredHistories(shared)
-        self.summaries = SummaryFlights(shared)
+        store = SharedStore(shared)
+        self.learned = Learned(store)
+        self.stored = StoredHistories(store)
+        self.summaries = SummaryFlights(store)
         self.archiving = Archiving(shared)
         self._workers = Workers()
 
@@ -172,7 +176,7 @@ class AttemptRunner:
                 previous = await self._counted(request, to, previous, most_tokens)
             with timings.phase("known"):
                 stored_tokens = await self.stored.tokens_of(to.tenant, to.continued)
-                stats = await self.learned.of(to.deployment)
+                stats = await self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
             refused = previous if to.attempt else None
             known = known_of(to, stats, time.time(), refused, stored_tokens)
             if to.window.tokens < to.policy.warn_below_tokens:

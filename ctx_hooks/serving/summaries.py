@@ -19,7 +19,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.summary import state
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.learning.stored_summaries import CHOICE_TIMEOUT_SECONDS, FLIGHT_TIMEOUT_SECONDS, StoredSummaries
+from ctx_hooks.learning.stored_summaries import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.callers import call_of
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ctx_hooks.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
-    from ctx_hooks.learning.redis_store import SharedCache
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.summary_requests import Asking
+    from ctx_hooks.store.shared_store import SharedStore
     from ctx_hooks.tokens.usage import Billed
 
 T = TypeVar("T", int, float)
@@ -49,7 +49,7 @@ logger = logging.getLogger("ctx_hooks")
 MOST_FLIGHTS = 64
 """At once in this process. A history waits in memory for each; further ones are begun after a later answer."""
 LEASE_MARGIN_SECONDS = 2.0
-"""What a call may take beyond `timeout_seconds`: the check of its answer, and writes to Redis of a quarter second each."""
+"""What a call may take beyond `timeout_seconds`: the check of its answer, and writes to Redis."""
 POLL_SECONDS = 0.1
 """How often a request that waits looks for the end of another worker's flight: half of what it may be late by."""
 
@@ -57,15 +57,12 @@ POLL_SECONDS = 0.1
 class SummaryFlights:
     """The summaries of conversations, and the tasks that write them. Used on the event loop alone.
 
-    Args:
-        shared: Returns LiteLLM's Redis cache, None without one; its failures are survived.
-
     Attributes:
         unanswered: the requests whose answers may have a summary written in the background.
     """
 
-    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
-        self._store = StoredSummaries(shared)
+    def __init__(self, store: SharedStore) -> None:
+        self._store = StoredSummaries(store)
         self._flights: dict[str, asyncio.Task[None]] = {}
         self.unanswered = Unanswered()
         self._workers = Workers()
@@ -121,7 +118,7 @@ class SummaryFlights:
             choice = decided.attempt.choice or choice
         if await self._store.choose(asking.conversation, choice) == choice.prefix:
             return decided
-        return await with_summaries((await self._store.of(asking.conversation, CHOICE_TIMEOUT_SECONDS)).summaries)
+        return await with_summaries((await self._store.of(asking.conversation)).summaries)
 
     def answered(self, request_id: str, attempt: Attempt, billed: Billed | None) -> None:
         """Have a summary written in the background where an answer's input has passed the soft mark.

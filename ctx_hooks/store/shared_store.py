@@ -26,6 +26,8 @@ DEAD_SECONDS = 30.0
 a URL."""
 MOST_RUNNING, MOST_RUNNING_SLOW = 32, 8
 """Work of requests at once. LiteLLM's pool has 50 connections unless configured, and its own commands need most of them."""
+PAUSE_SECONDS = 1.0
+"""After a failure nothing is read for requests for so long."""
 WARNING_SECONDS = 60.0
 """A Redis that fails in turns is warned of once a minute."""
 MOST_MEMORY_BYTES = 32_000_000
@@ -79,6 +81,7 @@ class SharedStore:
     def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
         self._shared = shared
         self._is_slow = False
+        self._read_again_at = 0.0
         self._warned_at = -WARNING_SECONDS
         self._hurried: dict[Hashable, asyncio.Task[Any]] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -113,13 +116,15 @@ class SharedStore:
 
         Args:
             work: runs scripts or reads and writes values.
-            key: work of the same key that is under way is waited for instead of being started again.
+            key: of work that only reads: if the same is under way, that is waited for. None for work that writes.
 
         Raises:
-            UnavailableError: Redis fails, or is slow; or as much work as allowed is under way.
+            UnavailableError: Redis fails or has failed within PAUSE_SECONDS, or is slow; or enough work is under way.
         """
         task = self._hurried.get(key) if key is not None else None
         if task is None:
+            if key is not None and time.monotonic() < self._read_again_at:
+                raise UnavailableError("it has just failed")
             if len(self._hurried) >= (MOST_RUNNING_SLOW if self._is_slow else MOST_RUNNING):
                 raise UnavailableError("too many commands at once")
             name = object() if key is None else key
@@ -205,6 +210,7 @@ class SharedStore:
         try:
             found = await asyncio.wait_for(cache.async_register_script(script)(keys=[key], args=list(args)), DEAD_SECONDS)
         except Exception as error:
+            self._read_again_at = time.monotonic() + PAUSE_SECONDS
             self._fail(error)
             raise UnavailableError(repr(error)) from error
         self._is_slow = time.monotonic() - start > SLOW_SECONDS

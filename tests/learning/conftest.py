@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from redis_process import RedisProcess
 
-from ctx_hooks.learning import learned, stored_histories, stored_summaries
+from ctx_hooks.store import shared_store
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ PATIENT_SECONDS = 30.0
 
 @pytest.fixture
 def redis_cache(redis_server, monkeypatch):
-    for module in (learned, stored_histories, stored_summaries):
-        monkeypatch.setattr(module, "REDIS_TIMEOUT_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(shared_store, "HURRY_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(shared_store, "SLOW_SECONDS", PATIENT_SECONDS)
     from litellm.caching.redis_cache import RedisCache
 
     return RedisCache(host="127.0.0.1", port=redis_server.port)

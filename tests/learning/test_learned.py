@@ -12,9 +12,11 @@ import pytest
 
 from ctx_hooks.cli import main
 from ctx_hooks.learning import learned as learned_module
-from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS, Learned
+from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.redis_store import KEY_PREFIX
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
+from ctx_hooks.store import shared_store
+from ctx_hooks.store.shared_store import HURRY_SECONDS, SharedStore
 
 
 def seen(kind, tenant, *values, ago=0.0):
@@ -27,7 +29,7 @@ class BrokenCache:
 
 
 async def test_another_worker_reads_what_one_has_learned(redis_cache):
-    one, other = Learned(lambda: redis_cache), Learned(lambda: redis_cache)
+    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
     shown = seen("limit", "ann", 8_000) | seen("ratios", "ann", 1.15, 1.1, 1.2)
     await one.learn("deployment", shown)
     assert await other.of("deployment") == DeploymentStats(shown)
@@ -35,7 +37,7 @@ async def test_another_worker_reads_what_one_has_learned(redis_cache):
 
 async def test_a_worker_with_old_figures_erases_nothing(redis_cache):
     """Both have read the deployment before either has learned."""
-    one, other, third = (Learned(lambda: redis_cache) for _ in range(3))
+    one, other, third = (Learned(SharedStore(lambda: redis_cache)) for _ in range(3))
     await one.of("shared"), await other.of("shared")
     limit, ratio = seen("limit", "ann", 8_000), seen("ratios", "ann", 1.15, 1.1)
     await one.learn("shared", limit)
@@ -44,18 +46,20 @@ async def test_a_worker_with_old_figures_erases_nothing(redis_cache):
 
 
 async def test_many_workers_at_once_lose_nothing(redis_cache):
-    workers = [Learned(lambda: redis_cache) for _ in range(20)]
+    workers = [Learned(SharedStore(lambda: redis_cache)) for _ in range(20)]
     shown = [seen("limit", f"tenant {n}", 8_000 + n) for n in range(20)]
     await asyncio.gather(*(w.learn("busy", s) for w, s in zip(workers, shown, strict=True)))
-    found = (await Learned(lambda: redis_cache).of("busy")).observations
+    found = (await Learned(SharedStore(lambda: redis_cache)).of("busy")).observations
     assert found == {k: o for s in shown for k, o in s.items()}
 
 
 async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache):
-    one, other = Learned(lambda: redis_cache), Learned(lambda: redis_cache)
+    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
     await one.learn("accepting", seen("accepted_input", ANYONE, 90_000, ago=60))
     await other.learn("accepting", seen("accepted_input", ANYONE, 20_000))
-    assert (await Learned(lambda: redis_cache).of("accepting")).accepted("accepted_input", time.time()) == 90_000
+    assert (await Learned(SharedStore(lambda: redis_cache)).of("accepting")).accepted(
+        "accepted_input", time.time()
+    ) == 90_000
     await one.learn("aged", seen("accepted_input", ANYONE, 90_000, ago=23 * 3600))
     later = {("accepted_input", ANYONE): Observation((20_000.0,), time.time() + 2 * 3600)}
     await other.learn("aged", later)
@@ -65,7 +69,7 @@ async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache
 
 async def test_what_others_learn_later_is_read_too(redis_cache, monkeypatch):
     """Figures are read again once they are old, whatever was read before."""
-    one, other = Learned(lambda: redis_cache), Learned(lambda: redis_cache)
+    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
     assert await one.of("watched") == DeploymentStats()
     shown = seen("limit", "ann", 8_000)
     await other.learn("watched", shown)
@@ -80,7 +84,7 @@ async def test_what_others_learn_later_is_read_too(redis_cache, monkeypatch):
 async def test_deployments_that_callers_name_are_bounded(monkeypatch):
     """Those of which nothing was heard for longest are forgotten, and those that are heard of stay."""
     monkeypatch.setattr(learned_module, "MOST_DEPLOYMENTS", 3)
-    learned = Learned(lambda: None)
+    learned = Learned(SharedStore())
     shown = seen("limit", "ann", 8_000)
     for deployment in ("a", "b", "c", "a", "d"):
         await learned.learn(deployment, shown)
@@ -89,14 +93,14 @@ async def test_deployments_that_callers_name_are_bounded(monkeypatch):
 
 
 async def test_without_redis_a_process_learns_for_itself():
-    learned = Learned(lambda: None)
+    learned = Learned(SharedStore())
     shown = seen("limit", "ann", 9_000)
     await learned.learn("deployment", shown)
     assert await learned.of("deployment") == DeploymentStats(shown)
 
 
 async def test_a_broken_redis_costs_no_request(caplog):
-    learned = Learned(BrokenCache)
+    learned = Learned(SharedStore(BrokenCache))
     shown = seen("limit", "ann", 9_000)
     await learned.learn("deployment", shown)
     assert await learned.of("deployment") == DeploymentStats(shown)
@@ -105,28 +109,56 @@ async def test_a_broken_redis_costs_no_request(caplog):
 
 async def test_what_a_broken_redis_did_not_take_is_written_later(redis_cache):
     caches = [BrokenCache()]
-    learned = Learned(lambda: caches[0])
+    learned = Learned(SharedStore(lambda: caches[0]))
     first, second = seen("limit", "ann", 9_000), seen("limit", "bob", 9_500)
     await learned.learn("late", first)
     caches[0] = redis_cache
     await learned.learn("late", second)
-    assert await Learned(lambda: redis_cache).of("late") == DeploymentStats(first | second)
+    assert await Learned(SharedStore(lambda: redis_cache)).of("late") == DeploymentStats(first | second)
 
 
 async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, caplog, monkeypatch):
-    await Learned(lambda: redis_cache).learn("hanging", seen("limit", "ann", 8_000))
-    monkeypatch.setattr(learned_module, "REDIS_TIMEOUT_SECONDS", REDIS_TIMEOUT_SECONDS)
+    await Learned(SharedStore(lambda: redis_cache)).learn("hanging", seen("limit", "ann", 8_000))
+    monkeypatch.setattr(shared_store, "HURRY_SECONDS", HURRY_SECONDS)
     redis_server.hang()
     try:
-        one = Learned(lambda: redis_cache)
+        one = Learned(SharedStore(lambda: redis_cache))
         assert await one.of("hanging") == DeploymentStats()
         shown = seen("limit", "ann", 9_000)
         await one.learn("hanging", shown)
         assert await one.of("hanging") == DeploymentStats(shown)
-        assert "from Redis: TimeoutError()" in caplog.text, "it is not LiteLLM, which waits for seconds, that gave up"
-        assert "to Redis: TimeoutError()" in caplog.text
+        assert caplog.text.count("no answer within 0.25 s") == 1, "it is not LiteLLM, which waits for seconds, that gave up"
     finally:
         redis_server.resume()
+
+
+async def test_a_refusal_that_one_worker_has_learned_of_is_known_to_the_next_request_of_another(redis_cache):
+    """Only a request that is too small for a refusal goes by figures that are ten seconds old."""
+    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
+    assert await other.of("refusing") == DeploymentStats()
+    limit = seen("limit", "ann", 8_000)
+    await one.learn("refusing", limit)
+    assert await other.of("refusing") == DeploymentStats()
+    assert await other.of("refusing", may_be_refused=True) == DeploymentStats(limit)
+    refused = seen("refused", "ann", 9_000)
+    await one.learn("refusing", refused)
+    assert await other.of("refusing", may_be_refused=True) == DeploymentStats(limit | refused)
+
+
+async def test_while_nothing_is_refused_no_figure_is_sent_again(redis_cache):
+    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
+    known = {("ratios", f"tenant {n}"): Observation((1.1,) * 12, time.time()) for n in range(60)}
+    await one.learn("busy reader", known)
+    await other.of("busy reader")
+    client = redis_cache.init_async_client()
+
+    async def sent_bytes():
+        return (await client.info("stats"))["total_net_output_bytes"]
+
+    before = await sent_bytes()
+    for _ in range(20):
+        await other.of("busy reader", may_be_refused=True)
+    assert await sent_bytes() - before < 20_000, "one answer with all figures is some 6 KB, one of `info` 2 KB"
 
 
 FOREIGN = {
@@ -147,10 +179,10 @@ async def test_whatever_stands_under_our_keys_is_survived_and_replaced(plant, re
     client = redis_cache.init_async_client()
     await client.delete(KEY_PREFIX + "planted")
     await plant(client, KEY_PREFIX + "planted")
-    assert await Learned(lambda: redis_cache).of("planted") == DeploymentStats()
+    assert await Learned(SharedStore(lambda: redis_cache)).of("planted") == DeploymentStats()
     shown = seen("limit", "ann", 9_000)
-    await Learned(lambda: redis_cache).learn("planted", shown)
-    assert await Learned(lambda: redis_cache).of("planted") == DeploymentStats(shown)
+    await Learned(SharedStore(lambda: redis_cache)).learn("planted", shown)
+    assert await Learned(SharedStore(lambda: redis_cache)).of("planted") == DeploymentStats(shown)
 
 
 def test_the_operator_lists_and_clears_what_was_learned(redis_server):
@@ -165,7 +197,7 @@ def test_the_operator_lists_and_clears_what_was_learned(redis_server):
         from litellm.caching.redis_cache import RedisCache
 
         cache = RedisCache(host="127.0.0.1", port=port)
-        await Learned(lambda: cache).learn("listed:model", seen("limit", "ann", 12_345))
+        await Learned(SharedStore(lambda: cache)).learn("listed:model", seen("limit", "ann", 12_345))
 
     asyncio.run(learn())
     assert "12,345" in limits("ls", "listed:model")

@@ -6,6 +6,7 @@ import pytest
 
 from ctx_hooks.learning import stored_histories
 from ctx_hooks.learning.stored_histories import KEY_PREFIX, StoredHistories
+from ctx_hooks.store.shared_store import SharedStore
 
 
 class BrokenCache:
@@ -14,7 +15,7 @@ class BrokenCache:
 
 
 def alone():
-    return StoredHistories(lambda: None)
+    return StoredHistories(SharedStore())
 
 
 async def test_what_was_billed_is_known_to_the_request_that_continues():
@@ -35,26 +36,26 @@ async def test_the_oldest_are_forgotten(monkeypatch):
 
 
 async def test_a_broken_redis_is_survived():
-    histories = StoredHistories(BrokenCache)
+    histories = StoredHistories(SharedStore(BrokenCache))
     await histories.note("ann", "resp_1", 12_000)
     assert await histories.tokens_of("ann", "resp_1") == 12_000
     assert await histories.tokens_of("ann", "resp_2") == 0
 
 
 async def test_another_worker_knows_it_through_redis(redis_cache):
-    await StoredHistories(lambda: redis_cache).note("ann", "resp_shared", 12_000)
-    assert await StoredHistories(lambda: redis_cache).tokens_of("ann", "resp_shared") == 12_000
-    assert await StoredHistories(lambda: redis_cache).tokens_of("bob", "resp_shared") == 0
+    await StoredHistories(SharedStore(lambda: redis_cache)).note("ann", "resp_shared", 12_000)
+    assert await StoredHistories(SharedStore(lambda: redis_cache)).tokens_of("ann", "resp_shared") == 12_000
+    assert await StoredHistories(SharedStore(lambda: redis_cache)).tokens_of("bob", "resp_shared") == 0
 
 
 @pytest.mark.parametrize("written", ["-1", "1e9", "none", "９", "9" * 19, "9" * 500_000, ""])
 async def test_what_is_no_size_is_none(redis_cache, written):
     """Whoever has the Redis can write anything there."""
-    histories = StoredHistories(lambda: redis_cache)
+    histories = StoredHistories(SharedStore(lambda: redis_cache))
     await histories.note("ann", "resp_forged", 12_000)
     client = redis_cache.init_async_client()
     keys = [key async for key in client.scan_iter(f"*{KEY_PREFIX}*")]
     assert keys
     for key in keys:
         await client.set(key, written)
-    assert await StoredHistories(lambda: redis_cache).tokens_of("ann", "resp_forged") == 0
+    assert await StoredHistories(SharedStore(lambda: redis_cache)).tokens_of("ann", "resp_forged") == 0

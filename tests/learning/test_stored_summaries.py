@@ -23,6 +23,7 @@ from ctx_hooks.learning.summary_fields import (
     Stored,
     stored_of,
 )
+from ctx_hooks.store.shared_store import SharedStore
 
 FIRST, SECOND = WrittenSummary("ab", 40, "Tune the piano."), WrittenSummary("cd", 60, "Tune the 琴.")
 
@@ -44,10 +45,10 @@ def flight_of(prefix, owner):
 def workers(request):
     """Two workers: one process asked twice, or two that share a Redis."""
     if request.param == "process":
-        alone = StoredSummaries(lambda: None)
+        alone = StoredSummaries(SharedStore())
         return alone, alone
     cache = request.getfixturevalue("redis_cache")
-    return StoredSummaries(lambda: cache), StoredSummaries(lambda: cache)
+    return StoredSummaries(SharedStore(lambda: cache)), StoredSummaries(SharedStore(lambda: cache))
 
 
 @pytest.fixture
@@ -138,17 +139,17 @@ async def test_after_a_flight_that_was_cancelled_another_begins(workers, convers
 )
 async def test_a_field_that_says_nothing_is_replaced(redis_cache, conversation, value):
     """Whoever has the Redis can write anything there: it must keep no summary from being written ever after."""
-    store, client = StoredSummaries(lambda: redis_cache), redis_cache.init_async_client()
+    store, client = StoredSummaries(SharedStore(lambda: redis_cache)), redis_cache.init_async_client()
     await store.choose(conversation, Choice("01", "", 40))
     (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
     await client.hset(key, mapping={FLIGHT: value, WRITTEN + "ab": value, CHOSEN + "02": value})
-    other = StoredSummaries(lambda: redis_cache)
+    other = StoredSummaries(SharedStore(lambda: redis_cache))
     found = await other.of(conversation)
     assert (found.flight, found.summaries.written, found.summaries.chosen) == (PENDING, {}, {"01": ""})
     assert await other.fly(conversation, PENDING, flight := flight_of("ab", "one"))
     await other.write(conversation, FIRST)
     assert await other.choose(conversation, Choice("02", "ab", 60)) == "ab"
-    found = await StoredSummaries(lambda: redis_cache).of(conversation)
+    found = await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)
     assert (found.flight, found.summaries.written, found.summaries.chosen) == (flight, {"ab": FIRST}, {"01": "", "02": "ab"})
 
 
@@ -198,7 +199,7 @@ async def test_each_compaction_that_is_known_has_its_summary_however_many_came_l
 
 
 async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation):
-    store = StoredSummaries(lambda: redis_cache)
+    store = StoredSummaries(SharedStore(lambda: redis_cache))
     for n in range(MOST_WRITTEN + 3):
         await store.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
     client = redis_cache.init_async_client()
@@ -213,7 +214,7 @@ async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation
 
 async def test_what_redis_would_have_forgotten_a_process_forgets_too(monkeypatch):
     monkeypatch.setattr(stored_summaries, "KEPT_SECONDS", 0.0)
-    store = StoredSummaries(lambda: None)
+    store = StoredSummaries(SharedStore())
     await store.write("0a", FIRST)
     await store.write("0b", FIRST)
     assert list(store._kept) == ["0b"], "the text of the other is not in memory"  # noqa: SLF001 - nothing else shows it
@@ -221,7 +222,7 @@ async def test_what_redis_would_have_forgotten_a_process_forgets_too(monkeypatch
 
 
 async def test_a_process_counts_from_the_last_write(monkeypatch):
-    store = StoredSummaries(lambda: None)
+    store = StoredSummaries(SharedStore())
     await store.write("0a", FIRST)
     monkeypatch.setattr(stored_summaries, "KEPT_SECONDS", 0.0)
     assert (await store.of("0a")).summaries.written == {"ab": FIRST}
@@ -231,7 +232,7 @@ async def test_a_process_counts_from_the_last_write(monkeypatch):
 
 async def test_a_conversation_that_was_not_used_for_long_is_forgotten(monkeypatch):
     monkeypatch.setattr(stored_summaries, "MOST_CONVERSATIONS", 2)
-    store = StoredSummaries(lambda: None)
+    store = StoredSummaries(SharedStore())
     for name in ("0a", "0b", "0a", "0c"):
         await store.write(name, FIRST)
     assert [len((await store.of(name)).summaries.written) for name in ("0a", "0c", "0b")] == [1, 1, 0]
@@ -245,7 +246,7 @@ async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conve
 
 async def test_a_broken_redis_is_survived_and_not_read_at_once_again_by_a_request():
     cache = BrokenCache()
-    store = StoredSummaries(lambda: cache)
+    store = StoredSummaries(SharedStore(lambda: cache))
     await store.write("0a", FIRST)
     assert (await store.of("0a")).summaries.written == {"ab": FIRST}
     assert await store.fly("0a", PENDING, flight_of("ab", "one"))
@@ -259,7 +260,7 @@ async def test_a_broken_redis_is_survived_and_not_read_at_once_again_by_a_reques
 
 
 async def test_what_expires_in_redis_is_set_to(redis_cache, conversation):
-    await StoredSummaries(lambda: redis_cache).write(conversation, FIRST)
+    await StoredSummaries(SharedStore(lambda: redis_cache)).write(conversation, FIRST)
     (key,) = [k async for k in redis_cache.init_async_client().scan_iter(f"*{KEY_PREFIX}{conversation}")]
     assert 0 < await redis_cache.init_async_client().ttl(key) <= stored_summaries.KEPT_SECONDS
 
@@ -312,7 +313,7 @@ def test_what_is_no_digest_names_nothing(name):
 
 @pytest.mark.parametrize("forged", ["string", "large", "many"])
 async def test_a_hash_that_others_have_filled_costs_no_more_than_what_it_held(redis_cache, conversation, forged):
-    store = StoredSummaries(lambda: redis_cache)
+    store = StoredSummaries(SharedStore(lambda: redis_cache))
     await store.write(conversation, FIRST)
     client = redis_cache.init_async_client()
     (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
@@ -322,7 +323,7 @@ async def test_a_hash_that_others_have_filled_costs_no_more_than_what_it_held(re
         await client.hset(key, WRITTEN + "ab", json.dumps([1, 2, "x" * 1_000_000]))
     else:
         await client.hset(key, mapping={f"{WRITTEN}{n:04x}": '[1, 2, "t"]' for n in range(1_000)})
-    other = StoredSummaries(lambda: redis_cache)
+    other = StoredSummaries(SharedStore(lambda: redis_cache))
     assert (await other.of(conversation)).summaries.written == {}
     assert await other.choose(conversation, Choice("01", "", 1)) == ""
-    assert (await StoredSummaries(lambda: redis_cache).of(conversation)).summaries.chosen == {"01": ""}
+    assert (await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)).summaries.chosen == {"01": ""}

@@ -20,6 +20,7 @@ from ctx_hooks.serving import summary_requests
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.summaries import SummaryFlights
 from ctx_hooks.serving.summary_requests import Unanswered, asking_of
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
@@ -111,6 +112,6 @@ async def test_without_a_policy_for_summaries_nothing_is_awaited_or_kept():
     async def decide(known):
         return known
 
-    flights = SummaryFlights(lambda: None)
+    flights = SummaryFlights(SharedStore())
     to = replace(TO, policy=Policy())
     assert await flights.decided(request_of(), to, "known", decide, never) == "known"

@@ -14,12 +14,12 @@ from ctx_hooks.cli.findings import Finding
 from ctx_hooks.cli.redis_client import redis_client
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.learning import redis_store
-from ctx_hooks.learning.learned import REDIS_TIMEOUT_SECONDS
+from ctx_hooks.store.shared_store import SLOW_SECONDS
 
 TRIES = 9
 """The median of so many is the usual round trip; the first one also connects."""
 WAIT_SECONDS = 5.0
-"""A Redis that takes longer is of no use to a request, which waits 0.25 s for it."""
+"""A Redis that takes longer is of no use to a request."""
 ADVICE = "Check its address, password and rights."
 
 
@@ -42,10 +42,10 @@ def redis_finding(config: Configuration | None) -> Finding:
         reason = str(error) or f"no answer within {WAIT_SECONDS:.0f} seconds"
         return Finding("redis", "fails", f"Redis cannot be used: {reason}", ADVICE)
     text = f"Redis answers in {seconds * 1_000:.1f} ms"
-    if seconds <= REDIS_TIMEOUT_SECONDS:
+    if seconds <= SLOW_SECONDS:
         return Finding("redis", "ok", text)
-    most = f"{REDIS_TIMEOUT_SECONDS * 1_000:.0f} ms"
-    return Finding("redis", "weak", f"{text}: a request waits {most} for it and goes on without", "Use one that is nearer.")
+    late = f"no request waits for more than {SLOW_SECONDS * 1_000:.0f} ms again and again; others' figures come late"
+    return Finding("redis", "weak", f"{text}: {late}", "Use one that is nearer.")
 
 
 async def _round_trip_seconds(client: Any) -> float:
