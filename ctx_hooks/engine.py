@@ -43,14 +43,14 @@ class Decided(NamedTuple):
     Attributes:
         decision: what to send.
         attempt: the attempt.
-        cut: by handle, the texts that were cut and that no earlier request has cut likewise.
+        cut: by handle, the removed texts that the request refers to; None for a text that an earlier request has removed.
         offers: whether the model is offered the tool that returns them.
         known: what it was decided by; None where nothing was cut.
     """
 
     decision: Decision
     attempt: Attempt
-    cut: Mapping[str, str] = {}
+    cut: Mapping[str, str | None] = {}
     offers: bool = False
     known: Known | None = None
 
@@ -103,13 +103,14 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_se
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
-    """Return all texts that are cut from a request, by handle: what was decided about it is decided once more.
+    """Return all texts that are removed from a request, by handle: what was decided about it is decided once more.
 
     The arguments and errors are those of `decide`.
     """
     counter = Counter(vocabulary_of(to.model), deadline)
     compress = partial(fitting.with_all_cut_texts, known)
-    return _decide(request, to, known, counter, partial(counted_history, counter=counter), compress).cut
+    cut = _decide(request, to, known, counter, partial(counted_history, counter=counter), compress).cut
+    return {handle: text for handle, text in cut.items() if text is not None}
 
 
 def _decide(request: Request, to: Target, known: Known, counter: Counter, measure: Measure, compress: Compress) -> Decided:

@@ -80,7 +80,7 @@ class Archives:
         _, writer = self._at(settings)
         dropped = 0
         for handle, text in texts.items():
-            if writer.waiting(tenant, handle) is not None or self._is_known(settings, tenant, handle):
+            if self.has(settings, tenant, handle):
                 continue
             written = writer.add(settings, tenant, handle, text)
             if written is None:
@@ -89,6 +89,12 @@ class Archives:
                 written.add_done_callback(self._noting(settings, tenant, handle))
         if dropped:
             _tell_dropped(settings, dropped)
+
+    def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
+        """Whether a text waits to be written, or this process has written it lately."""
+        written_at = self._known.get((_place(settings), tenant, handle))
+        is_known = written_at is not None and time.monotonic() - written_at < settings.retention_seconds * KNOWN_FRACTION
+        return is_known or self._at(settings)[1].waiting(tenant, handle) is not None
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
@@ -138,10 +144,6 @@ class Archives:
         if settings.backend == "redis":
             return Redis(self._shared)
         return Disk(Path(settings.path)) if settings.backend == "disk" and settings.path else Memory()
-
-    def _is_known(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
-        written_at = self._known.get((_place(settings), tenant, handle))
-        return written_at is not None and time.monotonic() - written_at < settings.retention_seconds * KNOWN_FRACTION
 
     def _noting(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> Callable[[asyncio.Future[bool]], None]:
         def note(written: asyncio.Future[bool]) -> None:

@@ -80,7 +80,7 @@ class Outcome:
         reason: why the goal was not met, None where it was.
         rewrites: whether it begins otherwise than the request before it: the provider's prompt cache does not hold it.
         choice: which form the newest compaction in it has; None without one, and where no model writes summaries.
-        cut: by handle, the texts that were cut to make it, as far as no earlier request has done that.
+        cut: by handle, the removed texts that it refers to; None for a text that an earlier request has removed.
         offers: whether a placeholder in it says that the model can retrieve the whole of what was cut.
     """
 
@@ -92,7 +92,7 @@ class Outcome:
     reason: str | None = None
     rewrites: bool = False
     choice: Choice | None = None
-    cut: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cut: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     offers: bool = False
 
 

@@ -55,7 +55,7 @@ class Compaction:
         reason: why it is larger than its target, None where it is not.
         summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
         removes: whether messages were removed, so that a summary has a place.
-        refers: whether a placeholder in it refers to the whole of what was cut.
+        handles: name the removed texts that its placeholders refer to.
     """
 
     length: int
@@ -65,7 +65,7 @@ class Compaction:
     reason: str | None = None
     summary: WrittenSummary | None = None
     removes: bool = False
-    refers: bool = False
+    handles: tuple[str, ...] = ()
 
 
 NONE_YET = Compaction(0, (), 0)
@@ -149,8 +149,8 @@ class _Assembly:
             reason,
             rewrites,
             choice=self._choice(compaction),
-            cut={**self._newly_cut, **cut_since},
-            offers=cut_texts is not None and cut_texts.is_offered and (compaction.refers or bool(cut_since)),
+            cut={**dict.fromkeys(compaction.handles), **self._newly_cut, **cut_since},
+            offers=cut_texts is not None and cut_texts.is_offered and bool(compaction.handles or cut_since),
         )
 
     def _tokens(self, compaction: Compaction, texts: Mapping[int, str]) -> LocalTokens:
@@ -230,7 +230,7 @@ class _Assembly:
         cut = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
         self._newly_cut.update(cut)
         written = summary if removes else None
-        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, written, removes, bool(cut))
+        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, written, removes, tuple(cut))
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:
@@ -240,7 +240,7 @@ class _Assembly:
 
 def _compaction_bytes(compaction: Compaction) -> int:
     """Return the memory of a compaction: what its messages were read from, their parts, and texts written anew."""
-    held = 0
+    held = sum(map(getsizeof, compaction.handles))
     for message in compaction.messages:
         held += MESSAGE_BYTES + json_bytes(message.raw)
         for part in message.parts:

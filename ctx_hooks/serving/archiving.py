@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import math
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -41,6 +43,8 @@ MOST_REQUESTS = 256
 MOST_REQUEST_BYTES = 64_000_000
 """As for summaries: some sixty requests that fill a window of 200,000 tokens."""
 BYTES_PER_TOKEN = 4
+MOST_BEHIND_FRACTION = 0.05
+"""Of the time is spent on making texts again, however many are too large or find a store that fails."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text, 32 MB, takes less."""
 
@@ -84,6 +88,10 @@ class Archiving:
 
     Args:
         shared: Returns LiteLLM's Redis cache, None without one.
+
+    Attributes:
+        archives: where the texts are.
+        storing: what is made again to be stored, behind requests; None before that was ever necessary.
     """
 
     def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
@@ -91,6 +99,8 @@ class Archiving:
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._kept: OrderedDict[str, KeptRequest] = OrderedDict()
         self._kept_bytes = 0
+        self.storing: asyncio.Task[None] | None = None
+        self._store_behind_at = 0.0
         self._workers = Workers()
 
     def named(self, request: Request, to: Target) -> Target:
@@ -113,17 +123,19 @@ class Archiving:
         if not retrieval_tool.is_among_tools(request):
             self.forget(to.request_id)
         with failing_open("archives nothing of a request"):
-            if decided.cut:
-                self.archives.put(settings, self._tenant_of(request.fields, settings), decided.cut)
-            if decided.offers and decided.known is not None and to.request_id:
-                self._offers[to.request_id] = Offer(
-                    settings, self._tenant_of(request.fields, settings), call_of(request.fields, to)
-                )
+            if decided.known is None or not decided.cut:
+                return
+            tenant = self._tenant_of(request.fields, settings)
+            self.archives.put(settings, tenant, {h: text for h, text in decided.cut.items() if text is not None})
+            cut_again = partial(engine.cut_again, request, to, decided.known)
+            kept = KeptRequest(cut_again, to.policy.compression_timeout_seconds, _size_bytes(decided))
+            if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
+                self._store_behind(settings, tenant, kept)
+            if decided.offers and to.request_id:
+                self._offers[to.request_id] = Offer(settings, tenant, call_of(request.fields, to))
                 if len(self._offers) > RUNNING_REQUESTS:
                     self.forget(next(iter(self._offers)))
-                cut_again = partial(engine.cut_again, request, to, decided.known)
-                timeout_seconds = to.policy.compression_timeout_seconds
-                self._keep(to.request_id, KeptRequest(cut_again, timeout_seconds, _size_bytes(decided)))
+                self._keep(to.request_id, kept)
 
     def was_offered(self, request_id: str) -> bool:
         """Whether the model that answers a request is offered the tool."""
@@ -180,11 +192,34 @@ class Archiving:
             return "archive", text
         if kept is None:
             return "none", None
+        return "request", (await self._made_again(offer.settings, offer.tenant, kept)).get(handle)
+
+    async def _made_again(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> Mapping[str, str]:
+        """Return what was cut from a request, and store it."""
         if kept.texts is None:
             deadline = Deadline(kept.timeout_seconds)
             kept.texts = await self._workers.run(lambda: kept.cut_again(deadline), deadline)
-            self.archives.put(offer.settings, offer.tenant, kept.texts)
-        return "request", kept.texts.get(handle)
+            self.archives.put(settings, tenant, kept.texts)
+        return kept.texts
+
+    def _store_behind(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> None:
+        """Store, behind a request, what it refers to and another has removed.
+
+        The other's caller may have left, or the store may have failed. One request at a time is made again; until it is the
+        turn of a conversation, its later requests come here as well.
+        """
+        if time.monotonic() >= self._store_behind_at:
+            self._store_behind_at = math.inf
+            self.storing = asyncio.get_running_loop().create_task(self._stored_behind(settings, tenant, kept))
+
+    async def _stored_behind(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> None:
+        start = time.monotonic()
+        try:
+            with failing_open("archives nothing of a request"):
+                await self._made_again(settings, tenant, kept)
+        finally:
+            spent_seconds = time.monotonic() - start
+            self._store_behind_at = start + spent_seconds / MOST_BEHIND_FRACTION
 
     def _tenant_of(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*litellm_compat.owner_of(fields, settings.scope))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 from dataclasses import replace
 
 import pytest
 from engine_requests import session, to
 
 from ctx_hooks import engine, litellm_compat
+from ctx_hooks.archive import sealing, writer
 from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings
@@ -18,12 +21,14 @@ from ctx_hooks.request.retrieved_page import NOT_AVAILABLE
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
-from ctx_hooks.serving import archiving
+from ctx_hooks.serving import archiving as archiving_module
 from ctx_hooks.serving.archiving import Archiving
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session
 
 REQUEST = session(turns=30)
+SETTINGS = ArchiveSettings()
+TENANT = Archiving(lambda: None).archives.tenant(*litellm_compat.owner_of(REQUEST.fields, "key"))
 HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")
 
 
@@ -49,12 +54,57 @@ async def test_a_handle_in_what_is_sent_returns_the_text():
 async def test_what_the_archive_has_lost_is_cut_again_from_the_request():
     first, other = Archiving(lambda: None), Archiving(lambda: None)
     told(first)
-    handles = told(other, "two")  # the compaction is remembered: nothing is handed to this archive
-    tenant = other.archives.tenant(*litellm_compat.owner_of(REQUEST.fields, "key"))
-    assert [await other.archives.get(ArchiveSettings(), tenant, handle) for handle in handles] == [None] * len(handles)
+    handles = told(other, "two")  # the compaction is remembered: its texts are not at hand
     answers = [await other.answer("two", json.dumps({"handle": handle})) for handle in handles]
     assert answers == [await first.answer("one", json.dumps({"handle": handle})) for handle in handles]
     assert NOT_AVAILABLE not in answers
+
+
+async def stored(archiving, handles):
+    """Wait for what is stored behind requests; return the handles that the archive, and so an operator, has no text of."""
+    if archiving.storing is not None:
+        await archiving.storing
+    await archiving.archives.store(SETTINGS, TENANT, "a" * 12, "behind all others")
+    return [handle for handle in handles if await archiving.archives.get(SETTINGS, TENANT, handle) is None]
+
+
+@pytest.mark.parametrize("loss", ["the caller left", "the queue was full", "the store failed"])
+async def test_every_handle_in_what_is_sent_is_stored_by_a_later_request_whatever_became_of_the_first(loss, monkeypatch):
+    monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1.0)
+    archiving, runner = Archiving(lambda: None), AttemptRunner()
+    if loss == "the caller left":
+        runner.archiving = archiving
+        where = replace(to(12_000, retrieval=True), request_id="one")
+        decide, decided, is_gone = engine.decide, threading.Event(), threading.Event()
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "decide", lambda *args: (decide(*args), decided.set(), is_gone.wait()))
+            leaving = asyncio.get_running_loop().create_task(runner.decide(REQUEST, where))
+            await asyncio.to_thread(decided.wait)
+            leaving.cancel()
+            is_gone.set()
+            await asyncio.wait({leaving})
+    else:
+        broken = {"the queue was full": ("QUEUE_BYTES", 0), "the store failed": ("sealed", None)}[loss]
+        with monkeypatch.context() as patched:
+            patched.setattr(writer, *broken)
+            handles = told(archiving)
+            assert await stored(archiving, handles) == handles
+        archiving.forget("one")
+    handles = told(archiving, "two")
+    assert handles
+    assert await stored(archiving, handles) == []
+
+
+async def test_texts_that_cannot_be_stored_are_made_again_for_a_small_part_of_the_time(monkeypatch):
+    monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1e-9)
+    monkeypatch.setattr(sealing, "LARGEST_TEXT_BYTES", 0)
+    made = []
+    again = engine.cut_again
+    monkeypatch.setattr(engine, "cut_again", lambda *args: made.append(1) or again(*args))
+    archiving = Archiving(lambda: None)
+    for _ in range(3):
+        await stored(archiving, told(archiving))
+    assert len(made) == 1
 
 
 async def test_a_request_that_is_answered_or_was_never_offered_the_tool_retrieves_nothing():
@@ -76,7 +126,7 @@ async def test_what_names_no_text_is_not_available(arguments):
 
 async def test_the_requests_that_are_kept_are_bounded_and_the_calls_of_others_are_answered_from_the_archive(monkeypatch):
     """However many run at once: of a model that calls the tool, the client is to see no call."""
-    monkeypatch.setattr(archiving, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(archiving_module, "MOST_REQUESTS", 3)
     kept = Archiving(lambda: None)
     handles = [told(kept, f"request {n}") for n in range(5)]
     assert all(kept.was_offered(f"request {n}") for n in range(5))
@@ -89,7 +139,7 @@ async def test_the_requests_that_are_kept_are_bounded_and_the_calls_of_others_ar
 
 
 async def test_the_requests_that_the_tool_was_offered_to_are_bounded(monkeypatch):
-    monkeypatch.setattr(archiving, "RUNNING_REQUESTS", 3)
+    monkeypatch.setattr(archiving_module, "RUNNING_REQUESTS", 3)
     offered = Archiving(lambda: None)
     for n in range(5):
         told(offered, f"request {n}")
