@@ -112,6 +112,19 @@ def test_pinned_messages_and_results_that_may_not_be_cut_stay_whole():
     assert kept_result in texts or not any("k" * 100 in str(t) for t in texts)
 
 
+@pytest.mark.parametrize("target_tokens", [None, "auto"])
+def test_in_a_group_chat_whoever_speaks_last_is_heard(target_tokens):
+    chat = [{"role": "user", "name": "ann", "content": "Which of the plans holds?"}]
+    for n in range(60):
+        chat.append({"role": "assistant", "content": f"plan {n} has a line of its own\n" * 20})
+        chat.append({"role": "user", "name": ("bob", "carol")[n % 2], "content": f"and what of plan {n}?"})
+    newest = {"role": "user", "name": "bob", "content": "The log says that the pump failed. " * 600}
+    result = ctx_hooks.compress([*chat, newest], format="openai-chat", budget_tokens=8_000, target_tokens=target_tokens)
+    assert result.fits
+    assert result.messages[-1] == newest
+    assert any("Which of the plans holds?" in str(m["content"]) for m in result.messages)
+
+
 def test_tools_and_system_are_counted():
     messages = items_of(agent_session("anthropic", turns=10))
     bare = ctx_hooks.compress(messages, format="anthropic", budget_tokens=100_000)

@@ -30,9 +30,14 @@ def exchanges_of(messages: Sequence[Message], *, joins_assistant_items: bool) ->
 
 
 def newest_request_of(messages: Sequence[Message]) -> int | None:
-    """Return the index of the newest message in the user's own words, None when there is none.
+    """Return the index of the newest message in a user's own words, whoever speaks; None when there is none."""
+    return next((i for i in range(len(messages) - 1, -1, -1) if is_request(messages[i])), None)
 
-    The user is who speaks first: multi-agent frameworks send other agents' output as named user messages.
+
+def request_of_first_speaker(messages: Sequence[Message]) -> int | None:
+    """Return the index of the newest message of the user who speaks first, None when there is none.
+
+    Multi-agent frameworks send other agents' output as named user messages behind the question that all of them work on.
     """
     user = next((m.name for m in messages if is_request(m)), None)
     newest_first = range(len(messages) - 1, -1, -1)

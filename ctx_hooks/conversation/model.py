@@ -229,7 +229,7 @@ class Conversation:
 
     @cached_property
     def newest_request(self) -> int | None:
-        """Index of the newest message in the user's own words, None when there is none."""
+        """Index of the newest message in a user's own words, whoever speaks; None when there is none."""
         return newest_request_of(self.messages)
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
-from ctx_hooks.conversation.exchanges import prefill_of
+from ctx_hooks.conversation.exchanges import prefill_of, request_of_first_speaker
 from ctx_hooks.conversation.model import ToolResult
 
 if TYPE_CHECKING:
@@ -35,10 +35,12 @@ def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request, the newest tool loop and a prefill.
 
+    In a group, the newest message of who speaks first stays, too: it is the question that all work on.
     So do items of no known role: a provider's own compaction or reference is not ours to judge.
     """
     stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
-    waiting = (conversation.newest_request, prefill_of(conversation.messages))
+    messages = conversation.messages
+    waiting = (conversation.newest_request, request_of_first_speaker(messages), prefill_of(messages))
     return frozenset(stay.union(conversation.newest_loop, (i for i in waiting if i is not None)))
 
 

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from strategies import payloads
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.exchanges import exchanges_of, is_request, newest_loop_of, newest_request_of
+from ctx_hooks.conversation.exchanges import (
+    exchanges_of,
+    is_request,
+    newest_loop_of,
+    newest_request_of,
+    request_of_first_speaker,
+)
 from ctx_hooks.conversation.model import Message, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.formats import CODECS
 
@@ -65,11 +71,19 @@ def test_a_result_at_the_very_start_is_an_exchange_of_its_own():
     assert exchanges() == []
 
 
-def test_the_newest_request_is_the_newest_in_the_words_of_who_spoke_first():
+def test_whoever_speaks_last_has_the_newest_request():
     agents = (said("user", name="human"), said("user", name="coder"), said("user", name="tester"))
-    assert newest_request_of(agents) == 0
+    assert newest_request_of(agents) == 2
     assert newest_request_of((*agents, said("user"), said("assistant"))) == 3
     assert newest_request_of((*agents, said("user", name="human"))) == 3
+
+
+def test_the_request_of_who_spoke_first_is_known_among_those_of_others():
+    agents = (said("user", name="human"), said("user", name="coder"), said("user", name="tester"))
+    assert request_of_first_speaker(agents) == 0
+    assert request_of_first_speaker((*agents, said("user"), said("assistant"))) == 3
+    assert request_of_first_speaker((*agents, said("user", name="human"), said("user", name="coder"))) == 3
+    assert request_of_first_speaker((said("system"), said("assistant"))) is None
 
 
 def test_a_result_that_a_repair_puts_before_a_request_leaves_it_one():

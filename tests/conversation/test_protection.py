@@ -41,6 +41,13 @@ def test_the_newest_request_and_loop_stay_with_what_stays_anywhere():
     assert older_messages(conversation) == {1, 5}
 
 
+def test_in_a_group_the_newest_words_stay_and_the_question_of_who_spoke_first():
+    ann, bob, carol = (said("user", name=name) for name in ("ann", "bob", "carol"))
+    assert protected(talk(ann, said("assistant"), bob, said("assistant"), carol, bob)) == {0, 5}
+    assert protected(talk(ann, bob, ann, said("assistant"), bob)) == {2, 4}
+    assert protected(talk(ann, bob, carol, ann)) == {3}
+
+
 def test_an_exchange_stays_whole_when_one_message_of_it_stays():
     conversation = talk(said("user"), calls("a"), result("a", pinned=True), said("user"))
     assert 1 not in protected(conversation)
