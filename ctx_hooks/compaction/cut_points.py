@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.compaction.cost import CACHE_PRICES, Prices, target_fraction_of
 from ctx_hooks.compaction.message_index import TokenSums, digest_of, request_points
 from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
+from ctx_hooks.compaction.steps.installed import extra_steps
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -23,6 +24,28 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.tokens.budget import Budget
+
+COMPACTION_FIELDS = frozenset(
+    {
+        "compaction",
+        "keep_recent_fraction",
+        "keep_recent_tokens",
+        "language",
+        "reader_tools",
+        "reasoning",
+        "retrieval_fraction",
+        "retrieval_max_tokens",
+        "text_max_chars",
+        "tool_result_direction",
+        "tool_result_max_bytes",
+        "tool_result_max_chars",
+        "tool_result_max_fraction",
+        "tool_result_max_lines",
+        "truncation_skip",
+    }
+)
+"""The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor
+rewrite what a provider's prompt cache holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +78,9 @@ class Thresholds:
     def digest(self) -> bytes:
         """Return 16 bytes that stand for what a compaction depends on beside the history."""
         budget = self.trigger
-        policy = budget.policy.model_dump(mode="json")
+        # Nobody knows what an installed step reads. A field that is not set says nothing: a new one changes no digest.
+        fields = None if extra_steps() else set(COMPACTION_FIELDS)
+        policy = budget.policy.model_dump(mode="json", include=fields, exclude_defaults=True)
         figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens, *astuple(self.prices))
         references = budget.cut_texts.digested if budget.cut_texts is not None else ()
         return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *references))

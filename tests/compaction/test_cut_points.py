@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import items_of
 
-from ctx_hooks.compaction.cut_points import Cut, CutPoints, Thresholds
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import MessageStats, request_points
+from ctx_hooks.compaction.cut_points import COMPACTION_FIELDS, Cut, CutPoints, Thresholds
+from ctx_hooks.compaction.history import History, history_of
+from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -130,3 +135,46 @@ def test_a_conversation_that_grows_faster_is_compacted_lower():
         return CutPoints(history, [m.tokens for m in index], Thresholds(budget)).target_tokens(len(index))
 
     assert target_tokens(2_000) < target_tokens(100)
+
+
+class ReadPolicy(Policy):
+    """A policy whose fields are listed as they are looked at."""
+
+    looked_at: ClassVar[set[str]] = set()
+
+    def __getattribute__(self, name):
+        if name in Policy.model_fields:
+            ReadPolicy.looked_at.add(name)
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("compaction", ["full", "gentle"])
+def test_a_compaction_reads_no_field_of_the_policy_that_its_digest_lacks(compaction):
+    content_cache.clear_all()
+    ReadPolicy.looked_at.clear()
+    for fmt in ("openai-chat", "anthropic", "openai-responses", "gemini"):
+        policy = ReadPolicy(compaction=compaction, tool_result_max_chars=2_000)
+        session = items_of(agent_session(fmt, turns=30, thinking=fmt == "anthropic"))
+        messages = MessageReader(fmt, session * 2)
+        counter = Counter("cl100k_base")
+        history = history_of(messages, message_stats(messages, counter), counter)
+        for budget_tokens in (1_000, 9_000):
+            outcome, _ = compacted(history, Thresholds(Budget(budget_tokens, 12_000, counter, policy)))
+            assert outcome.steps
+    assert ReadPolicy.looked_at <= COMPACTION_FIELDS
+    if compaction == "full":
+        assert ReadPolicy.looked_at >= COMPACTION_FIELDS - {"truncation_skip"}  # which the reader of messages knows
+
+
+OTHER = {"error_text": "Too long.", "mode": "observe", "rescue_attempts": 1, "report_usage": "original", "expected_turns": 3}
+READ = {"language": "zh", "text_max_chars": 2_000, "reasoning": "keep", "truncation_skip": "ignore", "compaction": "gentle"}
+
+
+def digest_of_policy(**fields):
+    return Thresholds(Budget(1_000, 2_000, Counter("cl100k_base"), Policy(**fields))).digest()
+
+
+def test_only_a_field_on_which_a_compaction_depends_changes_its_digest():
+    assert {digest_of_policy(**{name: value}) for name, value in OTHER.items()} == {digest_of_policy()}
+    assert len({digest_of_policy(**{name: value}) for name, value in READ.items()} | {digest_of_policy()}) == len(READ) + 1
+    assert digest_of_policy(language="en") == digest_of_policy()
