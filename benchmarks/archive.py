@@ -20,6 +20,7 @@ from pathlib import Path
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.policy.archive_settings import ArchiveBackend, ArchiveSettings
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session
 
@@ -96,7 +97,7 @@ async def measure(settings: ArchiveSettings, archives: Archives, rounds: int) ->
 
 async def fill(settings: ArchiveSettings, megabytes: int) -> None:
     """Print how much is held after so many MB of cuts that cannot be compressed."""
-    archives, block = Archives(lambda: None, b""), secrets.token_hex(1_000_000)
+    archives, block = Archives(SharedStore(), b""), secrets.token_hex(1_000_000)
     tenant = archives.tenant("key", "ann")
     handles, started = Handles(tenant), time.perf_counter()
     for n in range(megabytes * 1_000_000 // 200_000):
@@ -134,7 +135,7 @@ async def run(redis_port: int | None, megabytes: int, rounds: int) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 print(f"{backend}, {'encrypted' if secret else 'plain'}")
                 settings = ArchiveSettings(backend=backend, path=folder)
-                await measure(settings, Archives(lambda: cache, secret), rounds)
+                await measure(settings, Archives(SharedStore(lambda: cache), secret), rounds)
     print(f"resident {resident_megabytes():.0f} MB")
     await fill(ArchiveSettings(compress="none", path=None), megabytes)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ctx_hooks.archive.disk import Disk
 from ctx_hooks.archive.memory import Memory
@@ -21,17 +21,15 @@ from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.archive_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
-
-if TYPE_CHECKING:
-    from ctx_hooks.store.shared_store import SharedCache
 
 Place: TypeAlias = tuple[str, str | None]
 """A backend, and the folder of one on disk."""
 
-GET_SECONDS = 0.2
-"""A request waits for it: ten times what a retrieval takes, and little beside the answer of a model that asked for it. What
+GET_SECONDS = 0.3
+"""A request waits for it: more than HURRY_SECONDS of a Redis, little beside the answer of a model that asked for it. What
 does not come in time is made again from the request."""
 READ_AGAIN_SECONDS = 10.0
 """After a failure: one request waits for a store that hangs, the others do not."""
@@ -47,10 +45,10 @@ class Archives:
     """What compaction cut, by tenant and handle. Used on the event loop alone; none of its methods fails.
 
     Args:
-        shared: Returns LiteLLM's Redis cache, None without one.
+        store: what the workers share.
         secret: the operator's; unset, that of the environment. With one, what is stored is encrypted.
 
-    >>> archives = Archives(lambda: None, secret=b"")
+    >>> archives = Archives(SharedStore(), secret=b"")
     >>> tenant = archives.tenant("team", "research")
     >>> async def example():
     ...     settings = ArchiveSettings()
@@ -60,8 +58,8 @@ class Archives:
     '1,204 lines of a log'
     """
 
-    def __init__(self, shared: Callable[[], SharedCache | None], secret: bytes | None = None) -> None:
-        self._shared = shared
+    def __init__(self, store: SharedStore, secret: bytes | None = None) -> None:
+        self._store = store
         self._secret = secret_of_environment() if secret is None else secret
         self._workers = Workers()
         self._stores: dict[Place, tuple[Store, Writer]] = {}
@@ -142,7 +140,7 @@ class Archives:
 
     def _new_store(self, settings: ArchiveSettings) -> Store:
         if settings.backend == "redis":
-            return Redis(self._shared)
+            return Redis(self._store)
         return Disk(Path(settings.path)) if settings.backend == "disk" and settings.path else Memory()
 
     def _noting(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> Callable[[asyncio.Future[bool]], None]:

@@ -7,15 +7,12 @@ Redis can write anything there: keys of a wrong type are replaced.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import partial
 
 from ctx_hooks.archive.sealing import LARGEST_TEXT_BYTES
-
-if TYPE_CHECKING:
-    from ctx_hooks.store.shared_store import SharedCache
+from ctx_hooks.store.shared_store import SharedStore
 
 KEY_PREFIX = "ctx_hooks:archive:"
 WRITE_SECONDS = 5.0
@@ -66,32 +63,23 @@ return redis.call('GET', key)
 
 
 class Redis:
-    """The store that the workers of all machines share.
+    """The store that the workers of all machines share."""
 
-    Args:
-        shared: Returns LiteLLM's Redis cache, None without one.
-
-    """
-
-    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
-        self._shared = shared
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
 
     async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
-        """Store sealed texts with their expiry, in one script; raises whatever the connection raises."""
+        """Store sealed texts with their expiry, in one script; raises UnavailableError."""
         now, kept = time.time(), max(1, round(kept_seconds))
         texts = [part for pair in sealed.items() for part in pair]
-        await asyncio.wait_for(self._run(WRITE, tenant, now, now + kept_seconds, kept, max_bytes, *texts), WRITE_SECONDS)
+        args = [now, now + kept_seconds, kept, max_bytes, *texts]
+        await self._store.run(WRITE, key_of(tenant), args, WRITE_SECONDS)
 
     async def read(self, tenant: str, handle: str) -> bytes | None:
-        """Return a sealed text, None where there is none, or none any more; raises whatever the connection raises."""
-        found = await self._run(READ, tenant, handle)
+        """Return a sealed text, None where there is none, or none any more; raises UnavailableError."""
+        read = partial(self._store.run, READ, key_of(tenant), [handle])
+        found = await self._store.briefly(read, (tenant, handle))
         return found if isinstance(found, bytes) else None
-
-    async def _run(self, script: str, tenant: str, *args: str | bytes | float) -> object:
-        cache = self._shared()
-        if cache is None:
-            raise ConnectionError("the Router has no Redis")
-        return await cache.async_register_script(script)(keys=[key_of(tenant)], args=list(args))
 
 
 def key_of(tenant: str) -> str:

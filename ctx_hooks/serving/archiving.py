@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
-    from ctx_hooks.store.shared_store import SharedCache
+    from ctx_hooks.store.shared_store import SharedStore
     from ctx_hooks.telemetry.archive_events import RetrievalSource
 
 logger = logging.getLogger("ctx_hooks")
@@ -87,15 +87,15 @@ class Archiving:
     again from the request that names it.
 
     Args:
-        shared: Returns LiteLLM's Redis cache, None without one.
+        store: what the workers share.
 
     Attributes:
         archives: where the texts are.
         storing: what is made again to be stored, behind requests; None before that was ever necessary.
     """
 
-    def __init__(self, shared: Callable[[], SharedCache | None]) -> None:
-        self.archives = Archives(shared)
+    def __init__(self, store: SharedStore) -> None:
+        self.archives = Archives(store)
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._kept: OrderedDict[str, KeptRequest] = OrderedDict()
         self._kept_bytes = 0

@@ -73,7 +73,7 @@ class AttemptRunner:
         self.learned = Learned(store)
         self.stored = StoredHistories(store)
         self.summaries = SummaryFlights(store)
-        self.archiving = Archiving(shared)
+        self.archiving = Archiving(store)
         self._workers = Workers()
 
     async def decide(self, request: Request, to: Target) -> Decision:

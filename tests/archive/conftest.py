@@ -10,6 +10,8 @@ from redis_process import RedisProcess
 from ctx_hooks.archive import archive
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.store import shared_store
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
 
 PATIENT_SECONDS = 30.0
@@ -33,6 +35,8 @@ def redis_cache(redis_server):
 def patient(monkeypatch):
     monkeypatch.setattr(archive, "GET_SECONDS", PATIENT_SECONDS)
     monkeypatch.setattr(archive, "STORE_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(shared_store, "HURRY_SECONDS", PATIENT_SECONDS)
+    monkeypatch.setattr(shared_store, "SLOW_SECONDS", PATIENT_SECONDS)
 
 
 @pytest.fixture(params=["memory", "disk", "redis"])
@@ -55,7 +59,7 @@ def worker(backend, secret, request):
     """Returns a function that makes the archives of one more worker process."""
     request.getfixturevalue("patient")
     cache = request.getfixturevalue("redis_cache") if backend == "redis" else None
-    return lambda: Archives(lambda: cache, secret)
+    return lambda: Archives(SharedStore(lambda: cache), secret)
 
 
 @pytest.fixture

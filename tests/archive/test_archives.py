@@ -15,6 +15,7 @@ from ctx_hooks.archive.sealing import LARGEST_TEXT_BYTES
 from ctx_hooks.archive.tenant_key import tenant_name
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.store.shared_store import SharedStore
 
 AT_ONCE = 20
 
@@ -81,7 +82,7 @@ async def test_another_secret_gets_nothing(worker, settings, backend, request):
     one.put(settings, tenant, texts := by_handle(tenant))
     assert await settled(one, settings, tenant)
     cache = request.getfixturevalue("redis_cache") if backend == "redis" else None
-    other = Archives(lambda: cache, b"another secret")
+    other = Archives(SharedStore(lambda: cache), b"another secret")
     for asked in (tenant, other.tenant("key", "ann")):
         assert {await other.get(settings, asked, handle) for handle in texts} == {None}
 
@@ -179,7 +180,7 @@ async def test_texts_of_several_tenants_that_come_in_at_once_are_each_ones_own(w
 
 @pytest.mark.usefixtures("patient")
 async def test_backends_and_folders_are_places_of_their_own(tmp_path):
-    one = Archives(lambda: None, b"")
+    one = Archives(SharedStore(), b"")
     places = [ArchiveSettings(), *(ArchiveSettings(backend="disk", path=str(tmp_path / name)) for name in "ab")]
     tenant = one.tenant("key", "ann")
     for n, settings in enumerate(places):
@@ -189,7 +190,7 @@ async def test_backends_and_folders_are_places_of_their_own(tmp_path):
 
 @pytest.mark.usefixtures("patient")
 async def test_policies_of_other_figures_share_a_place(tmp_path):
-    one = Archives(lambda: None, b"")
+    one = Archives(SharedStore(), b"")
     tenant = one.tenant("key", "ann")
     for name, figures in (("b", {"compress": "zstd"}), ("c", {"compress": "none"}), ("d", {"retention_days": 1})):
         settings = ArchiveSettings(backend="disk", path=str(tmp_path), **figures)

@@ -20,6 +20,7 @@ from ctx_hooks.archive.archive import Archives
 from ctx_hooks.archive.sealing import opened, sealed
 from ctx_hooks.archive.tenant_key import tenant_key, tenant_name
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.store.shared_store import SharedStore
 
 TENANT = tenant_key("team", "red", b"")
 NAME = tenant_name(TENANT)
@@ -48,12 +49,13 @@ import asyncio, resource, signal, sys
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.telemetry.listeners import on
+from ctx_hooks.store.shared_store import SharedStore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 told = []
 on("archive", told.append)
 async def main():
-    archives, settings = Archives(lambda: None, b""), ArchiveSettings(backend="disk", path=sys.argv[1], compress="none")
+    archives, settings = Archives(SharedStore(), b""), ArchiveSettings(backend="disk", path=sys.argv[1], compress="none")
     tenant = archives.tenant("key", "ann")
     stored = [await archives.store(settings, tenant, letter * 12, letter * 100_000) for letter in "bcdefgh"]
     found = [await archives.get(settings, tenant, letter * 12) for letter in "bcdefgh"]
@@ -73,7 +75,7 @@ def settings(tmp_path):
 @pytest.fixture
 def archives(request):
     request.getfixturevalue("patient")
-    return Archives(lambda: None, b"")
+    return Archives(SharedStore(), b"")
 
 
 def writing(folder, batches, letter):
@@ -178,7 +180,7 @@ async def test_after_a_failure_no_request_reads_for_some_seconds(archives, setti
     kept = (tmp_path / disk.FILE).read_bytes()
     for seconds, found in ((600.0, None), (0.0, "a text")):
         monkeypatch.setattr(archive, "READ_AGAIN_SECONDS", seconds)
-        one = Archives(lambda: None, b"")
+        one = Archives(SharedStore(), b"")
         (tmp_path / disk.FILE).write_bytes(b"no file of SQLite's" * 1_000)
         assert await one.get(settings, tenant, "b" * 12) is None
         (tmp_path / disk.FILE).write_bytes(kept)
@@ -276,7 +278,7 @@ async def test_a_file_that_cannot_be_read_for_minutes_delays_no_request(settings
     """The reading thread waits as long as the file is held; the request does not."""
     monkeypatch.setattr(disk, "BUSY_SECONDS", 600.0)
     monkeypatch.setattr(disk, "OPERATION_SECONDS", 600.0)
-    archives = Archives(lambda: None, b"")
+    archives = Archives(SharedStore(), b"")
     tenant = archives.tenant("key", "ann")
     disk.write(tmp_path, tenant_name(tenant), {"c" * 12: b""}, LATER, MANY_BYTES)
     with closing(sqlite3.connect(tmp_path / disk.FILE)) as other:

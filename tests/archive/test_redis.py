@@ -14,6 +14,7 @@ from ctx_hooks.archive.archive import Archives
 from ctx_hooks.archive.redis import Redis, key_of
 from ctx_hooks.archive.tenant_key import tenant_name
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.store.shared_store import SharedStore
 
 SETTINGS = ArchiveSettings(backend="redis", compress="none")
 MANY_BYTES = 10**9
@@ -23,7 +24,7 @@ DAY_SECONDS = 24 * 3600
 @pytest.fixture
 def archives(redis_cache, request):
     request.getfixturevalue("patient")
-    return Archives(lambda: redis_cache, b"")
+    return Archives(SharedStore(lambda: redis_cache), b"")
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ async def client(redis_server):
 
 async def expired(client, redis_cache, tenant, handle):
     """Store a text whose time is over."""
-    await Redis(lambda: redis_cache).write(tenant_name(tenant), {handle: b"x"}, 0.0, MANY_BYTES)
+    await Redis(SharedStore(lambda: redis_cache)).write(tenant_name(tenant), {handle: b"x"}, 0.0, MANY_BYTES)
     await client.pexpire(f"{key_of(tenant_name(tenant))}:{handle}", 0)  # a retention is at least a second there
 
 
@@ -160,7 +161,7 @@ async def test_with_a_namespace_of_litellms_every_key_has_it(redis_server, clien
     from litellm.caching.redis_cache import RedisCache
 
     cache = RedisCache(host="127.0.0.1", port=redis_server.port, namespace="ours")
-    archives = Archives(lambda: cache, b"")
+    archives = Archives(SharedStore(lambda: cache), b"")
     tenant = archives.tenant("key", "named")
     archives.put(SETTINGS, tenant, texts := by_handle(tenant))
     assert await settled(archives, SETTINGS, tenant)
@@ -190,7 +191,7 @@ async def test_of_a_deleted_tenant_no_key_is_left_not_even_one_that_the_index_lo
 
 @pytest.mark.usefixtures("patient")
 async def test_without_a_redis_texts_are_not_stored_and_no_request_fails(texts_told):
-    archives = Archives(lambda: None, b"")
+    archives = Archives(SharedStore(), b"")
     tenant = archives.tenant("key", "ann")
     archives.put(SETTINGS, tenant, texts := by_handle(tenant))
     assert not await settled(archives, SETTINGS, tenant)
@@ -214,7 +215,7 @@ class TestARedisThatFails:
 
     @pytest.mark.usefixtures("patient")
     async def test_and_is_dead_fails_no_request_and_its_successor_is_used(self, cache, server, texts_told):
-        archives = Archives(lambda: cache, b"")
+        archives = Archives(SharedStore(lambda: cache), b"")
         tenant = archives.tenant("key", "ann")
         texts = by_handle(tenant)
         assert await settled(archives, SETTINGS, tenant)
@@ -226,14 +227,14 @@ class TestARedisThatFails:
         server.start()
         archives.put(SETTINGS, tenant, texts)
         assert await settled(archives, SETTINGS, tenant)
-        other = Archives(lambda: cache, b"")  # the first one reads again after some seconds
+        other = Archives(SharedStore(lambda: cache), b"")  # the first one reads again after some seconds
         assert {handle: await other.get(SETTINGS, tenant, handle) for handle in texts} == texts
 
     async def test_and_hangs_delays_no_request_and_takes_no_more_memory_than_the_queue(
         self, cache, server, monkeypatch, texts_told
     ):
         """A hundred requests, each with more than a tenth of what the queue holds."""
-        archives = Archives(lambda: cache, b"")
+        archives = Archives(SharedStore(lambda: cache), b"")
         monkeypatch.setattr(writer, "QUEUE_BYTES", 1_000_000)
         monkeypatch.setattr(redis_store, "WRITE_SECONDS", 600.0)
         tenant = archives.tenant("key", "ann")

@@ -19,6 +19,7 @@ from ctx_hooks.archive.tenant_key import tenant_name
 from ctx_hooks.cli import main
 from ctx_hooks.litellm_compat import key_id_of
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.store.shared_store import SharedStore
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def stored(backend, tmp_path, request):
                 from litellm.caching.redis_cache import RedisCache
 
                 cache = RedisCache(host="127.0.0.1", port=request.getfixturevalue("redis_server").port)
-            archives = Archives(lambda: cache)
+            archives = Archives(SharedStore(lambda: cache))
             tenant = archives.tenant(kind, identifier)
             archives.put(settings, tenant, found := by_handle(tenant, texts))
             while not await settled(archives, settings, tenant):
@@ -89,7 +90,7 @@ def run(config, capsys):
 
 
 def name_of(kind, identifier):
-    return tenant_name(Archives(lambda: None).tenant(kind, identifier))
+    return tenant_name(Archives(SharedStore()).tenant(kind, identifier))
 
 
 def test_ls_says_how_much_is_kept_of_each_tenant_and_of_one_which_texts(stored, run):

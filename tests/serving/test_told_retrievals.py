@@ -13,6 +13,7 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.retrieved_page import NOT_AVAILABLE
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.event_json import to_json
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session
@@ -41,7 +42,7 @@ async def offered():
 async def test_a_text_comes_from_the_archive_and_where_that_has_lost_it_from_the_request(told):
     archiving, handle = await offered()
     pages = [await archiving.answer("request", json.dumps({"handle": handle, "query": "unheard"}))]
-    archiving.archives = Archives(lambda: None, b"")  # as another worker's memory
+    archiving.archives = Archives(SharedStore(), b"")  # as another worker's memory
     pages.append(await archiving.answer("request", json.dumps({"handle": handle, "query": "unheard"})))
     assert pages[0] == pages[1] != NOT_AVAILABLE
     assert [event.source for event in told] == ["archive", "request"]
