@@ -87,17 +87,17 @@ def headers_of(fields: Mapping[str, Any]) -> Mapping[str, str]:
     return {str(k).lower(): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
 
 
-def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
+def without_request_key(data: dict[str, Any]) -> dict[str, Any]:
     """Return a request's data without REQUEST_KEY in the `metadata` that goes to the provider.
 
-    On routes where `metadata` is the provider's, LiteLLM has its own `litellm_metadata`: the key moves there.
+    On routes where `metadata` is the provider's, LiteLLM has its own `litellm_metadata`: the key moves there. That mapping
+    is changed in place, since the proxy reads it again if the request fails.
     """
-    changed = dict(data)
     metadata, own = data.get("metadata"), data.get("litellm_metadata")
-    if isinstance(metadata, Mapping) and isinstance(own, Mapping) and own and REQUEST_KEY in metadata:
-        changed["metadata"] = {k: v for k, v in metadata.items() if k != REQUEST_KEY}
-        changed["litellm_metadata"] = {**own, REQUEST_KEY: metadata[REQUEST_KEY]}
-    return changed
+    if not (isinstance(metadata, Mapping) and isinstance(own, dict) and own and REQUEST_KEY in metadata):
+        return data
+    own[REQUEST_KEY] = metadata[REQUEST_KEY]
+    return {**data, "metadata": {k: v for k, v in metadata.items() if k != REQUEST_KEY}}
 
 
 def _name(text: str) -> str:

@@ -45,9 +45,10 @@ class RequestFlow:
 
     async def arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
+        data = litellm_compat.without_request_key(data)
         if not group.policy.enforces:
             return litellm_compat.with_request_id(data) if group.policy.enabled else data
-        data = litellm_compat.with_request_id(litellm_compat.without_request_key(data))
+        data = litellm_compat.with_request_id(data)
         request_id = litellm_compat.request_id_of(data)
         self.recorder.headers.note_ignored(request_id, group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:

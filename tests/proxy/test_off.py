@@ -108,12 +108,17 @@ def switched_by_scope(strict_provider, environment):
         yield running
 
 
-def seen(proxy, provider, route, name, way, *, stream, kind):
-    """Return what the client and the provider saw of a request, without what differs between any two requests."""
+def seen(proxy, provider, route, name, way, *, stream, kind, asked=True):
+    """Return what the client and the provider saw of a request, without what differs between any two requests.
+
+    `asked`: whether the request asks the plugin for something in its metadata.
+    """
     provider.reset(wording=KINDS[kind] or "openai", window_tokens=1_000_000 if kind == "answer" else WINDOW)
     headers = {"authorization": f"Bearer sk-{way}", "x-litellm-call-id": "an id"}
     headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
-    metadata = {"ctx_hooks": {"language": "zh"}} | ({"tags": ["off"]} if way == "tag" and route is CHAT else {})
+    metadata = ({"ctx_hooks": {"language": "zh"}} if asked else {}) | (
+        {"tags": ["off"]} if way == "tag" and route is CHAT else {}
+    )
     wishes = {"metadata": metadata, "disable_fallbacks": True} | ({"tags": ["off"]} if way == "tag" else {})
     group = f"{name}-{way}" if way in ("model", "model-info", "observed-model") else name
     session = agent_session(route.fmt, turns=6, result_chars=3_000, model=group)
@@ -149,13 +154,14 @@ CELLS = [
 def test_off_is_off(n, without, switched_by_environment, switched_by_defaults, switched_by_scope, strict_provider):
     """Every upstream body and header, the number of attempts, and what the client gets are those of a proxy without it.
 
+    What a request asks the plugin for goes to no provider, unless the environment keeps the plugin from doing anything.
     Each case is asked in two or three of the ways, which change from case to case.
     """
     route, name, stream, kind = CELLS[n]
     proxies = {"environment": switched_by_environment, "defaults": switched_by_defaults}
     for way in sorted({WAYS[n % 10], WAYS[(n // 2 + 3) % 10], WAYS[(3 * n + 1 + n // 10) % 10]}):
         ask = {"route": route, "name": name, "way": way, "stream": stream, "kind": kind}
-        expected = seen(without, strict_provider, **ask)
+        expected = seen(without, strict_provider, **ask, asked=way == "environment")
         found = seen(proxies.get(way, switched_by_scope), strict_provider, **ask)
         assert found == expected, way
         assert not [h for h in found[0]["headers"] if "ctx-hooks" in h]
@@ -163,11 +169,11 @@ def test_off_is_off(n, without, switched_by_environment, switched_by_defaults, s
 
 @pytest.mark.parametrize("n", range(len(CELLS)), ids=lambda n: "-".join(map(str, CELLS[n][1:])))
 def test_an_observing_proxy_changes_nothing(n, without, observing, switched_by_scope, strict_provider):
-    """Upstream, at the client and in its errors it is a proxy without the plugin; the way changes with the case."""
+    """Upstream, at the client and in its errors it is a proxy without the plugin, which the request does not ask either."""
     route, name, stream, kind = CELLS[n]
     way = OBSERVED[(n + n // len(KINDS)) % len(OBSERVED)]
     ask = {"route": route, "name": name, "way": way, "stream": stream, "kind": kind}
-    expected = seen(without, strict_provider, **ask)
+    expected = seen(without, strict_provider, **ask, asked=False)
     assert seen(observing if way == "observed" else switched_by_scope, strict_provider, **ask) == expected
 
 
