@@ -224,10 +224,10 @@ def _concluded(
     remedied = plan.truncates or plan.max_output_tokens is not None
     if refused is not None and not remedied and not _is_smaller(outcome, refused):
         return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
-    if not changes:
-        return Decided(Untouched("nothing to do", figures), attempt)
     if not outcome.fits:
         return _decided(GaveUp(changes, figures, outcome.reason or "", outcome.steps), attempt)
+    if not changes:
+        return Decided(Untouched("nothing to do", figures), attempt)
     if to.attempt:
         return _decided(Rescued(changes, figures, outcome.steps, to.attempt), attempt)
     return _decided(Compressed(changes, figures, outcome.steps), attempt)

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 
 def budget_of(request: Request, to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
-    """Return what a request may have beside the tool that it may be offered, by which the model retrieves what is cut."""
+    """Return what a request may have beside the tool that it may be offered, by which the model retrieves what is cut.
+
+    A retry is compressed in full, whatever the policy says of first attempts: the choice is between that and an error.
+    """
+    policy = to.policy.model_copy(update={"compaction": "full"}) if to.attempt else to.policy
     cut_texts, tool_tokens = None, LocalTokens(0)
     archive = to.policy.archive_in_use
     if archive is not None and to.handles is not None:
@@ -36,7 +40,7 @@ def budget_of(request: Request, to: Target, known: Known, plan: RetryPlan, count
         cut_texts = CutTexts(to.handles, archive.retention_days, is_offered=is_offered)
         tool_tokens = retrieval_tool.definition_tokens(request.format, counter) if is_offered else tool_tokens
     goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
-    return Budget(goal_tokens, known.window.tokens, counter, to.policy, plan.cut_newest, cut_texts)
+    return Budget(goal_tokens, known.window.tokens, counter, policy, plan.cut_newest, cut_texts)
 
 
 def compressed(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:

@@ -155,7 +155,7 @@ class Policy(BaseModel):
         description="A request that takes longer to compress loses its oldest turns instead.",
     )
     compaction: Literal["full", "gentle"] = Field(
-        "full", description="`gentle`: only what is lossless, and the caps of tool results."
+        "full", description="`gentle`: only what is lossless, and the caps of tool results; a retry is always full."
     )
     summary: SummarySettings | None = Field(
         None,

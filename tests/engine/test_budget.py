@@ -93,6 +93,16 @@ class TestBeforeACall:
         assert decision.reason
         assert attempt.sent_tokens == tokens_of(sent(request, decision)) < tokens_of(request)
 
+    @every_format
+    @pytest.mark.parametrize("compaction", ["full", "gentle"])
+    def test_what_nothing_is_cut_from_though_it_does_not_fit_is_no_untouched_request(self, fmt, compaction):
+        request = Request(fmt, agent_session(fmt, turns=0, question="the user's own words " * 8_000))
+        decision, attempt = decided(request, to(10_000, compaction=compaction))
+        assert isinstance(decision, GaveUp)
+        assert decision.reason
+        assert sent(request, decision).items == request.items
+        assert attempt.sent_tokens == attempt.received_tokens > decision.figures.budget_tokens
+
     def test_only_the_newest_turns_are_sent_however_much_would_fit(self):
         talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 30} for n in range(9)]
         request = Request("openai-chat", {"model": MODEL, "messages": talk})

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from engine_requests import MODEL, NOW, decided, only_newest_loop, session, to, tokens_of
+from engine_requests import DEAR_CACHE, MODEL, NOW, decided, only_newest_loop, session, to, tokens_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctx_hooks.decision import NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.known import Known, known_of
@@ -135,6 +137,35 @@ class TestRetries:
         assert isinstance(decision, NotRetried)
         assert decision.reason
         assert attempt == replace(refused, spent=True)
+
+    @given(
+        limit_fraction=st.floats(0.25, 0.9),
+        number=st.integers(1, 3),
+        policy=st.fixed_dictionaries(
+            {},
+            optional={
+                "compaction": st.just("gentle"),
+                "cost_aware": st.just(value=True),
+                "client_compaction": st.just("first"),
+                "repair": st.just("off"),
+                "reasoning": st.just("keep"),
+                "keep_recent_tokens": st.just(10**6),
+                "keep_recent_fraction": st.just(1.0),
+                "target_fraction": st.just(1.0),
+                "retrieval_fraction": st.just(0.5),
+                "tool_result_max_fraction": st.just(1.0),
+                "text_max_chars": st.just(10**6),
+                "reserve_tokens": st.just(0),
+            },
+        ),
+    )
+    def test_whatever_shapes_the_first_attempt_its_rescue_is_full(self, limit_fraction, number, policy):
+        limit = int(self.size * limit_fraction)
+        target = replace(to(attempt=number, **policy), prices=DEAR_CACHE, waits="client_compaction" in policy)
+        refused = self.refused(Overflow("input", "x", limit, self.size))
+        decision, attempt = decided(self.request, target, known_of(target, DeploymentStats(), NOW, refused))
+        assert isinstance(decision, Rescued)
+        assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)
 
     @pytest.mark.parametrize("number", [1, 2])
     def test_the_newest_results_stay_whole_while_older_ones_can_give_way(self, number):

@@ -50,6 +50,7 @@ def team_proxy(provider, folder):
         deployment(provider.url, "fitted", "openai/served", max_input_tokens=WINDOW),
         deployment(provider.url, "fitted-claude", "anthropic/served", max_input_tokens=WINDOW),
         deployment(provider.url, "gentle", "openai/large", max_input_tokens=WINDOW),
+        deployment(provider.url, "gentle-served", "openai/served", max_input_tokens=WINDOW),
         deployment(provider.url, "blocked", "openai/large", max_input_tokens=WINDOW),
         deployment(provider.url, "openai/*", "openai/*", max_input_tokens=WINDOW),
         deployment(provider.url, "unknown", "openai/served"),
@@ -61,7 +62,7 @@ def team_proxy(provider, folder):
             "request_policies": ["off"],
             "request_may_set": ["language"],
         },
-        "models": {"gentle": "gentle", "blocked": {"block_below_tokens": 16_000}, "openai/*": {"language": "zh"}},
+        "models": {"gentle*": "gentle", "blocked": {"block_below_tokens": 16_000}, "openai/*": {"language": "zh"}},
         "teams": {"PLAIN": {"retrieval_fraction": 0}},
     }
     config = configuration(provider.url, *models, callback_settings={"ctx_hooks": settings})
@@ -138,6 +139,13 @@ def test_a_gentle_model_keeps_every_turn(team_proxy, provider):
     answer, sent = ask(team_proxy, provider, "plain", group="gentle")
     assert answer.status_code == 200
     assert "earlier messages were removed" not in sent
+
+
+def test_a_gentle_model_is_rescued_in_full(team_proxy, provider):
+    answer, _ = ask(team_proxy, provider, "plain", group="gentle-served")
+    assert answer.status_code == 200
+    assert [r["status"] for r in provider.requests()] == [400, 200]
+    assert answer.headers["x-ctx-hooks"].startswith("rescued; before=")
 
 
 def test_a_window_below_the_operators_least_is_answered_before_any_call(team_proxy, provider):
