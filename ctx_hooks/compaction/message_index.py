@@ -78,8 +78,8 @@ class TokenSums:
 _Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool]
 _Block: TypeAlias = tuple[tuple[Any, ...], ...]
 
-_figures: ContentCache[_Figures] = ContentCache(share=0.05)
-_blocks: ContentCache[_Block] = ContentCache(share=0.05)
+_figures: ContentCache[_Figures] = ContentCache()
+_blocks: ContentCache[_Block] = ContentCache()
 
 
 def message_stats(messages: MessageReader, counter: Counter) -> tuple[MessageStats, ...]:

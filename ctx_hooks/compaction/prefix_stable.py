@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 MESSAGE_BYTES, PART_BYTES = 160, 120
 """What a message and a part of it take beside their texts (measured)."""
 
-_compactions: ContentCache[Compaction] = ContentCache(share=0.17)
-_capped_tokens: ContentCache[LocalTokens] = ContentCache(share=0.01)
+_compactions: ContentCache[Compaction] = ContentCache()
+_capped_tokens: ContentCache[LocalTokens] = ContentCache()
 
 
 @dataclass(frozen=True, slots=True)

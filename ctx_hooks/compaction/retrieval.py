@@ -39,8 +39,8 @@ LEAST_SCORE_FRACTION = 0.3
 LOOKED_BACK_MESSAGES = 100
 """How far before a result its call is looked for: it stands directly before it, parallel calls of one answer in between."""
 
-_texts: ContentCache[str] = ContentCache(share=0.01)
-_cut_texts: ContentCache[CutText] = ContentCache(share=0.01)
+_texts: ContentCache[str] = ContentCache()
+_cut_texts: ContentCache[CutText] = ContentCache()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ and a request's words are looked for once in each block."""
 LONGEST_PIECE_CHARS = 600
 """A longer turn or line is ranked in pieces of this length: what answers a question is rarely longer."""
 
-_blocks: ContentCache[Block] = ContentCache(share=0.05)
+_blocks: ContentCache[Block] = ContentCache()
 
 
 class Piece(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WORTHWHILE_FRACTION = 0.05
 """A rewrite that saves less of a text is not made: it would cost a recount and the cached prefix for little."""
 
-_rewrites: ContentCache[str | None] = ContentCache(share=0.1)
+_rewrites: ContentCache[str | None] = ContentCache()
 
 
 def rewrite_older_results(conversation: Conversation, budget: Budget, rewrite: Callable[[str], str]) -> Conversation:

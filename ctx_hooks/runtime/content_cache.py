@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import partial
 from hashlib import sha256
+from itertools import count
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -24,23 +25,18 @@ DIGEST_BYTES = 16
 """128 bits of a SHA-256, which most processors compute twice as fast as a BLAKE2: two contents share a digest neither by
 chance nor, within 2^64 tries, by intent."""
 DEFAULT_LIMIT_BYTES = 256_000_000
-ENTRY_BYTES = 240
+ENTRY_BYTES = 300
 """Memory of an entry beside its key and value: its place in two maps, its size and a small value (measured)."""
-RECENT_TEXTS, LONGEST_RECENT_CHARS = 2_048, 8_192
-RECENT_LONG_TEXTS, LONGEST_RECENT_LONG_CHARS = 256, 65_536
-"""The steps of one compaction ask for the same digests a dozen times. So many texts up to these lengths are held for that,
-32 MB at most where they are ASCII."""
+LONGEST_REMEMBERED_CHARS = 65_536
+"""The steps of one compaction ask for the same digests a dozen times. Those of longer texts are computed each time."""
 
-_UNKNOWN: Any = object()
+UNKNOWN: Any = object()
 """Stands for no entry: None is a value."""
-_caches: list[ContentCache[Any]] = []
 
 
 def digest(text: str) -> bytes:
     """Return 16 bytes that stand for `text`; lone surrogates, which JSON can carry, are digested too."""
-    if len(text) <= LONGEST_RECENT_CHARS:
-        return _recent_digest(text)
-    return _recent_long_digest(text) if len(text) <= LONGEST_RECENT_LONG_CHARS else _digest(text)
+    return _digest(text) if len(text) > LONGEST_REMEMBERED_CHARS else _digests.get(text, partial(_digest, text))
 
 
 def digest_of_bytes(content: bytes) -> bytes:
@@ -52,22 +48,14 @@ def _digest(text: str) -> bytes:
     return digest_of_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-_recent_digest = lru_cache(maxsize=RECENT_TEXTS)(_digest)
-_recent_long_digest = lru_cache(maxsize=RECENT_LONG_TEXTS)(_digest)
-
-
 def set_limit_bytes(limit_bytes: int) -> None:
-    """Bound the estimated memory of all caches together; 0 keeps nothing but the digests of recent texts."""
-    for cache in _caches:
-        cache.limit(int(limit_bytes * cache.share))
+    """Bound the estimated memory of all caches together; 0 keeps nothing."""
+    _memory.limit(limit_bytes)
 
 
 def clear_all() -> None:
     """Remove every entry of every cache."""
-    _recent_digest.cache_clear()
-    _recent_long_digest.cache_clear()
-    for cache in _caches:
-        cache.clear()
+    _memory.clear()
 
 
 def json_bytes(value: Any) -> int:
@@ -88,48 +76,41 @@ def _key_bytes(key: Hashable) -> int:
     return getsizeof(key) + (sum(map(getsizeof, key)) if isinstance(key, tuple) else 0)
 
 
-class ContentCache(Generic[T]):
-    """A thread-safe map with least-recently-used eviction.
+class Memory:
+    """The entries of several caches in the order of their last use, and one limit for all. Thread-safe.
 
-    Args:
-        share: Its part of the common limit; the shares of all caches sum to 1.
-
+    Attributes:
+        size_bytes: the estimated memory of the entries.
     """
 
-    def __init__(self, share: float) -> None:
-        self.share = share
-        self._max_bytes = int(DEFAULT_LIMIT_BYTES * share)
-        self._bytes = 0
-        self._entries: OrderedDict[Hashable, T] = OrderedDict()
+    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.size_bytes = 0
+        self._limit_bytes = limit_bytes
+        self._entries: OrderedDict[Hashable, Any] = OrderedDict()
         self._sizes: dict[Hashable, int] = {}
         self._lock = threading.Lock()
-        _caches.append(self)
 
-    def get(self, key: Hashable, compute: Callable[[], T], size_of: Callable[[T], int] | None = None) -> T:
-        """Return the entry of `key`, computed on first use. Two threads may compute the same entry; both are equal.
+    def known(self, key: Hashable) -> Any:
+        """Return the value of a key, UNKNOWN without one."""
+        with self._lock:
+            value = self._entries.get(key, UNKNOWN)
+            if value is not UNKNOWN:
+                self._entries.move_to_end(key)
+            return value
 
-        `size_of` estimates a value's memory in bytes; without it the entry and its key alone are counted.
-        """
-        entries = self._entries
+    def keep(self, key: Hashable, value: Any, size_bytes: int) -> None:
+        """Keep a value while there is room for it and for all that is used later."""
         with self._lock:
-            known: T = entries.get(key, _UNKNOWN)
-            if known is not _UNKNOWN:
-                entries.move_to_end(key)
-                return known
-        value = compute()
-        size = ENTRY_BYTES + _key_bytes(key) + (size_of(value) if size_of else 0)
-        with self._lock:
-            if key not in entries and size <= self._max_bytes:
-                entries[key] = value
-                self._sizes[key] = size
-                self._bytes += size
+            if key not in self._entries and size_bytes <= self._limit_bytes:
+                self._entries[key] = value
+                self._sizes[key] = size_bytes
+                self.size_bytes += size_bytes
             self._evict()
-        return value
 
-    def limit(self, max_bytes: int) -> None:
-        """Bound this cache to `max_bytes`."""
+    def limit(self, limit_bytes: int) -> None:
+        """Bound the estimated memory."""
         with self._lock:
-            self._max_bytes = max_bytes
+            self._limit_bytes = limit_bytes
             self._evict()
 
     def clear(self) -> None:
@@ -137,17 +118,44 @@ class ContentCache(Generic[T]):
         with self._lock:
             self._entries.clear()
             self._sizes.clear()
-            self._bytes = 0
+            self.size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    @property
-    def size_bytes(self) -> int:
-        """The estimated memory of the entries."""
-        return self._bytes
-
     def _evict(self) -> None:
-        while self._bytes > self._max_bytes:
+        while self.size_bytes > self._limit_bytes:
             key, _ = self._entries.popitem(last=False)
-            self._bytes -= self._sizes.pop(key)
+            self.size_bytes -= self._sizes.pop(key)
+
+
+_memory = Memory()
+_numbers = count()
+
+
+class ContentCache(Generic[T]):
+    """A cache of one kind of value, in the memory that all share.
+
+    Args:
+        memory: Another memory than the process's, for tests.
+
+    """
+
+    def __init__(self, memory: Memory | None = None) -> None:
+        self._memory = _memory if memory is None else memory
+        self._number = next(_numbers)
+
+    def get(self, key: Hashable, compute: Callable[[], T], size_of: Callable[[T], int] | None = None) -> T:
+        """Return the entry of `key`, computed on first use. Two threads may compute the same entry; both are equal.
+
+        `size_of` estimates a value's memory in bytes; without it only the entry and its key are counted.
+        """
+        own = self._number, key
+        value: T = self._memory.known(own)
+        if value is UNKNOWN:
+            value = compute()
+            self._memory.keep(own, value, ENTRY_BYTES + _key_bytes(key) + (size_of(value) if size_of else 0))
+        return value
+
+
+_digests: ContentCache[bytes] = ContentCache()

@@ -17,7 +17,7 @@ WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 """What may be an identifier: `telling` says which of these are."""
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
 
-_names: ContentCache[tuple[str, ...]] = ContentCache(share=0.1)
+_names: ContentCache[tuple[str, ...]] = ContentCache()
 
 
 def identifiers(text: str) -> tuple[str, ...]:

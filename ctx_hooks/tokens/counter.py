@@ -40,7 +40,7 @@ meanwhile), and a run of one character, whose pieces are the same, one; in a sin
 add a token: of prose 0.06 %.
 """
 
-_counts: ContentCache[LocalTokens] = ContentCache(share=0.15)
+_counts: ContentCache[LocalTokens] = ContentCache()
 
 
 class Counter:

@@ -9,50 +9,48 @@ import pytest
 
 import ctx_hooks
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.runtime.content_cache import ENTRY_BYTES, ContentCache, digest
+from ctx_hooks.runtime.content_cache import ENTRY_BYTES, ContentCache, Memory, digest
 from ctx_hooks.testing import agent_session
 
 SMALL_ENTRY_BYTES = ENTRY_BYTES + sys.getsizeof("a")
 
 
 def test_an_entry_is_computed_once():
-    cache: ContentCache[int] = ContentCache(share=0.01)
+    cache: ContentCache[int] = ContentCache(Memory())
     computed = []
     for _ in range(3):
         assert cache.get("k", lambda: computed.append(1) or 7) == 7
     assert computed == [1]
 
 
-def test_the_least_recently_used_entries_go_first():
-    cache: ContentCache[int] = ContentCache(share=0.01)
-    cache.limit(2 * SMALL_ENTRY_BYTES)
+def test_the_least_recently_used_entries_go_first_whichever_cache_holds_them():
+    memory = Memory(2 * SMALL_ENTRY_BYTES)
+    cache, other = ContentCache(memory), ContentCache(memory)
     cache.get("a", lambda: 1)
-    cache.get("b", lambda: 2)
+    other.get("a", lambda: 2)
     cache.get("a", lambda: 0)
-    cache.get("c", lambda: 3)
+    other.get("c", lambda: 3)
     assert cache.get("a", lambda: -1) == 1
-    assert cache.get("b", lambda: -2) == -2
-    assert cache.size_bytes <= 2 * SMALL_ENTRY_BYTES
+    assert other.get("a", lambda: -2) == -2
+    assert memory.size_bytes <= 2 * SMALL_ENTRY_BYTES
 
 
-def test_one_limit_bounds_all_caches():
+def test_a_limit_of_nothing_keeps_nothing():
     try:
         content_cache.set_limit_bytes(0)
-        cache: ContentCache[str] = ContentCache(share=0.5)
-        cache.limit(0)
-        assert cache.get("k", lambda: "v", len) == "v"
-        assert len(cache) == 0
+        ctx_hooks.compress(SESSION, format="openai-chat", budget_tokens=9_000)
+        assert len(content_cache._memory) == content_cache._memory.size_bytes == 0  # noqa: SLF001
     finally:
         content_cache.set_limit_bytes(content_cache.DEFAULT_LIMIT_BYTES)
 
 
 def test_many_threads_agree():
-    cache: ContentCache[int] = ContentCache(share=0.01)
-    cache.limit(50 * ENTRY_BYTES)
+    memory = Memory(50 * ENTRY_BYTES)
+    cache: ContentCache[int] = ContentCache(memory)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda n: cache.get(n % 100, lambda: n % 100), range(5_000)))
     assert found == [n % 100 for n in range(5_000)]
-    assert cache.size_bytes <= 50 * ENTRY_BYTES
+    assert memory.size_bytes <= 50 * ENTRY_BYTES
 
 
 def test_lone_surrogates_have_a_digest():
@@ -84,17 +82,16 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("shape", HOSTILE)
-def test_no_cache_holds_more_than_it_says(shape):
+def test_the_caches_hold_no_more_than_they_say(shape):
     content_cache.clear_all()
     for budget in (2_000, 9_000):
         ctx_hooks.compress(HOSTILE[shape], format="openai-chat", budget_tokens=budget, target_tokens="auto")
-    for cache in content_cache._caches:  # noqa: SLF001
-        seen = set()
-        held = sum(memory_of(k, seen) + memory_of(v, seen) for k, v in cache._entries.items())  # noqa: SLF001
-        assert held <= 1.2 * cache.size_bytes
+    memory, seen = content_cache._memory, set()  # noqa: SLF001
+    held = sum(memory_of(k, seen) + memory_of(v, seen) for k, v in memory._entries.items())  # noqa: SLF001
+    assert 0 < held <= 1.2 * memory.size_bytes
 
 
 def test_a_key_counts_as_well():
-    cache: ContentCache[int] = ContentCache(share=0.01)
-    cache.get(("x" * 10_000, b"y" * 5_000), lambda: 1)
-    assert cache.size_bytes > 15_000
+    memory = Memory()
+    ContentCache(memory).get(("x" * 10_000, b"y" * 5_000), lambda: 1)
+    assert memory.size_bytes > 15_000

@@ -44,7 +44,7 @@ Integers: TypeAlias = NDArray[np.signedinteger[Any]]
 Hashes: TypeAlias = NDArray[np.int64]
 HashesOf: TypeAlias = "Callable[[str], array[int]]"
 
-_hashes: ContentCache[array[int]] = ContentCache(share=0.02)
+_hashes: ContentCache[array[int]] = ContentCache()
 
 
 @dataclass(frozen=True, slots=True)

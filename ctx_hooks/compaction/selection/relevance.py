@@ -28,7 +28,7 @@ LONGEST_WORD_CHARS = 200
 
 Floats: TypeAlias = NDArray[np.float64]
 
-_hits: ContentCache[Integers] = ContentCache(share=0.03)
+_hits: ContentCache[Integers] = ContentCache()
 
 
 def relevance_of(conversation: Conversation, texts: Sequence[tuple[str, Segments]]) -> list[Floats]:

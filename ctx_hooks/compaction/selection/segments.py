@@ -55,7 +55,7 @@ class Segments:
 
 _Analysis: TypeAlias = tuple[Integers, Integers, Integers, tuple[str, ...]]
 
-_analyses: ContentCache[_Analysis] = ContentCache(share=0.23)
+_analyses: ContentCache[_Analysis] = ContentCache()
 
 
 def segments(text: str) -> Segments:

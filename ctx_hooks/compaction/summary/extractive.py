@@ -43,7 +43,7 @@ CHARS_PER_TOKEN = 4
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
-_error_lines: ContentCache[str | None] = ContentCache(share=0.02)
+_error_lines: ContentCache[str | None] = ContentCache()
 
 
 def summary_tokens(budget: Budget) -> float:
