@@ -1,10 +1,10 @@
-"""The last attempt of each running request: a retry has to be smaller than it."""
+"""The attempts of each running request: a retry has to be smaller than the one before it."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ctx_hooks.compaction.summary.model_written import Choice
@@ -39,6 +39,7 @@ class Attempt:
         most_tokens: an upper bound of the request in any vocabulary, where it was not counted.
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
         counts_all: False for a request with content that cannot be counted here, such as a stored history.
+        hosted_calls: whether what cannot be counted is only what hosted tools have left in the history.
         lowered: whether the retry asks for less output than was refused.
         stored: whether part of the conversation lies with the provider.
         truncates: whether the provider is asked to drop the oldest items of what it keeps.
@@ -78,6 +79,7 @@ class Attempt:
     most_tokens: int = 0
     guessed_tokens: LocalTokens = LocalTokens(0)
     counts_all: bool = True
+    hosted_calls: bool = False
     lowered: bool = False
     stored: bool = False
     truncates: bool = False
@@ -106,11 +108,38 @@ class Attempt:
         return to_provider(self.sent_tokens or LocalTokens(0), self.factor)
 
 
+@dataclass(frozen=True, slots=True)
+class DeploymentName:
+    """How LiteLLM names a deployment in a hook's arguments or in its record of a call.
+
+    Attributes:
+        id: the Router's id, which all models behind a wildcard share; "" without a Router.
+        model: the model, in the record of a call without its provider.
+
+    >>> DeploymentName("id", "gpt-4o").fits("id:openai/gpt-4o")
+    True
+    """
+
+    id: str
+    model: str
+
+    def fits(self, key: str) -> bool:
+        """Whether this may be the deployment of that key."""
+        return key.startswith(f"{self.id}:")
+
+    def fits_model(self, key: str) -> bool:
+        """Whether the deployment of that key has this model."""
+        return key == f"{self.id}:{self.model}" or key.endswith(f"/{self.model}")
+
+
 class Attempts:
-    """The last attempt of each running request, by an id that this process has given it. Thread-safe."""
+    """The newest attempt of each running request at each deployment, by an id that this process has given the request.
+
+    LiteLLM may send one request to several deployments at once. Thread-safe.
+    """
 
     def __init__(self) -> None:
-        self._last: OrderedDict[str, Attempt] = OrderedDict()
+        self._running: OrderedDict[str, dict[str, Attempt]] = OrderedDict()
         self._lock = threading.Lock()
 
     def sent(self, request_id: str, attempt: Attempt) -> None:
@@ -118,46 +147,84 @@ class Attempts:
         if not request_id:
             return
         with self._lock:
-            before = self._last.get(request_id)
+            attempts = self._running.setdefault(request_id, {})
+            before = attempts.pop(attempt.deployment, None) or _newest(a for a in attempts.values() if a.failed)
             first = before.first_tokens if before is not None else None
-            self._last[request_id] = replace(attempt, first_tokens=first or attempt.sent_tokens)
-            self._last.move_to_end(request_id)
-            if len(self._last) > RUNNING_REQUESTS:
-                self._last.popitem(last=False)
+            attempts[attempt.deployment] = replace(attempt, first_tokens=first or attempt.sent_tokens)
+            self._running.move_to_end(request_id)
+            if len(self._running) > RUNNING_REQUESTS:
+                self._running.popitem(last=False)
 
-    def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> Attempt | None:
-        """Note that the last attempt is over, and the overflow if it was one; return it, None when that was known.
+    def failed(
+        self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
+    ) -> Attempt | None:
+        """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.
 
         LiteLLM tells of one failure twice where it translates a request to another format.
+
+        Args:
+            request_id: the request's id.
+            overflow: what the error said; None where it is no overflow.
+            refusal: the provider's own text.
+            name: of the deployment that failed; by default the newest attempt has.
         """
         with self._lock:
-            attempt = self._last.get(request_id)
+            attempt = self._find(request_id, name)
             if attempt is None or attempt.failed:
                 return None
-            self._last[request_id] = replace(attempt, overflow=overflow, failed=True, refusal=refusal)
-            return self._last[request_id]
+            return self._put(request_id, replace(attempt, overflow=overflow, failed=True, refusal=refusal))
 
-    def timed(self, request_id: str, milliseconds: Mapping[str, float]) -> None:
-        """Note what each phase of the last decision about a request took."""
+    def timed(self, request_id: str, deployment: str, milliseconds: Mapping[str, float]) -> None:
+        """Note what each phase of the last decision about an attempt took."""
         with self._lock:
-            attempt = self._last.get(request_id)
+            attempt = self._running.get(request_id, {}).get(deployment)
             if attempt is not None:
-                self._last[request_id] = replace(attempt, milliseconds=milliseconds)
+                self._put(request_id, replace(attempt, milliseconds=milliseconds))
 
     def without_usage(self, request_id: str) -> Attempt | None:
-        """Note that the answer to the last attempt states no usage, and return the attempt."""
-        with self._lock:
-            attempt = self._last.get(request_id)
-            if attempt is not None:
-                attempt = self._last[request_id] = replace(attempt, states_usage=False)
-            return attempt
+        """Note that an answer to the request states no usage, and return its newest attempt.
 
-    def last(self, request_id: str) -> Attempt | None:
-        """Return the last attempt of a request."""
+        Which of several concurrent attempts was answered is not known here: nothing is learned from any of them.
+        """
         with self._lock:
-            return self._last.get(request_id)
+            for attempt in tuple(self._running.get(request_id, {}).values()):
+                self._put(request_id, replace(attempt, states_usage=False))
+            return self._find(request_id, None)
 
-    def done(self, request_id: str) -> Attempt | None:
-        """Forget a request that was answered, and return its last attempt."""
+    def last(self, request_id: str, deployment: str = "") -> Attempt | None:
+        """Return the last attempt at a deployment, else the last that failed, else the last of the request."""
         with self._lock:
-            return self._last.pop(request_id, None)
+            attempts = self._running.get(request_id, {})
+            own = attempts.get(deployment)
+            failed = _newest(a for a in attempts.values() if a.failed) if deployment else None
+            return own or failed or _newest(attempts.values())
+
+    def done(self, request_id: str, name: DeploymentName | None = None) -> Attempt | None:
+        """Forget an attempt that was answered, and the request unless another attempt is running; return the attempt.
+
+        None where no attempt went to the deployment that LiteLLM names.
+        """
+        with self._lock:
+            answered = self._find(request_id, name)
+            others = self._running.get(request_id, {}).items()
+            running = {key: a for key, a in others if a is not answered and not a.failed and answered is not None}
+            if running:
+                self._running[request_id] = running
+            else:
+                self._running.pop(request_id, None)
+            return answered
+
+    def _find(self, request_id: str, name: DeploymentName | None) -> Attempt | None:
+        attempts = self._running.get(request_id, {})
+        if name is None or not name.id:
+            return _newest(attempts.values())
+        found = [a for key, a in attempts.items() if name.fits(key)]
+        return found[0] if len(found) == 1 else _newest(a for a in found if name.fits_model(a.deployment))
+
+    def _put(self, request_id: str, attempt: Attempt) -> Attempt:
+        self._running[request_id][attempt.deployment] = attempt
+        return attempt
+
+
+def _newest(attempts: Iterable[Attempt]) -> Attempt | None:
+    return next(reversed(tuple(attempts)), None)

@@ -76,7 +76,7 @@ class Known:
     def attempt(self, request: Request, to: Target, history: History | None = None) -> Attempt:
         """Return the attempt that sends a request as it came; `history` is None where it was not counted."""
         tokens = history.tokens if history is not None else None
-        guessed = sum(m.guessed_tokens for m in history.index) if history is not None else 0
+        counts_all = history is None or not request.has_uncounted_content
         return Attempt(
             to.deployment,
             to.model,
@@ -89,13 +89,19 @@ class Known:
             to.window.tokens,
             to.attempt,
             output_tokens=request.max_output_tokens,
-            guessed_tokens=LocalTokens(guessed),
-            counts_all=history is None or not request.has_uncounted_content,
+            guessed_tokens=guessed_tokens_of(request, history) if history is not None else LocalTokens(0),
+            counts_all=counts_all,
+            hosted_calls=not counts_all and not request.holds_unbounded_content,
             stored=request.continues_stored_history,
             truncates=request.asks_for_truncation,
             seen_tokens=history.seen_tokens if history is not None else LocalTokens(0),
             request_id=to.request_id,
         )
+
+
+def guessed_tokens_of(request: Request, history: History) -> LocalTokens:
+    """Return how many tokens of a counted request are a guess: media, reasoning, and definitions of hosted tools."""
+    return LocalTokens(sum(m.guessed_tokens for m in history.index) + request.hosted_tools_tokens)
 
 
 def known_of(

@@ -1,6 +1,7 @@
 """What one answer or refusal shows: pure functions from an attempt and its end to observations.
 
 A refusal teaches only where all that was sent was counted here, and only figures that are plausible beside that count.
+Without a figure it teaches the size that was sent also beside calls of hosted tools: what these read is not in the window.
 Where it was not, a limit that the provider names together with its own count holds for the tenant that was told; so does a
 rate limit that a single request is above.
 """
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.learning.calibration import LARGEST_RATIO, LEAST_RATIO, Calibration
-from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Observation
+from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
@@ -58,12 +59,6 @@ def of_answer(
         answer_tokens: its output likewise, 0 where that is not stated.
     """
     tenant = attempt.tenant
-    output = attempt.output_tokens or ProviderTokens(0)
-    accepted: dict[Key, int] = {
-        ("accepted_input", ANYONE): provider_tokens,
-        ("accepted_output", ANYONE): output,
-        ("accepted_total", ANYONE): provider_tokens + output,
-    }
     shown: dict[Key, Observation] = {}
     if attempt.sent_tokens is None:
         if provider_tokens >= LEAST_LOW_TOKENS and provider_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
@@ -78,8 +73,14 @@ def of_answer(
         shown |= _ratio(stats, attempt, attempt.sent_tokens, provider_tokens, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
-    for (kind, whose), value in accepted.items():
-        shown[kind, whose] = Observation((value,), now)
+    if _was_counted(attempt, provider_tokens):
+        output = attempt.output_tokens or 0
+        accepted: tuple[tuple[Kind, int], ...] = (
+            ("accepted_input", provider_tokens),
+            ("accepted_output", output),
+            ("accepted_total", provider_tokens + output),
+        )
+        shown |= {(kind, ANYONE): Observation((value,), now) for kind, value in accepted}
     return shown
 
 
@@ -93,7 +94,8 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     if sent is None:
         return {}
     tenant, limit, given = attempt.tenant, overflow.limit_tokens, overflow.input_tokens
-    if overflow.pattern == RATE_TOO_LARGE.name or not attempt.counts_all or not _mostly_text(attempt):
+    size_shows = attempt.counts_all or (attempt.hosted_calls and limit is None and overflow.kind == "input")
+    if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _mostly_text(attempt):
         return _told(attempt, overflow, now)
     if overflow.kind == "output_limit":
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
@@ -177,6 +179,18 @@ def _ratio(
     if after == before or after.published is None:
         return {}
     return {("ratios", attempt.tenant): Observation((after.published, *after.ratios), now)}
+
+
+def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
+    """Whether provider tokens are those of what was sent: nothing else shows others what the deployment accepts.
+
+    Whatever the provider adds, such as the pages of a search, is billed with it and is in no window. So is a sum over
+    several calls, which may be above the stated window.
+    """
+    sent = attempt.sent_tokens
+    if not attempt.counts_all or provider_tokens > attempt.window_tokens:
+        return False
+    return provider_tokens <= (attempt.most_tokens if sent is None else sent * LARGEST_RATIO)
 
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:

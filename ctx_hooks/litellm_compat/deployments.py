@@ -18,6 +18,8 @@ from ctx_hooks.litellm_compat.model_map import model_map
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
+LONGEST_ID_CHARS = 128
+"""An operator may choose an id of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,21 @@ def deployment_key_of(deployment: Deployment) -> str:
 
     All models of a wildcard deployment share one id. There the caller chooses the model's name, so a long key is digested.
     """
-    key = f"{deployment.model_info.get('id') or ''}:{deployment.model}"
+    own_id = str(deployment.model_info.get("id") or "")[:LONGEST_ID_CHARS]
+    key = f"{own_id}:{deployment.model}"
     if len(key) <= LONGEST_KEY_CHARS:
         return key
-    return blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return f"{own_id}:{blake2b(key.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
+
+
+def named_deployment_of(kwargs: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the Router's id and the model, as the arguments of an attempt or LiteLLM's record of a call name them.
+
+    A record has the Router's id among its `litellm_params`: several attempts at once may share the metadata.
+    """
+    logged = mapping_or_empty(kwargs.get("litellm_params"))
+    found = mapping_or_empty(logged.get("model_info")) or deployment_of({**kwargs, **logged}).model_info
+    return str(found.get("id") or "")[:LONGEST_ID_CHARS], str(kwargs.get("model") or "")
 
 
 def shared_cache() -> Any:

@@ -16,8 +16,8 @@ from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
-from ctx_hooks.request.uncounted import has_uncounted_content
-from ctx_hooks.tokens.units import ProviderTokens
+from ctx_hooks.request.uncounted import HOSTED_CALL_TYPES, UNCOUNTED_TYPES, has_uncounted_content, hosted_tools_tokens
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +95,16 @@ class Request:
     def has_uncounted_content(self) -> bool:
         """Whether it holds content whose tokens cannot be counted here, such as stored histories and files by id."""
         return has_uncounted_content(self.fields, self.items)
+
+    @property
+    def holds_unbounded_content(self) -> bool:
+        """Whether it holds more of such content than the calls and sealed results of hosted tools."""
+        return has_uncounted_content(self.fields, self.items, UNCOUNTED_TYPES - HOSTED_CALL_TYPES)
+
+    @property
+    def hosted_tools_tokens(self) -> LocalTokens:
+        """The most that the definitions of the provider's own tools add to it."""
+        return hosted_tools_tokens(self.fields.get("tools"))
 
     @property
     def max_output_tokens(self) -> ProviderTokens | None:

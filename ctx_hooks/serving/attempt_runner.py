@@ -15,7 +15,7 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempts
 from ctx_hooks.learning.calibration import LEAST_RATIO
-from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.known import guessed_tokens_of, known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
 from ctx_hooks.request.history import counted_history
@@ -29,7 +29,7 @@ from ctx_hooks.serving.summaries import SummaryFlights
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local
+from ctx_hooks.tokens.units import ProviderTokens, to_local
 from ctx_hooks.tokens.usage import billed_of
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctx_hooks.engine import Decided
-    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.attempts import Attempt, DeploymentName
     from ctx_hooks.learning.known import Known
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
@@ -91,32 +91,35 @@ class AttemptRunner:
         timings = Timings()
         with timings.phase("total"):
             decision = await self._decided(request, to, timings)
-        self.attempts.timed(to.request_id, timings.milliseconds)
+        self.attempts.timed(to.request_id, to.deployment, timings.milliseconds)
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
         return decision
 
     def numbered(self, to: Target) -> Target:
         """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""
-        return replace(to, attempt=number_of(to, self.attempts.last(to.request_id)))
+        return replace(to, attempt=number_of(to, self.attempts.last(to.request_id, to.deployment)))
 
-    async def failed(self, request_id: str, overflow: Overflow | None, refusal: str = "") -> Attempt | None:
+    async def failed(
+        self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
+    ) -> Attempt | None:
         """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known.
 
         Args:
             request_id: the request's id in this process.
             overflow: what the error said; None where it is no overflow.
             refusal: the provider's own text.
+            name: of the deployment that failed; by default the newest attempt has.
         """
         self.summaries.failed(request_id)
-        attempt = self.attempts.failed(request_id, overflow, refusal)
+        attempt = self.attempts.failed(request_id, overflow, refusal, name)
         if attempt is not None:
             await self._learn_refusal(attempt)
         return attempt
 
-    def refusal_of(self, request_id: str) -> str:
-        """Return what the provider said of the request's last attempt, "" where that is not known."""
-        attempt = self.attempts.last(request_id)
+    def refusal_of(self, to: Target) -> str:
+        """Return what the provider said of the request's last attempt there, "" where that is not known."""
+        attempt = self.attempts.last(to.request_id, to.deployment)
         return attempt.refusal if attempt is not None else ""
 
     def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
@@ -127,20 +130,31 @@ class AttemptRunner:
         attempt = self.attempts.without_usage(request_id)
         return None if attempt is None or attempt.observed else attempt.sent_provider_tokens or None
 
-    async def answered(self, request_id: str, usage: Any, response_id: str = "") -> Answered | None:
-        """Learn from an answer, and forget its request; return its last attempt and the bill, None for no known attempt.
+    async def answered(
+        self,
+        request_id: str,
+        usage: Any,
+        response_id: str = "",
+        name: DeploymentName | None = None,
+        *,
+        used_hosted_tools: bool = False,
+    ) -> Answered | None:
+        """Learn from an answer, and forget its attempt; return the attempt and the bill, None for no known attempt.
 
         Args:
             request_id: the request's id in this process.
             usage: the usage record of the answer, None where it has none.
             response_id: the provider's id of an answer that it keeps, "" for any other.
+            name: of the deployment that has answered; by default it is that of the newest attempt.
+            used_hosted_tools: whether the bill holds what a tool of the provider's has read.
         """
-        attempt = self.attempts.done(request_id)
+        attempt = self.attempts.done(request_id, name)
         if attempt is None or attempt.failed:
             return None  # after a failed attempt it comes from a model that the plugin is off for
         billed = billed_of(usage) if attempt.states_usage else None
         if billed is not None:
-            await self._learn_answer(attempt, billed, response_id)
+            learned = replace(attempt, counts_all=attempt.counts_all and not used_hosted_tools)
+            await self._learn_answer(learned, billed, response_id)
         self.summaries.answered(request_id, attempt, billed)
         return Answered(attempt, billed)
 
@@ -165,7 +179,7 @@ class AttemptRunner:
     async def _decided(self, request: Request, to: Target, timings: Timings) -> Decision:
         if not to.policy.enabled:
             return Untouched("switched off")
-        previous = self.attempts.last(to.request_id)
+        previous = self.attempts.last(to.request_id, to.deployment)
         if previous is not None and was_translated(previous, request, to):
             return Untouched(TRANSLATED)
         if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
@@ -210,14 +224,14 @@ class AttemptRunner:
             history = await self.away(most_tokens, lambda: counted_history(request, counter), deadline)
         except CompressionTimeoutError:
             return previous  # what cannot be counted in time teaches nothing
-        guessed = LocalTokens(sum(m.guessed_tokens for m in history.index))
         previous = replace(
             previous,
             received_tokens=history.tokens,
             sent_tokens=history.tokens,
             first_tokens=history.tokens,
-            guessed_tokens=guessed,
+            guessed_tokens=guessed_tokens_of(request, history),
             counts_all=not request.has_uncounted_content,
+            hosted_calls=request.has_uncounted_content and not request.holds_unbounded_content,
         )
         self.attempts.sent(to.request_id, previous)
         await self._learn_refusal(previous)

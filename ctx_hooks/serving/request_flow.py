@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.decision import NotRetried, Untouched
+from ctx_hooks.formats.hosted_tools import used_hosted_tools
+from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.request import retrieval_tool, target
@@ -107,13 +109,13 @@ class RequestFlow:
             to = replace(to, policy=to.policy.model_copy(update={"retrieval": False}))
         to = self.runner.numbered(to)
         decision = await self.runner.decide(request, to)
-        attempt = self.runner.attempts.last(to.request_id)
+        attempt = self.runner.attempts.last(to.request_id, to.deployment)
         self.recorder.decided(request, to, decision, attempt)
         if not to.policy.enforces:
             return fields
         self.usage.note(to, decision, attempt)
         if isinstance(decision, NotRetried):
-            raise litellm_compat.not_retried(self.runner.refusal_of(to.request_id), fields)
+            raise litellm_compat.not_retried(self.runner.refusal_of(to), fields)
         sent = fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
         if to.policy.retrieval != "always":
             return sent
@@ -131,7 +133,8 @@ class RequestFlow:
             return
         request_id = litellm_compat.request_id_of(logged)
         usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
-        answered = await self.runner.answered(request_id, usage, stored)
+        name = DeploymentName(*litellm_compat.named_deployment_of(logged))
+        answered = await self.runner.answered(request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
         if answered is not None:
             self.recorder.answered(request_id, answered, logged)
 
@@ -151,7 +154,8 @@ class RequestFlow:
         mode = self.mode(fields)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
         request_id = litellm_compat.request_id_of(fields)
-        noted = await self.runner.failed(request_id, overflow, litellm_compat.text_of(error))
+        name = DeploymentName(*litellm_compat.named_deployment_of(fields))
+        noted = await self.runner.failed(request_id, overflow, litellm_compat.text_of(error), name)
         if noted is not None:
             self.usage.failed(request_id)
             if overflow is not None:

@@ -225,3 +225,31 @@ def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
         assert not updates.of_refusal(NOTHING, hidden, Overflow("input", "x", limit, given), NOW), (
             "no limit is above its input"
         )
+
+
+@pytest.mark.parametrize(
+    ("attempt", "billed"),
+    [
+        (replace(COUNTED, counts_all=False), 120_000),
+        (COUNTED, 400_000),
+        (COUNTED, 190_000),
+        (replace(COUNTED, window_tokens=40_000), 50_000),
+        (UNCOUNTED, 120_000),
+    ],
+    ids=["with content of the provider's", "above the window", "far above the count", "window", "above the bound"],
+)
+def test_what_was_not_counted_whole_shows_nobody_what_is_accepted(attempt, billed):
+    """A search that the provider runs is billed, and was never in the window: others keep the limit that they were told."""
+    refused = updates.of_refusal(NOTHING, replace(COUNTED, tenant="bob"), Overflow("input", "x", 40_000, 60_000), NOW)
+    stats = NOTHING.merged(refused, NOW)
+    stats = stats.merged(updates.of_answer(stats, attempt, billed, NOW + 1), NOW + 1)
+    assert stats.limit_tokens("bob", 200_000, 0.5, NOW + 2) == 40_000
+    assert not any(kind.startswith("accepted") for kind, _ in stats.observations)
+
+
+def test_a_refusal_without_a_figure_teaches_the_size_beside_calls_of_hosted_tools():
+    searched = replace(COUNTED, counts_all=False, hosted_calls=True)
+    shown = updates.of_refusal(NOTHING, searched, Overflow("input", "x"), NOW)
+    assert 40_000 < shown["refused", "ann"].values[0] <= 50_000
+    assert updates.of_refusal(NOTHING, replace(searched, hosted_calls=False), Overflow("input", "x"), NOW) == {}
+    assert updates.of_refusal(NOTHING, searched, Overflow("input", "x", 40_000), NOW) == {}

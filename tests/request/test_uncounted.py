@@ -10,6 +10,7 @@ import pytest
 from strategies import FIELDS
 
 from ctx_hooks.request.request import request_of
+from ctx_hooks.request.uncounted import HOSTED_TOOL_TOKENS, hosted_tools_tokens
 from ctx_hooks.testing import agent_session
 
 CALL_TYPES = {
@@ -55,18 +56,14 @@ def test_a_session_of_texts_and_calls_is_wholly_counted(fmt):
         ("openai-responses", {"previous_response_id": "resp_1"}),
         ("openai-responses", {"conversation": "conv_1"}),
         ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
-        ("openai-responses", {"tools": [{"type": "web_search_preview"}]}),
         ("openai-responses", {"tools": [{"type": "function", "name": "f"}, {"type": "mcp", "server_url": "u"}]}),
-        ("openai-responses", {"tools": [{"type": "image_generation"}]}),
-        ("openai-chat", {"tools": [{"googleSearch": {}}]}),
         ("openai-chat", {"web_search_options": {"search_context_size": "low"}}),
         ("openai-chat", {"cached_content": "cachedContents/1"}),
-        ("anthropic", {"tools": [ANTHROPIC_TOOL, {"type": "web_search_20250305", "name": "web_search"}]}),
-        ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
+        ("gemini", {"tools": [{"retrieval": {"vertexRagStore": {}}}]}),
+        ("anthropic", {"tools": [{"type": "mcp_toolset", "mcp_server_name": "m"}]}),
         ("anthropic", {"mcp_servers": [{"type": "url", "url": "u"}]}),
         ("anthropic", {"container": "c"}),
         ("gemini", {"cachedContent": "cachedContents/1"}),
-        ("gemini", {"tools": [{"functionDeclarations": [{"name": "f"}]}, {"codeExecution": {}}]}),
         ("gemini", {"systemInstruction": {"parts": [{"fileData": {"fileUri": "https://example.org/a.pdf"}}]}}),
     ],
     ids=str,
@@ -149,3 +146,22 @@ def test_texts_arguments_own_tools_and_images_of_known_size_are_counted(fmt, fie
 def test_what_coding_agents_send_with_every_request_is_counted_as_far_as_it_goes(fmt, fields, item):
     """Sealed reasoning is a guess, and counted as one; else no overflow of theirs would teach anything."""
     assert not uncounted(fmt, fields, item)
+
+
+@pytest.mark.parametrize(
+    ("fmt", "fields"),
+    [
+        ("openai-responses", {"tools": [{"type": "web_search_preview"}]}),
+        ("openai-responses", {"tools": [{"type": "image_generation"}]}),
+        ("openai-chat", {"tools": [{"googleSearch": {}}]}),
+        ("anthropic", {"tools": [ANTHROPIC_TOOL, {"type": "web_search_20250305", "name": "web_search"}]}),
+        ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
+        ("gemini", {"tools": [{"functionDeclarations": [{"name": "f"}]}, {"codeExecution": {}}]}),
+    ],
+    ids=str,
+)
+def test_a_tool_that_is_only_offered_adds_a_definition_of_bounded_size(fmt, fields):
+    """Coding agents offer the provider's search in every request: their refusals have to teach as others do."""
+    assert not uncounted(fmt, fields)
+    assert hosted_tools_tokens(fields["tools"]) == HOSTED_TOOL_TOKENS
+    assert hosted_tools_tokens([ANTHROPIC_TOOL, {"type": "function"}]) == 0
