@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from documentation import ROOT, blocks, recipes
+from proxies import Proxy
 
-from ctx_hooks.testing import LOOPBACK, MASTER_KEY, FakeProvider, ProviderSettings, ProxyProcess, agent_session, violations
+from ctx_hooks.testing import LOOPBACK, MASTER_KEY, FakeProvider, ProviderSettings, agent_session, violations
 
 QUICK_START = "docs/quickstart.md"
 LATER = ("pip install", "ctx-hooks doctor", "litellm --config")
@@ -83,7 +84,7 @@ def proxy(provider, tmp_path_factory):
     configuration = merged([yaml.safe_load(text) for text in recipes().values()])
     configuration["model_list"] += quick_start()["model_list"]
     point(configuration, provider.url)
-    with ProxyProcess(configuration, {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}) as running:
+    with Proxy(configuration, {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}) as running:
         yield running
 
 

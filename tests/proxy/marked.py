@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from conftest import WINDOW, configuration, deployment, importable
+from configurations import WINDOW, configuration, deployment, importable
+from proxies import Proxy
 from routes import Route
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.conversations import TOOL
 from ctx_hooks.testing.rules import Format
@@ -70,7 +71,7 @@ of what its loggers are given."""
 
 
 @contextmanager
-def recorded(folder: Path) -> Iterator[tuple[ProxyProcess, FakeProvider]]:
+def recorded(folder: Path) -> Iterator[tuple[Proxy, FakeProvider]]:
     """Serve a group for each end that a request can have; events, spans and spend are written to the folder."""
     environment = importable(folder, "marked_plugin", PLUGIN)
     environment |= {"MARKED_FOLDER": str(folder), "LITELLM_LOG": "INFO", "JSON_LOGS": "true"}
@@ -99,7 +100,7 @@ def recorded(folder: Path) -> Iterator[tuple[ProxyProcess, FakeProvider]]:
             },
             callback_settings={"ctx_hooks": {"events": {"path": str(folder)}}},
         )
-        with ProxyProcess(config, environment) as proxy:
+        with Proxy(config, environment) as proxy:
             yield proxy, provider
 
 

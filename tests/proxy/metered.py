@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from conftest import GENERAL, WINDOW, configuration, deployment, importable
+from configurations import GENERAL, WINDOW, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT
 
-from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, ProxyProcess, Reply, agent_session
+from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
 from ctx_hooks.testing.summariser import summariser
 
 WORKERS = 2
@@ -89,7 +90,7 @@ def script(fmt: Any, payload: Mapping[str, Any], answered: int) -> Reply:
 
 
 @contextmanager
-def metered(tmp_path_factory: Any) -> Iterator[tuple[ProxyProcess, FakeProvider]]:
+def metered(tmp_path_factory: Any) -> Iterator[tuple[Proxy, FakeProvider]]:
     """Serve one group for each end that a request can have; a group that is learned from has one for each round."""
     folder = tmp_path_factory.mktemp("metered")
     for name, code in (("metered_auth", AUTH), ("metered_listener", LISTENER)):
@@ -122,17 +123,17 @@ def metered(tmp_path_factory: Any) -> Iterator[tuple[ProxyProcess, FakeProvider]
             litellm_settings={"callbacks": ["metered_listener.handler", "prometheus"]},
             general_settings={**GENERAL, "custom_auth": "metered_auth.user_api_key_auth"},
         )
-        with ProxyProcess(config, environment, WORKERS) as proxy:
+        with Proxy(config, environment, WORKERS) as proxy:
             yield proxy, provider
 
 
-def ask(proxy: ProxyProcess, group: str, team: str, seed: int = 0, **fields: Any) -> httpx.Response:
+def ask(proxy: Proxy, group: str, team: str, seed: int = 0, **fields: Any) -> httpx.Response:
     """Send an agent session of about 25,000 tokens, or the given messages, as a team."""
     payload = {**agent_session("openai-chat", model=group, seed=seed), **fields}
     return CHAT.post(proxy, payload, headers={"authorization": f"Bearer sk-team-{team}"})
 
 
-def run(proxy: ProxyProcess, n: int) -> None:
+def run(proxy: Proxy, n: int) -> None:
     """Send the requests of one round, and wait until their answers and summaries were recorded."""
     answers, summaries = (len(events(proxy, name)) for name in ("answer", "after_summary"))
     for _ in range(SMALL_ONES):
@@ -147,7 +148,7 @@ def run(proxy: ProxyProcess, n: int) -> None:
     proxy.wait_until(lambda: len(events(proxy, "answer")) == answers, f"{answers} answers")
 
 
-def use_every_worker(proxy: ProxyProcess) -> int:
+def use_every_worker(proxy: Proxy) -> int:
     """Ask until every worker has answered, and return how often that was."""
     asked = 0
     while len({told["pid"] for told in _told(proxy)}) < WORKERS:
@@ -157,11 +158,11 @@ def use_every_worker(proxy: ProxyProcess) -> int:
     return asked
 
 
-def events(proxy: ProxyProcess, name: str) -> list[dict[str, Any]]:
+def events(proxy: Proxy, name: str) -> list[dict[str, Any]]:
     """Return the events of that name so far, of each worker in their order."""
     return [told["event"] for told in _told(proxy) if told["event"]["name"] == name]
 
 
-def _told(proxy: ProxyProcess) -> list[dict[str, Any]]:
+def _told(proxy: Proxy) -> list[dict[str, Any]]:
     lines = proxy.log().splitlines()
     return [json.loads(line.removeprefix("heard ")) for line in lines if line.startswith("heard ")]

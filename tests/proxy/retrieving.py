@@ -11,7 +11,7 @@ from typing import Any
 
 import assembled
 import httpx
-from conftest import importable
+from configurations import importable
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.litellm_compat import takes_its_items_back

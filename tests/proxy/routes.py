@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from proxies import Proxy
 
-from ctx_hooks.testing import LOOPBACK, ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, agent_session
 from ctx_hooks.testing.gemini import addressed
 from ctx_hooks.testing.rules import Format
 
@@ -21,7 +22,7 @@ class Route:
     fitted: str
     hopeless: str
 
-    def ask(self, proxy: ProxyProcess, *, group: str | None = None, stream: bool = False, **fields: Any) -> httpx.Response:
+    def ask(self, proxy: Proxy, *, group: str | None = None, stream: bool = False, **fields: Any) -> httpx.Response:
         """Send an agent session of about 25,000 tokens."""
         seed = fields.pop("seed", 0)
         headers = fields.pop("headers", None) or proxy.headers
@@ -29,9 +30,7 @@ class Route:
         payload = agent_session(self.fmt, model=group or self.group, seed=seed, thinking=thinking)
         return self.post(proxy, {**payload, "stream": stream, **fields}, headers=headers)
 
-    def post(
-        self, proxy: ProxyProcess, payload: dict[str, Any], *, headers: Mapping[str, str] | None = None
-    ) -> httpx.Response:
+    def post(self, proxy: Proxy, payload: dict[str, Any], *, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """Send a payload as it is; of Google's, model and method stand in the path."""
         path, body = self.path, payload
         if self.fmt == "gemini":

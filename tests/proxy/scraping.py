@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from ctx_hooks.testing import ProxyProcess
+    from proxies import Proxy
 
 PROGRAM = shutil.which("prometheus")
 STOP_SECONDS = 10
@@ -49,7 +49,7 @@ class Prometheus:
 
 
 @contextmanager
-def scraping(proxy: ProxyProcess, headers: Mapping[str, str], folder: Path) -> Iterator[Prometheus]:
+def scraping(proxy: Proxy, headers: Mapping[str, str], folder: Path) -> Iterator[Prometheus]:
     """Run a Prometheus that scrapes the proxy's metrics every two seconds."""
     port = free_port()
     kind, credentials = headers["Authorization"].split(" ", 1)

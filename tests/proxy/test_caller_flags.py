@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import BELIEVED, WINDOW, served
+from configurations import BELIEVED, WINDOW, served
 from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, NAMES, ROUTES
 
 from ctx_hooks.testing import ProviderSettings, agent_session

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import BELIEVED, GENERAL, PLUGIN, WINDOW, configuration, deployment, importable
+from configurations import BELIEVED, GENERAL, PLUGIN, WINDOW, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT, GEMINI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import FakeProvider, ProviderSettings
 
 FOUR = (CHAT, MESSAGES, RESPONSES, GEMINI)
 ROUTES = pytest.mark.parametrize("route", FOUR, ids=["chat", "messages", "responses", "gemini"])
@@ -63,7 +64,7 @@ def proxy_here(provider_here, tmp_path_factory):
     config = configuration(url, *models, callback_settings={"ctx_hooks": settings})
     config["litellm_settings"]["callbacks"] = [PLUGIN, "parts.log"]
     config["general_settings"] = {**GENERAL, "custom_auth": "parts.user_api_key_auth"}
-    with ProxyProcess(config, importable(tmp_path_factory.mktemp("callers"), "parts", PARTS)) as running:
+    with Proxy(config, importable(tmp_path_factory.mktemp("callers"), "parts", PARTS)) as running:
         yield running
 
 

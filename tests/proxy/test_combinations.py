@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from conftest import BELIEVED, PLUGIN, WINDOW, configuration, deployment, importable
+from configurations import BELIEVED, PLUGIN, WINDOW, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.learning.calibration import REMEMBERED
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import FakeProvider, ProviderSettings
 from ctx_hooks.testing.rules import violations
 
 ANSWER = re.compile(r"Answer to \d+ tokens")
@@ -189,7 +190,7 @@ def configured(request):
 @pytest.fixture(scope="module")
 def proxy_here(configured, strict, folder):
     environment = importable(folder, "callbacks_here", CALLBACKS)
-    with ProxyProcess(served(strict.url, CONFIGURATIONS[configured]), environment) as running:
+    with Proxy(served(strict.url, CONFIGURATIONS[configured]), environment) as running:
         yield running
 
 

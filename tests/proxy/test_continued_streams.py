@@ -11,12 +11,11 @@ from typing import Any
 import litellm
 import pytest
 from answering_server import answering
-from conftest import PLUGIN, configuration, deployment
+from configurations import PLUGIN, configuration, deployment
 from fastapi import Request
 from fastapi.responses import StreamingResponse
+from proxies import Proxy
 from routes import CHAT, RESPONSES
-
-from ctx_hooks.testing import ProxyProcess
 
 WINDOW = 8_000
 SAID = "The parser drops the last line because it reads"
@@ -80,7 +79,7 @@ def continued():
             litellm_settings={"callbacks": [PLUGIN], "num_retries": 0, "fallbacks": [{"breaking": ["other"]}]},
             router_settings={CHAT_SETTING: True} if CONTINUES_CHAT else {},
         )
-        with ProxyProcess(config) as proxy:
+        with Proxy(config) as proxy:
             yield proxy, provider
 
 

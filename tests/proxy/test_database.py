@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import BELIEVED, GENERAL, PLUGIN, WINDOW, deployment
+from configurations import BELIEVED, GENERAL, PLUGIN, WINDOW, deployment
 from database_process import DatabaseProcess
 from documentation import blocks
+from proxies import Proxy
 from routes import CHAT
 
-from ctx_hooks.testing import LOOPBACK, ProxyProcess
+from ctx_hooks.testing import LOOPBACK
 
 STORED = {**GENERAL, "store_model_in_db": True}
 POLICIES = {"ctx_hooks": {"defaults": {"reserve_tokens": 500, "locked": ["reserve_tokens"]}}}
@@ -49,7 +50,7 @@ def stored(provider, database):
         deployment(provider.url, "unknown", "openai/served"),
         {**tight, "litellm_params": {**tight["litellm_params"], **PRICES}},
     )
-    with ProxyProcess(config, database.environment()) as running:
+    with Proxy(config, database.environment()) as running:
         for model in models:
             manage(running, "/model/new", **model)
         yield running
@@ -176,7 +177,7 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
 
 def test_the_plugin_is_not_started_by_a_name_in_the_database(provider, database):
     """LiteLLM takes such a name for that of a logger of its own, and its API stores no `callback_settings`."""
-    with ProxyProcess({"general_settings": STORED}, database.environment()) as proxy:
+    with Proxy({"general_settings": STORED}, database.environment()) as proxy:
         manage(proxy, "/config/update", litellm_settings={"callbacks": [PLUGIN]}, callback_settings=POLICIES)
         answer, _ = ask(proxy, provider, key_of(proxy))
     assert PLUGIN in database.rows(SETTING, section="litellm_settings")[0]

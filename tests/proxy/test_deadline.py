@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from conftest import WINDOW, configuration, deployment
+from configurations import WINDOW, configuration, deployment
+from proxies import Proxy
 from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 from strategies import items_of
 
 from ctx_hooks.conversation.placeholders import MARK
-from ctx_hooks.testing import ProxyProcess, agent_session
+from ctx_hooks.testing import agent_session
 from ctx_hooks.testing.rules import violations
 
 ROUTES = pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def hasty_proxy(provider):
         deployment(url, "gemini", "gemini/served", max_input_tokens=WINDOW),
     )
     settings = {"defaults": {"compression_timeout_seconds": 0.001}}
-    with ProxyProcess(configuration(url, *models, callback_settings={"ctx_hooks": settings})) as running:
+    with Proxy(configuration(url, *models, callback_settings={"ctx_hooks": settings})) as running:
         yield running
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import WINDOW, configuration, deployment, importable
+from configurations import WINDOW, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT, MESSAGES_TO_OPENAI
 
-from ctx_hooks.testing import ProxyProcess, agent_session
+from ctx_hooks.testing import agent_session
 
 pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
@@ -61,7 +62,7 @@ def test_every_request_is_answered_and_fitted_and_each_sink_is_warned_of_once(pr
         litellm_settings={"callbacks": ["failing_plugin.handler", "failing_plugin.otel"]},
         callback_settings={"ctx_hooks": {"events": {"path": str(tmp_path)}}},
     )
-    with ProxyProcess(config, environment) as proxy:
+    with Proxy(config, environment) as proxy:
         for stream in (False, True):
             for route in (CHAT, MESSAGES_TO_OPENAI):
                 answer = route.post(proxy, {**agent_session(route.fmt, turns=12, model="fitted"), "stream": stream})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import BELIEVED, served
+from configurations import BELIEVED, served
 from routes import GEMINI
 
 from ctx_hooks.testing import ProviderSettings, agent_session, violations

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from conftest import WINDOW, configuration, deployment
+from configurations import WINDOW, configuration, deployment
+from proxies import Proxy
 from routes import ROUTES, Route
 
-from ctx_hooks.testing import ProxyProcess, agent_session
+from ctx_hooks.testing import agent_session
 
 KINDS = {"chat": "openai", "claude": "anthropic", "gemini": "gemini"}
 CHAT_TO_ANTHROPIC = Route("/v1/chat/completions", "openai-chat", "claude", "", "")
@@ -35,7 +36,7 @@ def told_proxy(provider):
         *group("hopeless", "tiny"),
     )
     settings = {"ctx_hooks": {"defaults": {"rescue_attempts": 2}}}
-    with ProxyProcess(configuration(provider.url, *models, callback_settings=settings)) as running:
+    with Proxy(configuration(provider.url, *models, callback_settings=settings)) as running:
         yield running
 
 

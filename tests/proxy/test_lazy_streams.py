@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from conftest import PLUGIN, configuration, deployment, importable
+from configurations import PLUGIN, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 WINDOW = 12_000
 TURNS = 25
@@ -35,7 +36,7 @@ def google(tmp_path_factory):
     with FakeProvider(ProviderSettings(window_tokens=WINDOW, wording="gemini", tokens_factor=1.2)) as provider:
         models = (deployment(provider.url, group, "gemini/served") for group in GROUPS.values())
         config = configuration(provider.url, *models, litellm_settings={"callbacks": [PLUGIN, "billed.handler"]})
-        with ProxyProcess(config, environment) as proxy:
+        with Proxy(config, environment) as proxy:
             yield proxy, provider
 
 

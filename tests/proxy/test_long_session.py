@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from conftest import served
+from configurations import served
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import ProviderSettings, agent_session

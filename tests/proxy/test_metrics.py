@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import httpx
 import pytest
-from conftest import ROOT, WINDOW
+from configurations import ROOT, WINDOW
 from metered import (
     DECISIONS,
     OVERFLOWS,
@@ -26,10 +26,11 @@ from metered import (
     use_every_worker,
 )
 from prometheus_client.parser import text_string_to_metric_families
+from proxies import Proxy
 from scraping import PROGRAM, Prometheus, scraping
 
 from ctx_hooks.telemetry.prometheus import GIVE_UPS, SECOND_BUCKETS
-from ctx_hooks.testing import LOOPBACK, FakeProvider, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, FakeProvider
 
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text(encoding="utf-8"))
 HEADERS = {"Authorization": "Bearer sk-team-monitoring"}
@@ -43,7 +44,7 @@ Sample: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
 class Known:
     """A run of two rounds: the small requests before them until each worker had one, and a scrape after each round."""
 
-    proxy: ProxyProcess
+    proxy: Proxy
     provider: FakeProvider
     asked: int
     prometheus: Prometheus | None

@@ -6,10 +6,11 @@ from collections import Counter
 
 import litellm
 import pytest
-from conftest import configuration, deployment
+from configurations import configuration, deployment
+from proxies import Proxy
 from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 REQUESTS = 20
 """The chance that the Router's shuffle goes to one of two deployments so often by itself is 1 in 500,000."""
@@ -52,7 +53,7 @@ def mixed():
             callback_settings={"ctx_hooks": POLICIES},
             router_settings={"routing_strategy": "simple-shuffle"},
         )
-        with ProxyProcess(config) as proxy:
+        with Proxy(config) as proxy:
             yield proxy, provider
 
 

@@ -6,10 +6,11 @@ import json
 import re
 
 import pytest
-from conftest import GENERAL, PLUGIN, deployment, importable
+from configurations import GENERAL, PLUGIN, deployment, importable
+from proxies import Proxy
 from routes import CHAT, MODELS, NAMES, ROUTES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 AUTH = """
 from litellm.proxy._types import UserAPIKeyAuth
@@ -73,26 +74,26 @@ def environment(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def without(strict_provider, environment):
-    with ProxyProcess(config(strict_provider.url, {}, []), environment) as running:
+    with Proxy(config(strict_provider.url, {}, []), environment) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def switched_by_environment(strict_provider, environment):
     settings = config(strict_provider.url, {}, [PLUGIN])
-    with ProxyProcess(settings, {**environment, "CTX_HOOKS_ENABLED": "0"}) as running:
+    with Proxy(settings, {**environment, "CTX_HOOKS_ENABLED": "0"}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def switched_by_defaults(strict_provider, environment):
-    with ProxyProcess(config(strict_provider.url, {"defaults": "off"}, [PLUGIN]), environment) as running:
+    with Proxy(config(strict_provider.url, {"defaults": "off"}, [PLUGIN]), environment) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def observing(strict_provider, environment):
-    with ProxyProcess(config(strict_provider.url, {"defaults": {"mode": "observe"}}, [PLUGIN]), environment) as running:
+    with Proxy(config(strict_provider.url, {"defaults": {"mode": "observe"}}, [PLUGIN]), environment) as running:
         yield running
 
 
@@ -104,7 +105,7 @@ def switched_by_scope(strict_provider, environment):
         "sessions": {"off:*": "off"},
         "tags": {"off": "off"},
     }
-    with ProxyProcess(config(strict_provider.url, settings, [PLUGIN]), environment) as running:
+    with Proxy(config(strict_provider.url, settings, [PLUGIN]), environment) as running:
         yield running
 
 

@@ -6,10 +6,11 @@ The Router leaves context-window errors out of its plan by order; `order` stands
 from __future__ import annotations
 
 import pytest
-from conftest import configuration, deployment
+from configurations import configuration, deployment
+from proxies import Proxy
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import FakeProvider, ProviderSettings
 
 ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
 
@@ -29,7 +30,7 @@ def two_orders():
             for route, prefix in ((CHAT, "openai"), (MESSAGES, "anthropic"), (RESPONSES, "openai"))
             for model, order in (("served", 1), ("wide", 2))
         ]
-        with ProxyProcess(configuration(provider.url, *models)) as proxy:
+        with Proxy(configuration(provider.url, *models)) as proxy:
             yield proxy, provider
 
 

@@ -7,7 +7,7 @@ import json
 
 import httpx
 import pytest
-from conftest import GENERAL, PLUGIN, served
+from configurations import GENERAL, PLUGIN, served
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.testing import ProviderSettings

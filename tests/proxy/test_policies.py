@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import GENERAL, WINDOW, configuration, deployment, importable
+from configurations import GENERAL, WINDOW, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT, MESSAGES, RESPONSES
-
-from ctx_hooks.testing import ProxyProcess
 
 AUTH = """
 import json, pathlib
@@ -69,7 +68,7 @@ def team_proxy(provider, folder):
     aliases = {"nickname": "fitted", "unknown-nickname": "unknown"}
     config["router_settings"] = {"model_group_alias": aliases, "num_retries": 2, "routing_strategy": "least-busy"}
     config["general_settings"] = {**GENERAL, "custom_auth": "team_auth.user_api_key_auth"}
-    with ProxyProcess(config, importable(folder, "team_auth", AUTH)) as running:
+    with Proxy(config, importable(folder, "team_auth", AUTH)) as running:
         yield running
 
 

@@ -8,12 +8,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from conftest import PLUGIN, configuration, importable
+from configurations import PLUGIN, configuration, importable
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from proxies import Proxy
 from routes import CHAT
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 WINDOW = 8_000
 BELIEVED = 200_000
@@ -116,7 +117,7 @@ def speaking(tmp_path_factory):
     with FakeProvider(ProviderSettings(tokens_factor=1.2)) as provider:
         settings = {"callbacks": [PLUGIN, "logged.handler"], "drop_params": True}
         config = configuration(provider.url, *model_list(provider.url), litellm_settings=settings)
-        with ProxyProcess(config, {**environment, "PREDIBASE_TENANT_ID": "t"}) as proxy:
+        with Proxy(config, {**environment, "PREDIBASE_TENANT_ID": "t"}) as proxy:
             yield proxy, provider
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import PLUGIN, configuration
+from configurations import PLUGIN, configuration
 
 from ctx_hooks.testing import ProxyProcess
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import litellm
 import pytest
-from conftest import PLUGIN, configuration, deployment, importable
+from configurations import PLUGIN, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 from ctx_hooks.testing.rules import violations
 
 ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
@@ -53,7 +54,7 @@ def counting_proxy(counting_provider, tmp_path_factory):
         deployment(url, "short-lived", "openai/x", max_input_tokens=40_000, ctx_hooks={"max_turns": 1}),
     )
     config = configuration(url, *models, litellm_settings={"callbacks": [PLUGIN, "answers.handler"]})
-    with ProxyProcess(config, environment) as running:
+    with Proxy(config, environment) as running:
         yield running
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import GENERAL, deployment, importable
+from configurations import GENERAL, deployment, importable
+from proxies import Proxy
 from routes import MODELS, NAMES, ROUTES
 
 from ctx_hooks.cli import main
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 CALLBACKS = """
 import json
@@ -47,7 +48,7 @@ def logging_proxy(provider, folder, **environment):
         "litellm_settings": {"callbacks": ["logged_rows.handler"]},
         "general_settings": {**GENERAL, "store_prompts_in_spend_logs": True},
     }
-    return ProxyProcess(config, {**importable(folder, "logged_rows", CALLBACKS), **environment})
+    return Proxy(config, {**importable(folder, "logged_rows", CALLBACKS), **environment})
 
 
 @pytest.fixture(scope="module")

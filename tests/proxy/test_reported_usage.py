@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import GENERAL, PLUGIN, deployment, importable
+from configurations import GENERAL, PLUGIN, deployment, importable
 from litellm_versions import STATES_STREAMED_USAGE
+from proxies import Proxy
 from routes import CHAT, MESSAGES, MODELS, NAMES, ROUTES
 
-from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 LOGGER = """
@@ -65,7 +66,7 @@ def started(roomy, folder, **sections):
         },
         **sections,
     }
-    return ProxyProcess(config, importable(folder, "usage_logger", LOGGER))
+    return Proxy(config, importable(folder, "usage_logger", LOGGER))
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,15 @@ import re
 from dataclasses import replace
 
 import pytest
-from conftest import GENERAL, PLUGIN, configuration, deployment, importable
+from configurations import GENERAL, PLUGIN, configuration, deployment, importable
+from proxies import Proxy
 from redis import Redis
 from redis_process import RedisProcess
 from retrieving import CLIENTS, THOUGHT, TOOL, total_tokens, user
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.litellm_compat import takes_its_items_back
-from ctx_hooks.testing import LOOPBACK, Call, FakeProvider, ProviderSettings, ProxyProcess, Reply, agent_session
+from ctx_hooks.testing import LOOPBACK, Call, FakeProvider, ProviderSettings, Reply, agent_session
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOW = 8_000
@@ -77,7 +78,7 @@ def started(model, folder, archive, redis=None, router_settings=None):
         litellm_settings={"callbacks": [PLUGIN], "num_retries": 0},
         router_settings=router_settings or ({} if redis is None else {"redis_host": "127.0.0.1", "redis_port": redis.port}),
     )
-    return ProxyProcess(config, importable(folder, "tenant_auth", AUTH))
+    return Proxy(config, importable(folder, "tenant_auth", AUTH))
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,11 @@ import json
 import random
 
 import pytest
-from conftest import GENERAL, PLUGIN, deployment, importable
+from configurations import GENERAL, PLUGIN, deployment, importable
+from proxies import Proxy
 from routes import MESSAGES, MODELS, NAMES, ROUTES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
@@ -104,7 +105,7 @@ def spending(roomy, tmp_path_factory):
             }
         },
     }
-    with ProxyProcess(config, importable(tmp_path_factory.mktemp("spend"), "spend_rows", CALLBACKS)) as running:
+    with Proxy(config, importable(tmp_path_factory.mktemp("spend"), "spend_rows", CALLBACKS)) as running:
         yield running
 
 

@@ -6,9 +6,10 @@ import json
 import random
 
 import pytest
-from conftest import PLUGIN, configuration, deployment
+from configurations import PLUGIN, configuration, deployment
+from proxies import Proxy
 
-from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings
 from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.conversations import read_tool, source_text
 
@@ -33,7 +34,7 @@ def keeping():
             deployment(provider.url, "asked", "openai/asked"),
             deployment(provider.url, "strict", "openai/strict", ctx_hooks={"stored_history": "error"}),
         )
-        with ProxyProcess(configuration(provider.url, *models, litellm_settings={"callbacks": [PLUGIN]})) as proxy:
+        with Proxy(configuration(provider.url, *models, litellm_settings={"callbacks": [PLUGIN]})) as proxy:
             yield proxy, provider
 
 

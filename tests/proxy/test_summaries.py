@@ -9,10 +9,11 @@ import threading
 
 import httpx
 import pytest
-from conftest import GENERAL, PLUGIN, configuration, deployment, importable
+from configurations import GENERAL, PLUGIN, configuration, deployment, importable
+from proxies import Proxy
 from redis_process import RedisProcess
 
-from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.testing.summariser import MARK, summariser
 
@@ -106,7 +107,7 @@ def started(provider, folder, redis=None):
     config["general_settings"] = {**GENERAL, "custom_auth": "parts.user_api_key_auth"}
     if redis is not None:
         config["router_settings"] = {"redis_host": "127.0.0.1", "redis_port": redis.port}
-    return ProxyProcess(config, importable(folder, "parts", PARTS))
+    return Proxy(config, importable(folder, "parts", PARTS))
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,11 @@ import concurrent.futures
 import json
 
 import pytest
-from conftest import GENERAL, configuration, deployment, importable
+from configurations import GENERAL, configuration, deployment, importable
+from proxies import Proxy
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, agent_session
 
 WINDOW = 128_000
 FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input"}
@@ -38,7 +39,7 @@ def proxy(provider, tmp_path_factory):
     config = configuration(
         provider.url, *models, general_settings={**GENERAL, "custom_auth": "tenant_auth.user_api_key_auth"}
     )
-    with ProxyProcess(config, importable(tmp_path_factory.mktemp("auth"), "tenant_auth", AUTH)) as running:
+    with Proxy(config, importable(tmp_path_factory.mktemp("auth"), "tenant_auth", AUTH)) as running:
         yield running
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import configuration, deployment
+from configurations import configuration, deployment
+from proxies import Proxy
 from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, MODELS, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import FakeProvider, ProviderSettings
 
 WINDOW = 8_000
 CHAT_BACKEND = {"use_chat_completions_api": True}
@@ -58,7 +59,7 @@ def telling():
             for _, *case in CASES
             for suffix, model in (("", "claude-served"), (HOPELESS, "tiny"))
         ]
-        with ProxyProcess(configuration(provider.url, *models)) as proxy:
+        with Proxy(configuration(provider.url, *models)) as proxy:
             yield proxy, provider
 
 

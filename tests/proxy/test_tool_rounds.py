@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import httpx
 import pytest
-from conftest import GENERAL, deployment
+from configurations import GENERAL, deployment
+from proxies import Proxy
 from retrieving import (
     CLIENTS,
     FACTS,
@@ -28,7 +29,7 @@ from retrieving import (
     user,
 )
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess, sign
+from ctx_hooks.testing import FakeProvider, ProviderSettings, sign
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 ROUNDS = 3
@@ -70,7 +71,7 @@ def retrieving(model, folder):
         "callback_settings": ALLOWED,
         "general_settings": GENERAL,
     }
-    with ProxyProcess(config, environment) as running:
+    with Proxy(config, environment) as running:
         yield running
 
 
@@ -90,7 +91,7 @@ def checking(model, tmp_path_factory):
         "callback_settings": ALLOWED,
         "general_settings": GENERAL,
     }
-    with ProxyProcess(config, environment) as running:
+    with Proxy(config, environment) as running:
         yield running
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from answering_server import answering
-from conftest import GENERAL, PLUGIN, deployment
+from configurations import GENERAL, PLUGIN, deployment
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from litellm_versions import PASSES_ON_FAILED_COUNTS
+from proxies import Proxy
 
-from ctx_hooks.testing import LOOPBACK, ProxyProcess, agent_session
+from ctx_hooks.testing import LOOPBACK, agent_session
 
 WINDOW = 1_000
 LONG = "a quiet word or two " * 1_000
@@ -86,7 +87,7 @@ def recorder():
         yield kept
 
 
-def proxied(recorder: Recorder, callbacks: list[str]) -> ProxyProcess:
+def proxied(recorder: Recorder, callbacks: list[str]) -> Proxy:
     models = (
         deployment(recorder.url, group, model, max_input_tokens=WINDOW)
         for group, model in (
@@ -107,7 +108,7 @@ def proxied(recorder: Recorder, callbacks: list[str]) -> ProxyProcess:
         "OPENAI_BASE_URL": f"{recorder.url}/v1",
         "ANTHROPIC_API_BASE": recorder.url,
     }
-    return ProxyProcess(config, {**names, "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"})
+    return Proxy(config, {**names, "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"})
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from conftest import PLUGIN, configuration, deployment, importable
+from configurations import PLUGIN, configuration, deployment, importable
 from litellm_versions import STATES_STREAMED_USAGE
+from proxies import Proxy
 from routes import MODELS, NAMES, ROUTES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+from ctx_hooks.testing import FakeProvider, ProviderSettings
 from ctx_hooks.testing.wordings import WORDINGS
 
 WINDOW = 16_000
@@ -51,7 +52,7 @@ def strange_proxy(strange_provider, tmp_path_factory):
     models += [deployment(strange_provider.url, f"in-stream-{n}", MODELS.get(n, "openai/served")) for n in NAMES]
     config = configuration(strange_provider.url, *models)
     config["litellm_settings"]["callbacks"] = [PLUGIN, "wordings_listener.listener"]
-    with ProxyProcess(config, importable(tmp_path_factory.mktemp("listener"), "wordings_listener", LISTENER)) as running:
+    with Proxy(config, importable(tmp_path_factory.mktemp("listener"), "wordings_listener", LISTENER)) as running:
         yield running
 
 

@@ -1,0 +1,51 @@
+"""`--processor-seconds` shows where the tests' time goes: by file, and by start of a proxy."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import proxies
+import pytest
+
+FILES: Counter[str] = Counter()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--processor-seconds", action="store_true", help="show processor time by file and by proxy start")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    before = proxies.processor_seconds()
+    try:
+        return (yield)
+    finally:
+        FILES[str(item.path.relative_to(item.config.rootpath))] += proxies.processor_seconds() - before
+
+
+def pytest_sessionfinish(session):
+    if output := getattr(session.config, "workeroutput", None):
+        output["processor_seconds"] = [dict(FILES), proxies.Proxy.starts]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    files, starts = getattr(node, "workeroutput", {}).get("processor_seconds", ({}, []))
+    FILES.update(files)
+    proxies.Proxy.starts.extend(starts)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.getoption("processor_seconds"):
+        return
+    terminalreporter.section("processor seconds")
+    for name, seconds in FILES.most_common(40):
+        terminalreporter.write_line(f"{seconds:8.1f}  {name}")
+    terminalreporter.write_line(f"{FILES.total():8.1f}  {len(FILES)} files")
+    for kind in ("forked", "started"):
+        starts = [start for start in proxies.Proxy.starts if start["forked"] == (kind == "forked")]
+        columns = ("processor_seconds", "seconds", "proportional_bytes")
+        seconds, waited, memory = (max((start[column] for start in starts), default=0) for column in columns)
+        total = sum(start["processor_seconds"] for start in starts)
+        figures = f"each at most {seconds:.1f}, {waited:.1f} s, {memory / 1e6:.0f} MB at its end"
+        terminalreporter.write_line(f"{total:8.1f}  {len(starts)} proxies {kind}: {figures}")

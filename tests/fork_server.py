@@ -1,0 +1,181 @@
+"""A process that imports LiteLLM's proxy once, and forks a proxy for each configuration; `tests/proxies.py` talks to it.
+
+    python fork_server.py SOCKET
+
+A connection with a line of JSON (`arguments` of the command `litellm`, `environment`, `folder`) asks for a proxy. The
+answers are its `pid`, and at its end its `status` and `processor_seconds`; or `read_early`, the variables of other values
+here that LiteLLM reads at import, and the caller starts a process of its own. A proxy ends with its connection and the
+server with the last connection, so that nothing outlives the tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+IMPORTED = (
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.auto",
+    "uvloop",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+    "litellm.litellm_core_utils.default_encoding",
+    "litellm.proxy.proxy_cli",
+    "litellm.proxy.proxy_server",
+)
+"""What a proxy imports before it reads its configuration."""
+VOCABULARIES = ("cl100k_base", "o200k_base")
+"""Large tables, which LiteLLM and the plugin load from LiteLLM's own files and nothing changes."""
+PROGRAMS = str(Path(sys.executable).parent)
+"""The folder of `litellm`: Python puts it before all others on the path."""
+SET_BY_FORK = {"PYTHONPATH"}
+PARENT_DEATH_SIGNAL = 1
+"""Linux's PR_SET_PDEATHSIG."""
+
+
+class RecordingEnvironment(type(os.environ)):
+    """The environment, with the names that were asked for. A walk over all asks for none: urllib looks for proxies so."""
+
+    def __getitem__(self, name: str) -> str:
+        NAMES.add(name)
+        return super().__getitem__(name)
+
+    def items(self):
+        return {self.decodekey(name): self.decodevalue(value) for name, value in self._data.items()}.items()
+
+
+NAMES: set[str] = set()
+
+
+def main() -> None:
+    own = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [PROGRAMS, *(path for path in sys.path[1:] if path not in own)]
+    environment = dict(os.environ)
+    plain, os.environ.__class__ = os.environ.__class__, RecordingEnvironment
+    for name in IMPORTED:
+        importlib.import_module(name)
+    for name in VOCABULARIES:
+        sys.modules["tiktoken"].get_encoding(name)
+    os.environ.__class__ = plain
+    changed = {name: value for name, value in os.environ.items() if environment.get(name) != value}
+    read_early = {name: environment.get(name) for name in NAMES - SET_BY_FORK - changed.keys()}
+    if threading.active_count() > 1 or "ctx_hooks" in sys.modules:
+        raise RuntimeError(f"a fork would not be as new: {threading.enumerate()}")
+    gc.collect()
+    gc.freeze()  # a collection would write to each object's page, and so copy it
+    asked = Server(Path(sys.argv[1]), read_early).serve()
+    if asked:
+        become_proxy(asked["arguments"], asked["folder"], asked["environment"] | changed)
+
+
+class Server:
+    """Forks what is asked for at a socket; each connection may have one proxy."""
+
+    def __init__(self, path: Path, read_early: dict[str, str | None]) -> None:
+        self._path, self._read_early = path, read_early
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen(64)
+        self._proxies: dict[socket.socket, int | None] = {}
+        self._waiting = selectors.DefaultSelector()
+        self._waiting.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def serve(self) -> dict[str, Any] | None:
+        """Return in a fork what it is asked to be, and in the server nothing, once nobody is connected any more."""
+        print("listening", flush=True)  # noqa: T201 - who starts this waits for it
+        while True:
+            for key, _ in self._waiting.select():
+                if asked := key.data(key.fileobj):
+                    return asked
+            if not self._proxies:
+                shutil.rmtree(self._path.parent, ignore_errors=True)
+                return None
+
+    def _accept(self, listener: socket.socket) -> None:
+        connection = listener.accept()[0]
+        self._proxies[connection] = None
+        self._waiting.register(connection, selectors.EVENT_READ, self._answer)
+
+    def _answer(self, connection: socket.socket) -> dict[str, Any] | None:
+        asked = json.loads(_line(connection) or b"{}")
+        if not asked:
+            self._waiting.unregister(connection)
+            connection.close()
+            if pid := self._proxies.pop(connection):
+                os.killpg(pid, signal.SIGKILL)
+        elif other := [name for name, value in self._read_early.items() if asked["environment"].get(name) != value]:
+            _tell(connection, read_early=other)
+        elif pid := os.fork():
+            os.setpgid(pid, pid)
+            self._proxies[connection] = pid
+            ended = os.pidfd_open(pid)
+            self._waiting.register(ended, selectors.EVENT_READ, lambda _: self._end(connection, pid, ended))
+            _tell(connection, pid=pid)
+        else:
+            for key in self._waiting.get_map().values():
+                os.close(key.fileobj if isinstance(key.fileobj, int) else key.fileobj.detach())
+            self._waiting.close()
+            return asked
+        return None
+
+    def _end(self, connection: socket.socket, pid: int, ended: int) -> None:
+        self._waiting.unregister(ended)
+        os.close(ended)
+        _, status, used = os.wait4(pid, 0)
+        if self._proxies.get(connection) == pid:
+            self._proxies[connection] = None
+            _tell(connection, status=os.waitstatus_to_exitcode(status), processor_seconds=used.ru_utime + used.ru_stime)
+
+
+def become_proxy(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
+    """Be the process that `litellm` with these arguments, environment and folder is."""
+    ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    own = str(Path.cwd())  # LiteLLM adds it to the path
+    os.chdir(folder)
+    for descriptor, path, flags in ((0, os.devnull, os.O_RDONLY), (1, "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)):
+        opened = os.open(path, flags, 0o644)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    os.dup2(1, 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:] = [folder if path == own else path for path in sys.path]
+    behind = sys.path.index(PROGRAMS) + 1
+    sys.path[behind:behind] = given
+    sys.path_importer_cache.clear()
+    sys.argv = ["litellm", *arguments]
+    if "numpy.random" in sys.modules:  # `random` does so by itself
+        sys.modules["numpy.random"].seed()
+    from litellm.proxy.proxy_cli import run_server
+
+    sys.exit(run_server(arguments))
+
+
+def _line(connection: socket.socket) -> bytes:
+    try:
+        with connection.makefile("rb") as file:
+            return file.readline()
+    except ConnectionResetError:
+        return b""
+
+
+def _tell(connection: socket.socket, **answer: Any) -> None:
+    with suppress(BrokenPipeError):  # gone: its end is read next
+        connection.sendall(json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

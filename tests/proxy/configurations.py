@@ -1,0 +1,73 @@
+"""Configurations of proxies, and how one is served beside its provider."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from proxies import Proxy
+from routes import MODELS, NAMES
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = "ctx_hooks.proxy_handler_instance"
+GENERAL = {"master_key": "os.environ/LITELLM_MASTER_KEY"}
+WINDOW = 8_000
+BELIEVED = 200_000
+"""What the proxy thinks the window is: too much, so that the provider has to refuse."""
+
+
+def deployment(provider_url: str, group: str, model: str, **model_info: Any) -> dict[str, Any]:
+    base = provider_url + {"openai": "/v1", "gemini": "/v1beta"}.get(model.split("/", maxsplit=1)[0], "")
+    params = {"model": model, "api_base": base, "api_key": "not-a-key"}
+    return {"model_name": group, "litellm_params": params, "model_info": {"max_input_tokens": BELIEVED, **model_info}}
+
+
+def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -> dict[str, Any]:
+    unknown = [
+        deployment(provider_url, f"{name}-{mode}", MODELS.get(name, "openai/served"))
+        for name in NAMES
+        for mode in ("whole", "streamed")
+    ]
+    listed = models or (
+        *unknown,
+        deployment(provider_url, "chat", "openai/served"),
+        deployment(provider_url, "claude", "anthropic/claude-served"),
+        deployment(provider_url, "gemini", "gemini/served"),
+        deployment(provider_url, "fitted", "openai/served", max_input_tokens=WINDOW),
+        deployment(provider_url, "fitted-claude", "anthropic/served", max_input_tokens=WINDOW),
+        deployment(provider_url, "fitted-gemini", "gemini/served", max_input_tokens=WINDOW),
+        deployment(provider_url, "hopeless", "openai/tiny"),
+        deployment(provider_url, "hopeless-claude", "anthropic/tiny"),
+        deployment(provider_url, "hopeless-gemini", "gemini/tiny"),
+        deployment(provider_url, "cornered", "openai/tiny"),
+        deployment(provider_url, "large", "openai/large"),
+    )
+    return {
+        "model_list": list(listed),
+        "litellm_settings": {
+            "callbacks": [PLUGIN],
+            "context_window_fallbacks": [{"cornered": ["large"]}],
+        },
+        "general_settings": GENERAL,
+        **sections,
+    }
+
+
+@contextmanager
+def served(settings: ProviderSettings, *models: tuple[str, str, dict[str, Any]], **sections: Any) -> Iterator[Any]:
+    """Serve model groups, each with its provider's model and its `model_info`, by a provider and a proxy of their own."""
+    with FakeProvider(settings) as provider:
+        listed = (deployment(provider.url, group, model, **info) for group, model, info in models)
+        with Proxy(configuration(provider.url, *listed, **sections)) as proxy:
+            yield proxy, provider
+
+
+def importable(folder: Path, name: str, code: str) -> dict[str, str]:
+    """Write a module, and return the environment in which a proxy can import it."""
+    (folder / f"{name}.py").write_text(code)
+    return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}

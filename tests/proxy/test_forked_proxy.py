@@ -1,0 +1,138 @@
+"""The tests' proxies are forks of one process: from within and from outside each is what a started one is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+from configurations import PLUGIN, ROOT, configuration, importable
+from proxies import Proxy
+from routes import NAMES, ROUTES
+
+from ctx_hooks.testing import ProxyProcess
+
+FACTS = """
+import asyncio, gc, json, os, random, signal, sys, threading
+import litellm, numpy
+from litellm.integrations.custom_logger import CustomLogger
+
+facts = {
+    "arguments": sys.argv[1:],
+    "folder": sorted(os.listdir()),
+    "environment": dict(os.environ),
+    "path": sys.path[1:],  # behind the folder of the program
+    "threads": [t.name for t in threading.enumerate()],
+    "loop": type(asyncio.get_event_loop()).__module__,
+    "signals": [str(signal.getsignal(n)) for n in (signal.SIGPIPE, signal.SIGCHLD, signal.SIGUSR1)],
+    "files": sorted(os.readlink(f"/proc/self/fd/{n}").split(":")[0] for n in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{n}")),
+    "leads its group": os.getpgid(0) == os.getpid(),
+    "imported": sorted(name for name in sys.modules if name.startswith("ctx_hooks")),
+    "callbacks": [str(type(c)) for c in litellm.callbacks],
+    "settings": litellm.callback_settings,
+    "clients": len(litellm.in_memory_llm_clients_cache.cache_dict),
+}
+chance = [random.random(), float(numpy.random.random()), os.getpid()]
+print("facts", json.dumps([facts, chance]), flush=True)
+handler = CustomLogger()
+"""
+CHANGING = re.compile(
+    r"(chatcmpl|resp|msg|call|toolu|litellm|rs)[-_][\w=+/-]{8,}|\b\d{10}(\.\d+)?\b|[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{32}\b|127\.0\.0\.1:\d+"
+)
+"""Ids, times and ports."""
+SECONDS = 300
+"""For what takes milliseconds on a quiet machine."""
+MEASURED = re.compile(r".*date|content-length|.*(duration|overhead|seconds|timing|-ms).*")
+
+
+class Started(Proxy):
+    """The same in a process of its own."""
+
+    def _started(self, arguments, folder):
+        return ProxyProcess._started(self, arguments, folder)  # noqa: SLF001 - the seam between the two
+
+
+@pytest.fixture(scope="module")
+def three(provider, tmp_path_factory):
+    environment = {**importable(tmp_path_factory.mktemp("facts"), "proxy_facts", FACTS), "ASKED_FOR": "this"}
+    settings = {"callbacks": ["proxy_facts.handler", PLUGIN]}
+    config = configuration(
+        provider.url, litellm_settings=settings, callback_settings={"ctx_hooks": {"defaults": {"reserve_tokens": 1_024}}}
+    )
+    with Proxy(config, environment) as forked, Started(config, environment) as started, Proxy(config, environment) as other:
+        yield forked, started, other
+
+
+def facts(proxy):
+    line = next(line for line in proxy.log().splitlines() if line.startswith("facts "))
+    found, chances = json.loads(re.sub(r"ctx_hooks_\w{8}\b", "folder", line[6:]))
+    found["arguments"].remove(str(proxy.port))
+    found["environment"].pop("TIKTOKEN_CACHE_DIR", None)  # LiteLLM sets it when it first counts
+    return found, chances
+
+
+def test_a_fork_finds_what_a_started_process_finds(three):
+    (forked, *chances), (started, *more), (other, *others) = map(facts, three)
+    assert forked == started == other
+    assert forked["environment"]["ASKED_FOR"] == "this"
+    assert len({chance for given in (chances, more, others) for chance in given[0]}) == 3 * len(chances[0])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("route", "name"), zip(ROUTES, NAMES, strict=True), ids=NAMES)
+def test_a_fork_answers_each_route_as_a_started_proxy_does(route, name, stream, three, provider):
+    fork, start = (
+        asked(proxy, provider, route, f"{name}-{'streamed' if stream else 'whole'}", stream) for proxy in three[:2]
+    )
+    assert fork == start
+    assert [status for status, _ in fork[-1]] == [400, 200]
+
+
+def asked(proxy, provider, route, group, stream):
+    provider.reset()
+    answer = route.ask(proxy, group=group, stream=stream)
+    headers = {name: CHANGING.sub("", value) for name, value in answer.headers.items() if not MEASURED.fullmatch(name)}
+    return (
+        answer.status_code,
+        headers,
+        CHANGING.sub("", answer.text),
+        [(r["status"], r["payload"]) for r in provider.requests()],
+    )
+
+
+def test_a_variable_that_litellm_reads_at_import_has_a_process_of_its_own(provider):
+    with Proxy(configuration(provider.url), {"JITTER": "0.5"}) as proxy:
+        assert not proxy.forked
+
+
+KILLED = """
+import os, signal, sys
+from proxies import Proxy
+
+proxy = Proxy({"general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"}}).__enter__()
+server = int(open(f"/proc/{proxy._process.pid}/stat").read().rpartition(")")[2].split()[1])
+print(proxy._process.pid, server, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nothing_outlives_tests_that_are_killed():
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_TESTRUNUID"}
+    command = [sys.executable, "-c", KILLED]
+    ended = subprocess.run(
+        command,
+        env={**environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    for pid in map(int, ended.stdout.split()):
+        with contextlib.suppress(ProcessLookupError):  # it is gone
+            assert select.select([os.pidfd_open(pid)], [], [], SECONDS)[0], "it has not ended"
