@@ -12,6 +12,8 @@ import pytest
 
 from ctx_hooks.testing import agent_session
 
+pytestmark = pytest.mark.deploy
+
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "comparison.py"
 BUDGET = 4_000
 CONTESTANTS = ["ctx_hooks, replayed", "keep newest"]

@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 from environments import ROOT
 
+pytestmark = pytest.mark.deploy
+
 LEFT_OUT = {"__pycache__", ".hypothesis", ".pytest_cache", "node_modules"}
 
 

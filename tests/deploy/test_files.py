@@ -14,6 +14,8 @@ from scraping import PROGRAM
 
 from ctx_hooks.cli import main
 
+pytestmark = pytest.mark.deploy
+
 COMPOSE = yaml_file("docs/deploy/compose.yaml")
 JOB = yaml_file("docs/deploy/prometheus.yml")["scrape_configs"][0]
 VALUES = yaml_file("docs/deploy/helm-values.yaml")

@@ -19,6 +19,8 @@ from uv import find_uv_bin
 
 from ctx_hooks.testing import LOOPBACK, MASTER_KEY, FakeProvider, ProviderSettings, ProxyProcess, agent_session
 
+pytestmark = pytest.mark.deploy
+
 IN_CONTAINER = "/opt/ctx_hooks"
 CONFIG_IN_CONTAINER = "/app/config.yaml"
 KEYS = {

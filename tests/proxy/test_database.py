@@ -13,6 +13,8 @@ from routes import CHAT
 
 from ctx_hooks.testing import LOOPBACK
 
+pytestmark = pytest.mark.deploy
+
 STORED = {**GENERAL, "store_model_in_db": True}
 POLICIES = {"ctx_hooks": {"defaults": {"reserve_tokens": 500, "locked": ["reserve_tokens"]}}}
 TIGHT = {"max_input_tokens": 36_000, "ctx_hooks": {"reserve": "scaled", "reserve_fraction": 0.45}}
