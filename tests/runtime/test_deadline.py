@@ -16,6 +16,7 @@ from ctx_hooks.decision import Compressed, Untouched
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
+from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, PLACES, Workers
 from ctx_hooks.serving.attempt_runner import AttemptRunner
@@ -51,6 +52,7 @@ def told():
 def slow_step(monkeypatch):
     """A step of another package that never returns for a request that says so, unless it is told to in its own way."""
     released = threading.Event()
+    content_cache.clear_all()  # a step that was abandoned by an earlier test may have ended since
 
     def install(*, cooperates):
         def apply(conversation, budget):

@@ -34,7 +34,7 @@ def test_a_nonsense_window_is_told_once(caplog):
 
 def test_a_teams_mistake_is_told_once_in_all_its_sessions_and_again_when_it_changes(caplog):
     policies = Policies(Settings())
-    for wrong in ({"languag": "zh"}, {"languag": "en"}):
+    for wrong in ({"languag": "zh"}, {"langage": "zh"}):
         for session in ("one", "two", "three"):
             policies.resolve(Caller(session=session, team_names=("alpha",), team=as_text(wrong)))
     assert caplog.text.count("did you mean 'language'? (team alpha)") == 2
