@@ -69,6 +69,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             attempt = litellm_compat.take_retry_mark(sent)
             request = request_of(call_type, sent)
             if request is not None and not switched_off():
+                sent = litellm_compat.with_id_outside_proxy(sent, request.format)
                 return await self.flow.fitted(request, sent, target.of_attempt(sent, self.flow.policies, attempt))
         return sent
 

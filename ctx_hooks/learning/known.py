@@ -125,7 +125,7 @@ def known_of(
     window = _learned_window(to, stats, now)
     if previous is not None and previous.deployment == to.deployment:
         window = _window_for_retry(window, factor, to.attempt, previous)
-    counts = bool(to.attempt) or policy.looks_at_every_request or stats.counts_next(tenant, now)
+    counts = bool(to.attempt) or not to.retried or policy.looks_at_every_request or stats.counts_next(tenant, now)
     output_limit, answer = stats.output_limit_tokens(tenant, now), stats.answer_tokens(tenant, now)
     return Known(window, factor, output_limit, answer, counts, stored_tokens, previous)
 

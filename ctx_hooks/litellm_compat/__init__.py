@@ -22,6 +22,7 @@ from ctx_hooks.litellm_compat.deployments import (
     deployment_of,
     deployments,
     group_of,
+    is_proxy,
     known_window_tokens,
     listed_deployment,
     named_deployment_of,
@@ -40,6 +41,7 @@ from ctx_hooks.litellm_compat.identity import (
     passed_pre_call_hook,
     request_id_of,
     tenant_of,
+    with_id_outside_proxy,
     with_request_id,
 )
 from ctx_hooks.litellm_compat.log_output import share_log_output
@@ -78,6 +80,7 @@ __all__ = [
     "further_fields",
     "group_of",
     "headers_of",
+    "is_proxy",
     "is_summary_call",
     "key_id_of",
     "known_window_tokens",
@@ -110,6 +113,7 @@ __all__ = [
     "warn_of_other_lists",
     "warn_of_synchronous_call",
     "with_forwarded_metadata",
+    "with_id_outside_proxy",
     "with_request_id",
     "without_request_key",
     "worded_error",

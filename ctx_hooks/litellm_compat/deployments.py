@@ -50,6 +50,11 @@ def configuration() -> Mapping[str, Any]:
     return {**stated, "callback_settings": litellm.callback_settings or stated.get("callback_settings")}
 
 
+def is_proxy() -> bool:
+    """Whether this process is a proxy, whose Router retries."""
+    return proxy_router() is not None
+
+
 def deployments(group: str) -> tuple[Deployment, ...]:
     """Return the deployments of a model group, none outside a proxy or for a group it does not know."""
     router = proxy_router()

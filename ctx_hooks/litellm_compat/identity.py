@@ -9,11 +9,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from hashlib import blake2b, sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
 from ctx_hooks.policy.archive_settings import ArchiveScope
+
+if TYPE_CHECKING:
+    from ctx_hooks.conversation.model import Format
 
 REQUEST_ID = "ctx_hooks_request"
 _SECRET = secrets.token_hex(8)
@@ -33,6 +36,18 @@ def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
     own = metadata if isinstance(metadata, dict) else {}
     own[REQUEST_ID] = f"{_SECRET}-{uuid4().hex}"
     return {**fields, name: own}
+
+
+def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]:
+    """Return the arguments of an attempt with an id where no proxy has given one: its end teaches by the id.
+
+    The metadata is copied: a caller may hand in the same mapping with every call.
+    """
+    if proxy_router() is not None or request_id_of(fields):
+        return fields
+    name = "metadata" if fmt == "openai-chat" and not _filled(fields, "litellm_metadata") else "litellm_metadata"
+    own = fields.get(name)
+    return {**fields, name: {**(own if isinstance(own, Mapping) else {}), REQUEST_ID: f"{_SECRET}-{uuid4().hex}"}}
 
 
 def request_id_of(fields: Mapping[str, Any]) -> str:

@@ -39,6 +39,7 @@ class Target:
         waits: whether the client is left to compact first, so that only what exceeds the window itself is fitted.
         writing_prices: of the model that writes summaries, in dollars, where they count; None also where they are not known.
         continued: the provider's id of the stored response that the request continues; "" for none.
+        retried: whether retries follow a refusal; without a proxy none do, and only a counted request teaches.
         handles: name what is cut from the request, for the archive; None where nothing is archived.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -62,6 +63,7 @@ class Target:
     writing_prices: WritingPrices | None = None
     continued: str = ""
     handles: Handles | None = None
+    retried: bool = True
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -77,7 +79,8 @@ def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> T
         policies: the settings that are resolved for its caller.
         attempt: 0 for the first attempt of a request; retries count from 1.
     """
-    return _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), attempt)
+    to = _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), attempt)
+    return replace(to, retried=litellm_compat.is_proxy())
 
 
 def of_listed(fields: Mapping[str, Any], policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
