@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import litellm
 import pytest
+from sessions import BESIDE, OWN
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.replay import histories
@@ -23,7 +24,6 @@ from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
 from ctx_hooks.testing import agent_session
 
 HISTORIES = Path(__file__).with_name("histories")
-TRAJECTORIES = Path(__file__).resolve().parents[3] / "shared" / "trajectories"
 MODEL = "claude-sonnet-4-5-20250929"
 BUDGETED = ("--window", "12000", "--model", MODEL)
 
@@ -707,10 +707,8 @@ def test_a_folder_is_read_with_those_below_it_and_what_is_no_history_is_named(tm
 
 
 def test_real_sessions_in_a_small_window_are_all_answered(capsys):
-    path = TRAJECTORIES / "openhands.jsonl"
-    if not path.exists():
-        pytest.skip("../shared/trajectories is not here")
-    found = replayed(capsys, path, "--window", "16000", "--policy", "reserve_fraction: 0.2")["total"]
+    path, window = (BESIDE / "openhands.jsonl", "16000") if BESIDE.exists() else (OWN[0], "6000")
+    found = replayed(capsys, path, "--window", window, "--policy", "reserve_fraction: 0.2")["total"]
     assert found["without"]["refused"] > 0
     bill = found["policies"]["reserve_fraction: 0.2"]
     assert bill["refused"] == 0

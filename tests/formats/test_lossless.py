@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sessions import FILES
 from strategies import broken_payloads, payloads
 
 from ctx_hooks.conversation.model import Media, Reasoning, Text, ToolCall, ToolResult
@@ -18,9 +17,6 @@ from ctx_hooks.formats import CODECS
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("fmt", FORMATS)
-TRAJECTORIES = Path(
-    os.environ.get("CTX_HOOKS_TRAJECTORIES") or Path(__file__).resolve().parents[3] / "shared" / "trajectories"
-)
 
 
 def forced(conversation):
@@ -38,8 +34,7 @@ def test_generated_conversations_come_back_as_they_were(fmt, data):
     assert CODECS[fmt].write(forced(conversation)) == messages
 
 
-@pytest.mark.skipif(not TRAJECTORIES.is_dir(), reason="the real conversations are not here")
-@pytest.mark.parametrize("path", sorted(TRAJECTORIES.glob("*.jsonl")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_real_conversations_come_back_as_they_were(path):
     for line in path.read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
