@@ -1,12 +1,18 @@
-"""Warnings of one bounded line, each logged once: a wrong setting would otherwise be logged with every request."""
+"""Warnings of one bounded line, each logged once: a wrong setting would otherwise be logged with every request.
+
+No caller can make the log grow without bound: what goes wrong again and again at one place is logged ever more seldom.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from functools import lru_cache
 
 REMEMBERED = 1_000
+MOST_TRACEBACKS = 10
+"""Of one exception at one place; a fault that strikes with each request shows all of it in the first ones."""
 LONGEST_CHARS = 300
 """A path, a value cut to 80 characters and the reason take about 200; a longer text quotes a caller at length."""
 LONGEST_FIGURES_CHARS = 3_000
@@ -14,6 +20,8 @@ LONGEST_FIGURES_CHARS = 3_000
 CUT = "..."
 
 logger = logging.getLogger("ctx_hooks")
+_times: Counter[tuple[object, ...]] = Counter()
+"""How often each place has warned; places are lines of code, so there are few."""
 
 
 def one_line(text: str, most_chars: int = LONGEST_CHARS) -> str:
@@ -33,6 +41,7 @@ def warn_once(text: str) -> None:
 def forget_warnings() -> None:
     """Forget which warnings were logged."""
     _warn.cache_clear()
+    _times.clear()
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -45,15 +54,38 @@ class _NoText(logging.Filter):
 
     Anyone's exception may quote a conversation, and one that is raised while a provider's error is handled has that error
     in its traceback. Its name and the lines of code that it passed say where it comes from.
+
+    Warnings of one place are logged REMEMBERED times, those with a traceback MOST_TRACEBACKS times, and then at each power
+    of two: a caller that makes each request fail would fill the log. INFO has lines for each request, as was asked for.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        times, most = _counted(record)
+        if times > most and times & (times - 1):
+            return False
         most_chars = LONGEST_FIGURES_CHARS if hasattr(record, "ctx_hooks") else LONGEST_CHARS
-        record.msg, record.args = one_line(record.getMessage(), most_chars), ()
+        again = f" ({times:,} times so far)" if times > most else ""
+        record.msg, record.args = one_line(record.getMessage(), most_chars) + again, ()
         if record.exc_info and record.exc_info[1] is not None:
             bare = _without_text(record.exc_info[1])
             record.exc_info = type(bare), bare, bare.__traceback__
         return True
+
+
+def _counted(record: logging.LogRecord) -> tuple[int, int]:
+    """Return how often a record's place has warned, this time included, and how often it may."""
+    if record.levelno < logging.WARNING:
+        return 0, 0
+    place: tuple[object, ...] = (record.pathname, record.lineno)
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None:
+        frame = error.__traceback__
+        while frame is not None and frame.tb_next is not None:
+            frame = frame.tb_next
+        raised_at = (frame.tb_frame.f_code, frame.tb_lineno) if frame is not None else ()
+        place = (*place, record.getMessage(), type(error).__qualname__, *raised_at)
+    _times[place] += 1
+    return _times[place], REMEMBERED if error is None else MOST_TRACEBACKS
 
 
 def _without_text(error: BaseException) -> Exception:

@@ -34,6 +34,8 @@ WRITTEN: tuple[EventName, ...] = (
 )
 MOST_WAITING = 4_096
 """Events that wait to be written, of 1 to 2 KB each: more of them mean that the disk has stopped, not that it is slow."""
+CLOSE_SECONDS = 5.0
+"""A disk that is only slow writes 4,096 events in this time; one that hangs must not hold up the end of the proxy."""
 MOST_AT_ONCE = 64
 """Events that are written together: a system call for each would be half of what the file costs a busy proxy."""
 
@@ -78,12 +80,15 @@ class EventFile:
             self._put_dropped()
             self._waiting.put(event)
 
-    def close(self) -> None:
-        """Write what waits, and close the file."""
+    def close(self, most_seconds: float = CLOSE_SECONDS) -> None:
+        """Write what waits, and close the file; what a disk that hangs has not taken by then is lost."""
         with self._lock:
             self._put_dropped()
             self._waiting.put(None)
-        self._thread.join()
+        self._thread.join(most_seconds)
+        if self._thread.is_alive():
+            warn_once(f"the disk of the events takes nothing for {most_seconds:g} seconds: the last events are lost")
+            return  # the lock stays with the thread, which may still write
         self._lock_file.close()
 
     def _put_dropped(self) -> None:

@@ -11,7 +11,8 @@ from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
-from ctx_hooks.runtime.warnings import forget_warnings
+from ctx_hooks.runtime.warnings import MOST_TRACEBACKS, REMEMBERED, forget_warnings
+from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.tokens.window import window_of
 
 
@@ -61,3 +62,32 @@ def test_an_exception_is_told_by_name_and_code_without_its_text_or_that_of_the_e
 def test_of_a_failed_system_call_the_systems_own_text_is_told(caplog):
     logging.getLogger("ctx_hooks").warning("no place", exc_info=OSError(errno.ENOSPC, "a secret", "/a/secret"))
     assert caplog.text.rstrip().endswith("OSError: No space left on device")
+
+
+def told_in(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "ctx_hooks"]
+
+
+def test_what_fails_with_each_request_does_not_fill_the_log(caplog):
+    """The log grows with the logarithm of the requests, whatever these hold."""
+    for number in range(5_000):
+        with failing_open("sends a conversation without what was retrieved for it"):
+            raise KeyError(f"a caller's word {number}")
+    told = told_in(caplog)
+    assert len(told) == MOST_TRACEBACKS + 9
+    assert told[-1].endswith("(4,096 times so far)")
+
+
+def test_as_many_places_as_fail_are_told(caplog):
+    for _ in range(100):
+        with failing_open("forwards the request unchanged"):
+            raise KeyError("one")
+        with failing_open("forwards the request unchanged"):
+            raise KeyError("another")
+    assert len(told_in(caplog)) == 2 * (MOST_TRACEBACKS + 3)
+
+
+def test_warnings_of_ever_new_names_do_not_fill_the_log(caplog):
+    for number in range(20_000):
+        assert window_of(None, f"large {number}", 8_000).tokens == 8_000
+    assert len(told_in(caplog)) == REMEMBERED + 5

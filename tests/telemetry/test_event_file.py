@@ -173,10 +173,35 @@ class TestWhatCannotBeWritten:
         emit(OVERFLOW)
         assert [r.getMessage() for r in caplog.records] == ["the event file sink failed and is switched off"]
 
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+    def test_a_disk_that_hangs_does_not_hang_the_end_of_the_process(self, tmp_path):
+        os.mkfifo(tmp_path / "events.1.jsonl")
+        reader = os.open(tmp_path / "events.1.jsonl", os.O_RDONLY | os.O_NONBLOCK)  # it never reads
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, "-c", HANGING, str(tmp_path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+        os.close(reader)
+        assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+        assert "the last events are lost" in done.stderr
+
     @pytest.mark.parametrize("wrong", [{"path": ""}, {"path": "x", "keep": 1}, {"path": "x", "max_bytes": 0}, {}])
     def test_settings_that_would_keep_nothing_are_refused(self, wrong):
         with pytest.raises(ValidationError):
             EventFiles(**wrong)
+
+
+HANGING = """
+import sys
+from told_events import OVERFLOW
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving.sinks import attach_sinks
+from ctx_hooks.telemetry.listeners import emit
+
+attach_sinks(Settings(events={"path": sys.argv[1]}))
+for _ in range(2_000):  # more than a pipe holds
+    emit(OVERFLOW)
+print("ended")
+"""
 
 
 def _emit_until_warned():
