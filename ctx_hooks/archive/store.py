@@ -17,7 +17,7 @@ class Store(Protocol):
             tenant: the tenant's name.
             sealed: the texts by their handles; one of the same handle is replaced.
             kept_seconds: how long they are kept from now on.
-            max_bytes: most that may be stored; what would expire first goes first.
+            max_bytes: most that may be stored; of the tenant that has the most, the oldest go first.
 
         """
 

@@ -85,15 +85,22 @@ class Writer:
     async def _write_all(self) -> None:
         while self._queue:
             batch = self._next_batch()
-            written = await self._write(batch)
-            outcome: Literal["stored", "failed"] = "stored" if written else "failed"
-            emit(ArchiveEvent("archive", time.time(), outcome, len(batch), batch[0].settings.backend))
-            for waiting in batch:
-                self._bytes -= waiting.size_bytes
-                if self._newest.get((waiting.tenant, waiting.handle)) is waiting:
-                    del self._newest[waiting.tenant, waiting.handle]
-                if not waiting.written.done():  # who waited for it may have gone
-                    waiting.written.set_result(written)
+            written = False
+            try:
+                written = await self._write(batch)
+            finally:  # also where this task is cancelled
+                self._end(batch, written=written)
+
+    def _end(self, batch: list[Waiting], *, written: bool) -> None:
+        """Let go of a batch, and tell those who wait whether it is written."""
+        outcome: Literal["stored", "failed"] = "stored" if written else "failed"
+        emit(ArchiveEvent("archive", time.time(), outcome, len(batch), batch[0].settings.backend))
+        for waiting in batch:
+            self._bytes -= waiting.size_bytes
+            if self._newest.get((waiting.tenant, waiting.handle)) is waiting:
+                del self._newest[waiting.tenant, waiting.handle]
+            if not waiting.written.done():  # who waited for it may have gone
+                waiting.written.set_result(written)
 
     def _next_batch(self) -> list[Waiting]:
         """Return the next texts of one tenant and one policy."""

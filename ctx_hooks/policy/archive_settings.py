@@ -80,7 +80,8 @@ class ArchiveSettings(BaseModel):
         None,
         ge=LEAST_MAX_BYTES,
         description="Most that is kept, in bytes as stored: of a worker process (unset: 64 MB), of the file (1 GB), or of "
-        "each tenant in Redis (64 MB). What would expire first goes first.",
+        "each tenant in Redis (64 MB). The oldest texts of the tenant that has the most go first; in Redis, what would "
+        "expire first.",
     )
     compress: Compression = Field(
         "zlib", description="`zstd` is faster and needs the package `zstandard`; `none` stores texts as they are."

@@ -12,12 +12,14 @@ from archived import by_handle, settled
 from ctx_hooks.archive import archive, disk, writer
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.archive.sealing import LARGEST_TEXT_BYTES
-from ctx_hooks.archive.tenant_key import tenant_name
+from ctx_hooks.archive.tenant_key import tenant_key, tenant_name
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.shared_store import SharedStore
 
 AT_ONCE = 20
+PATIENT_SECONDS = 30.0
 
 
 async def test_what_was_put_is_got_at_once_and_once_it_is_stored(worker, settings, texts_told):
@@ -208,3 +210,54 @@ async def test_an_expired_text_is_not_available(worker, tmp_path, backend):
     tenant = one.tenant("key", "ann")
     assert await one.store(settings, tenant, "b" * 12, "a text")
     assert await one.get(settings, tenant, "b" * 12) is None
+
+
+@pytest.mark.parametrize("backend", ["memory", "disk"], indirect=True)
+async def test_however_much_and_long_another_tenant_keeps_none_that_has_less_loses_a_text(backend, tmp_path):
+    """Redis has a bound for each tenant."""
+    one = Archives(SharedStore(), b"")
+    shared = ArchiveSettings(backend=backend, path=str(tmp_path), compress="none", max_bytes=8_000_000)
+    days = {"ann": 1.0, "bob": 365.0}
+    settings = {name: shared.model_copy(update={"retention_days": kept}) for name, kept in days.items()}
+    ann, bob = (one.tenant("key", name) for name in settings)
+    kept = by_handle(ann, [f"ann {n} " * 10_000 for n in range(30)])  # 2.3 MB
+    one.put(settings["ann"], ann, kept)
+    assert await settled(one, settings["ann"], ann)
+    for batch in range(12):
+        flood = by_handle(bob, [f"bob {batch} {n} " * 20_000 for n in range(5)])
+        one.put(settings["bob"], bob, flood)
+        assert await settled(one, settings["bob"], bob)
+    assert await got(one, settings["ann"], ann, list(kept)) == set(kept.values())
+    assert await got(one, settings["bob"], bob, list(flood)) == set(flood.values())
+
+
+class Hanging:
+    """A store that says when it is written to, and never answers."""
+
+    def __init__(self):
+        self.begun = asyncio.Event()
+
+    async def write(self, tenant, sealed, kept_seconds, max_bytes):
+        self.begun.set()
+        await asyncio.Event().wait()
+
+    async def read(self, tenant, handle):
+        return None
+
+
+async def test_a_writer_that_is_cancelled_lets_go_of_its_batch():
+    store = Hanging()
+    cancelled = writer.Writer(store, b"", Workers())
+    text = (ArchiveSettings(), tenant_key("key", "ann", b""), "b" * 12, "b text")
+    written = cancelled.add(*text)
+    await store.begun.wait()
+    assert cancelled.waiting(*text[1:3]) == "b text"
+    cancelled._running.cancel()  # noqa: SLF001 - as a loop does that ends
+    await asyncio.wait({written}, timeout=PATIENT_SECONDS)
+    assert written.result() is False
+    assert cancelled.waiting(*text[1:3]) is None
+    assert cancelled._bytes == 0  # noqa: SLF001 - what could grow
+    store.begun.clear()
+    assert cancelled.add(*text) is not None
+    await store.begun.wait()
+    cancelled._running.cancel()  # noqa: SLF001

@@ -146,15 +146,16 @@ async def test_a_file_or_folder_that_is_deleted_is_made_again(archives, settings
 @pytest.mark.parametrize(
     "held", [b"no file of SQLite's" * 1_000, b"SQLite format 3\0" + b"\xff" * 8_000], ids=["text", "broken"]
 )
-async def test_a_file_that_is_none_of_sqlites_fails_no_request(archives, settings, tmp_path, held, texts_told):
+async def test_a_file_that_is_none_of_sqlites_is_set_aside_and_costs_no_text(archives, settings, tmp_path, held, texts_told):
     (tmp_path / disk.FILE).write_bytes(held)
     tenant = archives.tenant("key", "ann")
     texts = by_handle(tenant)
     archives.put(settings, tenant, texts)
-    assert not await settled(archives, settings, tenant)
-    assert {await archives.get(settings, tenant, handle) for handle in texts} == {None}
-    assert texts_told["failed"] == len(texts) + 1
-    assert texts_told["stored"] == 0
+    assert await settled(archives, settings, tenant)
+    assert {handle: await archives.get(settings, tenant, handle) for handle in texts} == texts
+    assert texts_told["stored"] == len(texts) + 1
+    assert texts_told["failed"] == 0
+    assert (tmp_path / disk.BROKEN).read_bytes() == held
 
 
 async def test_a_value_that_somebody_has_changed_is_not_available(archives, settings, tmp_path):
@@ -292,3 +293,52 @@ async def test_a_file_that_cannot_be_read_for_minutes_delays_no_request(settings
     while not await settled(archives, settings, tenant):
         pass
     assert texts_told["stored"] > len(texts)
+
+
+async def test_a_file_with_damaged_pages_is_set_aside_and_the_next_text_is_stored(archives, settings, tmp_path):
+    tenant = archives.tenant("key", "ann")
+    assert await settled(archives, settings, tenant)
+    path = tmp_path / disk.FILE
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: disk.PAGE_BYTES] + b"\xff" * (len(whole) - disk.PAGE_BYTES))
+    assert await archives.store(settings, tenant, "b" * 12, "b text")
+    assert await archives.get(settings, tenant, "b" * 12) == "b text"
+    assert (tmp_path / disk.BROKEN).exists()
+
+
+READING = """
+import os, sys
+from pathlib import Path
+from ctx_hooks.archive import disk
+os.setuid(65534)
+folder, tenant, handle = Path(sys.argv[1]), *sys.argv[2:]
+assert disk.read(folder, tenant, handle), "nothing is read"
+print(len(disk.texts(folder, tenant)), len(disk.tenants(folder)))
+"""
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="another user reads the file, as who may not write it")
+@pytest.mark.parametrize("has_log", [False, True])
+def test_a_file_that_may_not_be_written_is_read(has_log, tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp() / f"readable-{has_log}"
+    disk.write(folder, NAME, {"b" * 12: b"sealed"}, LATER, MANY_BYTES)
+    with closing(sqlite3.connect(folder / disk.FILE)) as file:
+        if has_log:
+            disk.write(folder, NAME, {"c" * 12: b"sealed"}, LATER, MANY_BYTES)
+        for path in (folder, *folder.parents[:2]):
+            path.chmod(0o755)
+        for path in folder.iterdir():
+            path.chmod(0o644)
+        command = [sys.executable, "-c", READING, str(folder), NAME, "b" * 12]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=60)
+        assert file.execute("SELECT COUNT(*) FROM texts").fetchone() == (1 + has_log,)
+    assert done.stdout.split() == [str(1 + has_log), "1"]
+
+
+def test_reading_makes_no_file(tmp_path):
+    folder = tmp_path / "none"
+    assert disk.read(folder, NAME, "b" * 12) is None
+    assert (disk.texts(folder, NAME), disk.tenants(folder)) == ([], [])
+    assert not folder.exists()

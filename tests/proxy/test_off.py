@@ -117,9 +117,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind, asked=True):
     provider.reset(wording=KINDS[kind] or "openai", window_tokens=1_000_000 if kind == "answer" else WINDOW)
     headers = {"authorization": f"Bearer sk-{way}", "x-litellm-call-id": "an id"}
     headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
-    metadata = ({"ctx_hooks": "nanobot"} if asked else {}) | (
-        {"tags": ["off"]} if way == "tag" and route is CHAT else {}
-    )
+    metadata = ({"ctx_hooks": "nanobot"} if asked else {}) | ({"tags": ["off"]} if way == "tag" and route is CHAT else {})
     wishes = {"metadata": metadata, "disable_fallbacks": True} | ({"tags": ["off"]} if way == "tag" else {})
     group = f"{name}-{way}" if way in ("model", "model-info", "observed-model") else name
     session = agent_session(route.fmt, turns=6, result_chars=3_000, model=group)
