@@ -40,6 +40,7 @@ class Attempt:
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
         counts_all: False for a request with content that cannot be counted here, such as a stored history.
         hosted_calls: whether what cannot be counted is only what hosted tools have left in the history.
+        unbilled: whether part of it fills the window and is missing in the usage.
         lowered: whether the retry asks for less output than was refused.
         stored: whether part of the conversation lies with the provider.
         truncates: whether the provider is asked to drop the oldest items of what it keeps.
@@ -80,6 +81,7 @@ class Attempt:
     guessed_tokens: LocalTokens = LocalTokens(0)
     counts_all: bool = True
     hosted_calls: bool = False
+    unbilled: bool = False
     lowered: bool = False
     stored: bool = False
     truncates: bool = False

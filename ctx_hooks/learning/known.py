@@ -92,6 +92,7 @@ class Known:
             guessed_tokens=guessed_tokens_of(request, history) if history is not None else LocalTokens(0),
             counts_all=counts_all,
             hosted_calls=not counts_all and not request.holds_unbounded_content,
+            unbilled=history is not None and request.holds_unbilled_reasoning,
             stored=request.continues_stored_history,
             truncates=request.asks_for_truncation,
             seen_tokens=history.seen_tokens if history is not None else LocalTokens(0),

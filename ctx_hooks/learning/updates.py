@@ -174,6 +174,8 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
 def _ratio(
     stats: DeploymentStats, attempt: Attempt, local_tokens: LocalTokens, provider_tokens: ProviderTokens, now: float
 ) -> dict[Key, Observation]:
+    if attempt.unbilled:
+        return {}
     before = stats.calibration(attempt.tenant, now)
     after: Calibration = before.observe(local_tokens, provider_tokens)
     if after == before or after.published is None:

@@ -102,6 +102,14 @@ class Request:
         return has_uncounted_content(self.fields, self.items, UNCOUNTED_TYPES - HOSTED_CALL_TYPES)
 
     @property
+    def holds_unbilled_reasoning(self) -> bool:
+        """Whether it sends sealed reasoning again, which fills the window and is missing in the usage (OpenAI)."""
+        return self.format == "openai-responses" and any(
+            isinstance(item, Mapping) and item.get("type") == "reasoning" and item.get("encrypted_content")
+            for item in self.items
+        )
+
+    @property
     def hosted_tools_tokens(self) -> LocalTokens:
         """The most that the definitions of the provider's own tools add to it."""
         return hosted_tools_tokens(self.fields.get("tools"))

@@ -231,6 +231,7 @@ class AttemptRunner:
             first_tokens=history.tokens,
             guessed_tokens=guessed_tokens_of(request, history),
             counts_all=not request.has_uncounted_content,
+            unbilled=request.holds_unbilled_reasoning,
             hosted_calls=request.has_uncounted_content and not request.holds_unbounded_content,
         )
         self.attempts.sent(to.request_id, previous)

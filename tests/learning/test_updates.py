@@ -253,3 +253,12 @@ def test_a_refusal_without_a_figure_teaches_the_size_beside_calls_of_hosted_tool
     assert 40_000 < shown["refused", "ann"].values[0] <= 50_000
     assert updates.of_refusal(NOTHING, replace(searched, hosted_calls=False), Overflow("input", "x"), NOW) == {}
     assert updates.of_refusal(NOTHING, searched, Overflow("input", "x", 40_000), NOW) == {}
+
+
+def test_a_request_with_reasoning_that_is_not_billed_shows_no_ratio():
+    """It fills the window: with the ratio of its bill the next request would exceed the window."""
+    sealed = replace(COUNTED, guessed_tokens=9_000, unbilled=True)
+    assert "ratios" not in values(updates.of_answer(NOTHING, sealed, 41_000, NOW))
+    refused = values(updates.of_refusal(NOTHING, sealed, Overflow("input", "x", 40_000, 41_000), NOW))
+    assert "ratios" not in refused
+    assert refused["limit"] == (40_000,)

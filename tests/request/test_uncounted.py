@@ -9,9 +9,12 @@ import struct
 import pytest
 from strategies import FIELDS
 
+from ctx_hooks.conversation.model import Media
 from ctx_hooks.request.request import request_of
 from ctx_hooks.request.uncounted import HOSTED_TOOL_TOKENS, hosted_tools_tokens
 from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.media import media_tokens
 
 CALL_TYPES = {
     "openai-chat": "acompletion",
@@ -165,3 +168,25 @@ def test_a_tool_that_is_only_offered_adds_a_definition_of_bounded_size(fmt, fiel
     assert not uncounted(fmt, fields)
     assert hosted_tools_tokens(fields["tools"]) == HOSTED_TOOL_TOKENS
     assert hosted_tools_tokens([ANTHROPIC_TOOL, {"type": "function"}]) == 0
+
+
+def test_reasoning_that_is_sealed_and_sent_again_is_known_as_not_billed():
+    def unbilled(fmt, item):
+        payload = agent_session(fmt, turns=2)
+        return request_of(CALL_TYPES[fmt], {**payload, FIELDS[fmt]: [*payload[FIELDS[fmt]], item]}).holds_unbilled_reasoning
+
+    assert unbilled("openai-responses", {"type": "reasoning", "summary": [], "encrypted_content": SEALED})
+    assert not unbilled("openai-responses", {"type": "reasoning", "summary": []})
+    assert not unbilled("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking", "data": SEALED}]})
+
+
+def test_sealed_reasoning_is_counted_by_a_bound_for_any_language():
+    """Its text has three bytes a token or more, and is encrypted with 650 bytes more."""
+    for text in (
+        "All ways lead to the old mill. " * 900,
+        "今天的日志没有错误,可以继续。" * 900,
+        "def f(x): return [i for i in x]\n" * 900,
+    ):
+        sealed = base64.urlsafe_b64encode(random.Random(5).randbytes(len(text.encode()) + 650)).decode()
+        local = Counter("o200k_base").text(text)
+        assert media_tokens(Media("sealed", len(sealed), raw=sealed), "openai-responses") >= local
