@@ -181,12 +181,9 @@ def test_reasoning_that_is_sealed_and_sent_again_is_known_as_not_billed():
 
 
 def test_sealed_reasoning_is_counted_by_a_bound_for_any_language():
-    """Its text has three bytes a token or more, and is encrypted with 650 bytes more."""
-    for text in (
-        "All ways lead to the old mill. " * 900,
-        "今天的日志没有错误,可以继续。" * 900,
-        "def f(x): return [i for i in x]\n" * 900,
-    ):
+    """Its text has more than 3.4 bytes a token, and is encrypted with 650 bytes more."""
+    english = "Now call read_file(path) and check what it returns. "
+    for text in (english * 900, "今天的日志没有错误,可以继续。" * 900, "ログに誤りはないので、次に進む。" * 900):
         sealed = base64.urlsafe_b64encode(random.Random(5).randbytes(len(text.encode()) + 650)).decode()
         local = Counter("o200k_base").text(text)
         assert media_tokens(Media("sealed", len(sealed), raw=sealed), "openai-responses") >= local
