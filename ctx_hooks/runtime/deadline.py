@@ -11,10 +11,10 @@ class CompressionTimeoutError(Exception):
 
 
 class Deadline:
-    """Stops the work of one request: long loops call `check`.
+    """Stops the work of one request: long loops call `check`. The time starts at `start` or the first `check`.
 
     Args:
-        seconds: The time from now; without it the deadline is reached by `stop` alone.
+        seconds: The time that the work may take; without it the deadline is reached by `stop` alone.
 
     >>> deadline = Deadline()
     >>> deadline.seconds_left is None
@@ -26,21 +26,31 @@ class Deadline:
 
     """
 
-    __slots__ = ("_ends_at", "_stopped")
+    __slots__ = ("_ends_at", "_seconds", "_stopped")
 
     def __init__(self, seconds: float = math.inf) -> None:
-        self._ends_at = time.monotonic() + seconds
+        self._seconds = seconds
+        self._ends_at: float | None = None
         self._stopped = False
+
+    def start(self) -> None:
+        """Start the time, unless it has started."""
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + self._seconds
 
     def check(self) -> None:
         """Raise CompressionTimeoutError when the time is over or any thread has called `stop`."""
-        if self._stopped or time.monotonic() >= self._ends_at:
+        if self._ends_at is None:
+            self.start()
+        elif self._stopped or time.monotonic() >= self._ends_at:
             raise CompressionTimeoutError
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds until the deadline, 0 after it, None without one."""
-        return None if self._ends_at == math.inf else max(0.0, self._ends_at - time.monotonic())
+        """The seconds until the deadline, all of them before the start, 0 after it, None without a deadline."""
+        if self._seconds == math.inf:
+            return None
+        return self._seconds if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
 
     def stop(self) -> None:
         """Make every later `check` raise."""

@@ -1,7 +1,7 @@
 """Threads for work that would block the event loop. At the deadline the caller stops waiting and the work is told to stop.
 
-A thread cannot be ended from outside. One that does not stop is abandoned and another takes its place. All are daemons, so
-they do not keep the process from ending.
+Waiting for a thread takes nothing from the time of the work. A thread cannot be ended from outside. One that does not stop
+is abandoned and another takes its place. All are daemons, so they do not keep the process from ending.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ MOST_ABANDONED = 8
 class _Task:
     """Work for a thread, and the future that its result goes to."""
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], deadline: Deadline) -> None:
         self.future: Future[Any] = Future()
+        self.deadline = deadline
         self.abandoned = False
         self._work = work
 
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
+        self.deadline.start()
         try:
             result = self._work()
         except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
@@ -64,24 +66,29 @@ class Workers:
         """Return the result of `work`. When the caller is cancelled, the work is told to stop.
 
         Raises:
-            CompressionTimeoutError: The deadline is reached, whether or not the work stops then.
+            CompressionTimeoutError: The deadline is reached, whether or not the work stops then; or too many threads before
+                it did not stop.
 
         """
-        if deadline.seconds_left is not None and self._abandoned >= MOST_ABANDONED:
-            raise CompressionTimeoutError
-        task = _Task(work)
+        task = _Task(work, deadline)
+        result: asyncio.Future[T] = asyncio.wrap_future(task.future)
         self._start(task)
         try:
-            result: T = await asyncio.wait_for(asyncio.wrap_future(task.future), deadline.seconds_left)
-        except asyncio.TimeoutError:
-            raise CompressionTimeoutError from None
+            while not result.done():
+                # All of the time is left until the work starts, so this wakes up at the deadline at the latest.
+                if deadline.seconds_left == 0:
+                    raise CompressionTimeoutError
+                await asyncio.wait((result,), timeout=deadline.seconds_left)
+            return result.result()
         finally:
+            result.cancel()
             deadline.stop()
             self._leave(task)
-        return result
 
     def _start(self, task: _Task) -> None:
         with self._lock:
+            if self._refused(task):
+                return
             if self._running >= PLACES:
                 self._waiting.append(task)
                 return
@@ -119,7 +126,17 @@ class Workers:
 
     def _freed(self) -> _Task | None:
         """Return the waiting task that takes a place that has become free, None when none waits."""
-        if self._waiting:
-            return self._waiting.popleft()
+        while self._waiting:
+            task = self._waiting.popleft()
+            if not self._refused(task):
+                return task
         self._running -= 1
         return None
+
+    def _refused(self, task: _Task) -> bool:
+        """Refuse work that may not stop at its deadline, where too many threads have not; the last resort has none."""
+        if task.deadline.seconds_left is None or self._abandoned < MOST_ABANDONED:
+            return False
+        if task.future.set_running_or_notify_cancel():
+            task.future.set_exception(CompressionTimeoutError())
+        return True

@@ -262,16 +262,21 @@ class AttemptRunner:
         self, request: Request, to: Target, most_tokens: int, timings: Timings, known: Known
     ) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large."""
-        timeout_seconds = None
-        if not await self.away(most_tokens, lambda: request.is_too_large, Deadline()):
-            timeout_seconds = to.policy.compression_timeout_seconds
-            deadline = Deadline(timeout_seconds)
-            try:
-                return await self.away(most_tokens, lambda: engine.decide(request, to, known, deadline, timings), deadline)
-            except CompressionTimeoutError:
-                warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-        work = partial(engine.decide_by_last_resort, request, to, known, timeout_seconds)
-        return await self.away(most_tokens, work, Deadline())
+        timeout_seconds: float | None = to.policy.compression_timeout_seconds
+        deadline = Deadline(to.policy.compression_timeout_seconds)
+
+        def work() -> Decided | None:
+            return None if request.is_too_large else engine.decide(request, to, known, deadline, timings)
+
+        try:
+            decided = await self.away(most_tokens, work, deadline)
+            if decided is not None:
+                return decided
+            timeout_seconds = None
+        except CompressionTimeoutError:
+            warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
+        last_resort = partial(engine.decide_by_last_resort, request, to, known, timeout_seconds)
+        return await self.away(most_tokens, last_resort, Deadline())
 
     async def away(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
         """Do short work here, and long work in a thread; so is what runs the steps of other packages."""

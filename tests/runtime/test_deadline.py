@@ -172,6 +172,44 @@ class TestWorkers:
             thread.join()
         assert await workers.run(lambda: "and so does the rest", Deadline(30))
 
+    async def test_waiting_for_a_place_takes_nothing_from_the_time_of_the_work(self):
+        workers, released = Workers(), threading.Event()
+        holding = [asyncio.create_task(workers.run(released.wait, Deadline())) for _ in range(PLACES)]
+        waiting = [asyncio.create_task(workers.run(lambda: "done", Deadline(1))) for _ in range(4)]
+        finished, _ = await asyncio.wait(waiting, timeout=1.2)
+        assert not finished
+        released.set()
+        assert await asyncio.gather(*waiting) == ["done"] * 4
+        await asyncio.gather(*holding)
+
+    async def test_work_that_starts_late_still_ends_at_its_deadline(self):
+        workers, released, began = Workers(), threading.Event(), []
+
+        def stuck():
+            began.append(time.monotonic())
+            released.wait()
+
+        waiting = [asyncio.create_task(workers.run(stuck, Deadline(0.2))) for _ in range(3 * PLACES)]
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        released.set()
+        assert all(isinstance(error, CompressionTimeoutError) for error in ended)
+        began.sort()
+        assert len(began) == 3 * PLACES
+        assert began[PLACES] - began[0] >= 0.2 <= began[2 * PLACES] - began[PLACES]
+
+    async def test_what_waits_behind_too_many_threads_that_do_not_stop_is_not_started(self):
+        workers, released, began = Workers(), threading.Event(), []
+
+        def stuck():
+            began.append(None)
+            released.wait()
+
+        waiting = [workers.run(stuck, Deadline(0.05)) for _ in range(3 * MOST_ABANDONED)]
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(error, CompressionTimeoutError) for error in ended)
+        assert MOST_ABANDONED <= len(began) <= MOST_ABANDONED + PLACES
+        released.set()
+
     async def test_work_that_nobody_waits_for_is_stopped(self):
         workers, began, stopped = Workers(), threading.Event(), threading.Event()
         deadline = Deadline(600)

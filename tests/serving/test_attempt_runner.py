@@ -81,7 +81,8 @@ class TestARequestIsNeverLost:
             raise RuntimeError("a fault")
 
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
-        assert await AttemptRunner().decide(session(), to(20_000, warn_below_tokens=0)) == Untouched("failed: RuntimeError")
+        unseen = Request("openai-chat", agent_session("openai-chat", turns=40, seed=79))  # no compaction of it is remembered
+        assert await AttemptRunner().decide(unseen, to(20_000, warn_below_tokens=0)) == Untouched("failed: RuntimeError")
         (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
         assert "a fault" not in str(record.exc_info[1])  # it may quote the conversation
         assert record.exc_info[0].__name__ == "RuntimeError"
