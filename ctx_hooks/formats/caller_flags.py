@@ -19,6 +19,18 @@ BLOCKS = ("content", "parts")
 """The fields of a message that hold its blocks."""
 
 
+MOST_AT_ONCE = 2_000
+"""Messages and blocks that are looked at within some 2 ms."""
+
+
+def are_many(items: Any) -> bool:
+    """Whether messages and their blocks are too many to be looked at on the event loop."""
+    if not isinstance(items, (list, tuple)) or len(items) > MOST_AT_ONCE:
+        return isinstance(items, (list, tuple))
+    found = (item.get(name) for item in items if isinstance(item, MAPPINGS) for name in BLOCKS)
+    return sum(len(blocks) for blocks in found if isinstance(blocks, list)) > MOST_AT_ONCE
+
+
 def flag(value: Any, name: str) -> bool:
     """Whether the caller set a flag on a message or block."""
     context = value.get(FIELD) if isinstance(value, MAPPINGS) else None

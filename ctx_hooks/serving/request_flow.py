@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.decision import NotRetried, Untouched
+from ctx_hooks.formats.caller_flags import are_many
 from ctx_hooks.formats.hosted_tools import used_hosted_tools
 from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.request import retrieval_tool, target
 from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.recorder import Recorder
@@ -21,7 +25,7 @@ from ctx_hooks.serving.retrieval import Retrieval
 from ctx_hooks.serving.tool_rounds import ToolRounds
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from ctx_hooks.policy.settings import Mode, Settings
     from ctx_hooks.request.target import Target
@@ -43,6 +47,7 @@ class RequestFlow:
         self.runner = AttemptRunner(litellm_compat.shared_cache)
         self.recorder = Recorder()
         self.usage = ReportedUsage()
+        self._workers = Workers()
         self.rounds = ToolRounds(Retrieval(self.policies, self.runner.archiving), self.asked_again, self.usage)
 
     async def arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
@@ -98,7 +103,11 @@ class RequestFlow:
     async def fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
         sent = await self._fitted(request, fields, to)
-        return {**sent, **replace(request, fields=sent).without_flags()} if to.policy.enforces else sent
+        return (
+            {**sent, **await self._short(replace(request, fields=sent), Request.without_flags)}
+            if to.policy.enforces
+            else sent
+        )
 
     async def _fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
         """Return the same, with the caller's flags: a request that is fitted before the choice is fitted once more."""
@@ -119,7 +128,14 @@ class RequestFlow:
         sent = fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
         if to.policy.retrieval != "always":
             return sent
-        return {**sent, **retrieval_tool.tools_for_calls(replace(request, fields=sent))}
+        return {**sent, **await self._short(replace(request, fields=sent), retrieval_tool.tools_for_calls)}
+
+    async def _short(self, request: Request, work: Callable[[Request], dict[str, Any]]) -> dict[str, Any]:
+        """Do work that is short for a message, in a thread where there are many of them.
+
+        It has threads of its own: nobody waits for another's compression.
+        """
+        return await self._workers.run(partial(work, request), Deadline()) if are_many(request.items) else work(request)
 
     async def answered(self, logged: Mapping[str, Any], result: Any) -> None:
         """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.

@@ -1,0 +1,67 @@
+"""Nothing that runs on the event loop grows with the conversation."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+from engine_requests import FIELDS, to
+
+from ctx_hooks.formats import caller_flags
+from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.request.request import Request
+from ctx_hooks.serving.request_flow import RequestFlow
+
+PACKAGE = "/ctx_hooks/"
+MORE_CALLS = 200
+"""Of a few more rounds of the loop, while a longer conversation is read in a thread."""
+
+
+def conversation(fmt, messages):
+    """Return a request of a session in short messages, the newest one with a flag."""
+    turns = [{"role": role, "content": f"{role} {n}"} for n in range(messages // 2) for role in ("user", "assistant")]
+    turns.append({"role": "user", "content": [{"type": "text", "text": "Go on."}], "context": {"pin": True}})
+    return Request(fmt, with_request_id({"model": "served", FIELDS[fmt]: turns, "store": False, "metadata": {"a": 1}}))
+
+
+async def calls_on_loop(request, **policy):
+    """Return how many functions of the package an attempt calls on the event loop's thread."""
+    flow = RequestFlow(Settings())
+    where = replace(to(10_000_000, **policy), request_id="one")
+    calls = 0
+
+    def count(frame, event, _):
+        nonlocal calls
+        calls += event == "call" and PACKAGE in frame.f_code.co_filename
+
+    sys.setprofile(count)
+    try:
+        data = dict(request.fields)
+        if where.policy.retrieval:
+            data = await flow.rounds.restored(data)
+        sent = await flow.fitted(replace(request, fields=data), data, where)
+    finally:
+        sys.setprofile(None)
+    assert caller_flags.without_flags(sent[FIELDS[request.format]]) is None
+    return calls
+
+
+@pytest.mark.parametrize("policy", [{}, {"retrieval": "always"}], ids=["default", "retrieval"])
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
+async def test_what_is_called_on_the_loop_does_not_grow_with_the_messages(fmt, policy):
+    await calls_on_loop(conversation(fmt, 3_000), **policy)  # what is imported, and made once
+    short, long = [await calls_on_loop(conversation(fmt, n), **policy) for n in (3_000, 12_000)]
+    assert long < short + MORE_CALLS
+
+
+async def test_what_is_called_on_the_loop_does_not_grow_with_the_blocks_of_a_message():
+    def of(blocks):
+        parts = [{"type": "text", "text": "a"}] * blocks
+        fields = {"model": "served", "messages": [{"role": "user", "content": parts}], "metadata": {"a": 1}}
+        return Request("openai-chat", with_request_id(fields))
+
+    await calls_on_loop(of(12_000), retrieval="always")
+    short, long = [await calls_on_loop(of(n), retrieval="always") for n in (12_000, 48_000)]
+    assert long < short + MORE_CALLS
