@@ -1,4 +1,4 @@
-"""Every command as a process: what it loads, where it prints, and how it ends, with right and with wrong input."""
+"""Every command: what it loads, where it prints and how it ends; right input as a process, wrong input in this one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import yaml
 from told_events import ANSWER, DECISION
 
-from ctx_hooks.cli import COMMANDS
+from ctx_hooks.cli import COMMANDS, main
 from ctx_hooks.telemetry.event_json import to_json
 from ctx_hooks.testing import agent_session
 
@@ -29,6 +29,7 @@ CONTROLS = "[/][red]\x07\x1b[31m\x1b]0;title\x9b2J"
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 HEAVY = ("litellm", "numpy", "fastapi", "pydantic", "rich")
 """What takes longest to load."""
+NOT_PASSED_ON = ("REDIS_", "CTX_HOOKS", "TOOL_OUTPUT")
 WITH_WHAT_WAS_LOADED = """
 import sys
 from ctx_hooks.cli import main
@@ -81,7 +82,7 @@ def _call(name):
 
 
 def run(inputs, *arguments, program=PROGRAM, **environment):
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("REDIS_", "CTX_HOOKS", "TOOL_OUTPUT"))}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(NOT_PASSED_ON)}
     own |= {"NO_COLOR": "", "PYTHONPATH": str(ROOT), **environment}
     own.pop("COLUMNS", None)
     if not own["NO_COLOR"]:
@@ -89,6 +90,22 @@ def run(inputs, *arguments, program=PROGRAM, **environment):
     return subprocess.run(
         [*program, *arguments], cwd=inputs, env=own, capture_output=True, text=True, timeout=300, check=False
     )
+
+
+@pytest.fixture
+def here(inputs, monkeypatch, capfd):
+    """Run a command in this process, and return what a process would be."""
+
+    def run_here(*arguments):
+        capfd.readouterr()
+        code = main(arguments)
+        return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())
+
+    monkeypatch.chdir(inputs)
+    for name in [*os.environ]:
+        if name.startswith((*NOT_PASSED_ON, "NO_COLOR", "COLUMNS")):
+            monkeypatch.delenv(name)
+    return run_here
 
 
 RIGHT = {
@@ -167,8 +184,8 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
     ],
     ids=lambda arguments: " ".join(arguments)[:60],
 )
-def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, inputs):
-    done = run(inputs, *arguments, *(["--json"] if as_json else []))
+def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, here):
+    done = here(*arguments, *(["--json"] if as_json else []))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     if as_json:
@@ -181,8 +198,8 @@ def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, in
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
 @pytest.mark.parametrize("arguments", [["check", "mistake.yaml"], ["doctor", "--no-proxy", "mistake.yaml"]], ids=" ".join)
-def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, inputs):
-    done = run(inputs, *arguments, *(["--json"] if as_json else []))
+def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, here):
+    done = here(*arguments, *(["--json"] if as_json else []))
     assert (done.returncode, done.stderr) == (1, "")
     assert "defaults.reserve_tokens" in done.stdout
     if as_json:
@@ -219,8 +236,8 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, i
     ],
     ids=lambda arguments: " ".join(arguments)[:60],
 )
-def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, inputs):
-    done = run(inputs, *arguments)
+def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, here):
+    done = here(*arguments)
     assert done.returncode == 2
     assert "Usage: ctx-hooks" in done.stderr
     assert "Traceback" not in done.stderr
@@ -251,8 +268,8 @@ def test_what_a_terminal_cannot_show_is_escaped(inputs):
     ],
     ids=lambda arguments: ascii(" ".join(arguments)),
 )
-def test_no_control_character_of_a_file_or_a_name_reaches_the_terminal(arguments, inputs):
-    done = run(inputs, *arguments)
+def test_no_control_character_of_a_file_or_a_name_reaches_the_terminal(arguments, here):
+    done = here(*arguments)
     assert "Traceback" not in done.stderr
     assert not CONTROL.search(done.stdout + done.stderr)
 
