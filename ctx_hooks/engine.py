@@ -46,6 +46,7 @@ class Decided(NamedTuple):
         cut: by handle, the removed texts that the request refers to; None for a text that an earlier request has removed.
         offers: whether the model is offered the tool that returns them.
         known: what it was decided by; None where nothing was cut.
+        received_bytes: about how much memory the request's messages take; 0 if nothing was cut.
     """
 
     decision: Decision
@@ -53,6 +54,7 @@ class Decided(NamedTuple):
     cut: Mapping[str, str | None] = {}
     offers: bool = False
     known: Known | None = None
+    received_bytes: int = 0
 
 
 def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
@@ -152,7 +154,8 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     else:
         changes |= request.with_output(plan.max_output_tokens)
     decided = _concluded(changes, outcome, plan, to, known, attempt)
-    return decided._replace(cut=outcome.cut, offers=offers, known=known)
+    received_bytes = request.size_bytes if outcome.cut else 0
+    return decided._replace(cut=outcome.cut, offers=offers, known=known, received_bytes=received_bytes)
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:

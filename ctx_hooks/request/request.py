@@ -163,6 +163,11 @@ class Request:
         return most_tokens([self.items, *self._preamble_values()], enough)
 
     @property
+    def size_bytes(self) -> int:
+        """About how much memory the messages take. All of them are looked at, which is done in a thread."""
+        return most_tokens([self.items], MOST_REQUEST_BYTES, most_values=math.inf)
+
+    @property
     def is_too_large(self) -> bool:
         """Whether the request is too large to choose what of it stays: its oldest turns are dropped at once.
 

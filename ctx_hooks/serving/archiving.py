@@ -42,7 +42,6 @@ MOST_REQUESTS = 256
 """Requests kept whole until their answer; of others that run only what the archive has can be retrieved."""
 MOST_REQUEST_BYTES = 64_000_000
 """As for summaries: some sixty requests that fill a window of 200,000 tokens."""
-BYTES_PER_TOKEN = 4
 MOST_BEHIND_FRACTION = 0.05
 """Of the time is spent on making texts again, however many are too large or find a store that fails."""
 PAGE_SECONDS = 5.0
@@ -70,7 +69,7 @@ class KeptRequest:
     Attributes:
         cut_again: returns what was cut from it, by handle, before a deadline.
         timeout_seconds: how long that may take.
-        size_bytes: about how much memory its messages take.
+        size_bytes: about how much memory its messages take, and what is cut from them.
         texts: what was cut from it, once that had to be found out again.
     """
 
@@ -128,7 +127,7 @@ class Archiving:
             tenant = self._tenant_of(request.fields, settings)
             self.archives.put(settings, tenant, {h: text for h, text in decided.cut.items() if text is not None})
             cut_again = partial(engine.cut_again, request, to, decided.known)
-            kept = KeptRequest(cut_again, to.policy.compression_timeout_seconds, _size_bytes(decided))
+            kept = KeptRequest(cut_again, to.policy.compression_timeout_seconds, 2 * decided.received_bytes)
             if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
                 self._store_behind(settings, tenant, kept)
             if decided.offers and to.request_id:
@@ -230,11 +229,6 @@ class Archiving:
         while len(self._kept) > MOST_REQUESTS or self._kept_bytes > MOST_REQUEST_BYTES:
             _, oldest = self._kept.popitem(last=False)
             self._kept_bytes -= oldest.size_bytes
-
-
-def _size_bytes(decided: Decided) -> int:
-    """Return about how much memory the messages of a request take, by its tokens."""
-    return int(decided.attempt.received_tokens or 0) * BYTES_PER_TOKEN
 
 
 def _note_handle(tenant: bytes, key: str) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.summary.model_written import applies_to, conversation_key, fitted
-from ctx_hooks.request.size_bound import most_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -74,8 +72,7 @@ async def asking_of(
         return None
 
     def key_and_size() -> tuple[str, int]:
-        size_bytes = most_tokens([request.items], MOST_UNANSWERED_BYTES, most_values=math.inf)
-        return conversation_key(request.messages, to.tenant, settings), size_bytes
+        return conversation_key(request.messages, to.tenant, settings), request.size_bytes
 
     conversation, size_bytes = await away(key_and_size)
     if not conversation:

@@ -122,3 +122,12 @@ def test_all_that_is_cut_from_a_request_is_found_again_though_its_compaction_is_
     assert changes_of(first.decision) == changes_of(again.decision)
     assert again.offers
     assert engine.cut_again(request, where, again.known, Deadline(60)) == first.cut
+
+
+def test_a_request_that_is_kept_counts_its_images_by_their_bytes_and_not_by_their_tokens():
+    request = session(turns=30)
+    shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{'iVBORw0KGgo' * 400_000}"}}
+    messages = [{"role": "user", "content": [shown]}, {"role": "assistant", "content": "Seen."}, *request.fields["messages"]]
+    found = decided(replace(request, fields={**request.fields, "messages": messages}), target(retrieval=True))
+    assert found.cut
+    assert 4_000_000 < found.received_bytes < 6_000_000
