@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_hooks.telemetry.event_json import to_json
-from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, LimitEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, StepFigures
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 
@@ -56,31 +56,29 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
         if surprise or (mode == "observe" and tokens > window):
             yield OverflowEvent("overflow", at + 1, call, mode, 0, "input", window, tokens)
             if mode == "observe" or rng.random() < 0.1:
-                yield decision(
-                    rng, at + 1, call, mode, tokens, kept, window, "notretried" if mode == "enforce" else "untouched"
-                )
+                yield FailureEvent("failure", at + 1, call, mode, 1)
                 return
             kept = round(kept * 0.6)
             dropped = tokens - kept
-            yield decision(rng, at + 1.5, call, mode, tokens, kept, window, "rescued", 1)
+            yield decision(rng, at + 1.5, call, mode, tokens, kept, window, "retried", 1)
         whole = tokens if mode == "observe" else kept
         cached = 0 if compacts and mode == "enforce" else min(sent_before, whole)
-        rescued = tokens > window or surprise
-        saved = 0 if rescued else tokens - kept
+        beyond = tokens > window or surprise
+        saved = 0 if beyond else tokens - kept
         earned = saved * price * 0.1 - (0.9 * price * kept if compacts else 0)
         yield AnswerEvent(
             "answer",
             at + rng.uniform(2, 20),
             call,
             mode,
-            "untouched" if tokens == kept else "rescued" if surprise else "compressed",
+            "fits" if tokens == kept else "retried" if surprise else "compressed",
             "none" if tokens == kept else "overflow" if surprise else "budget",
             2 if surprise else 1,
             LocalTokens(whole),
             Billed(ProviderTokens(whole), ProviderTokens(cached), ProviderTokens(0), ProviderTokens(rng.randint(50, 1_500))),
-            rescued and mode == "enforce",
+            beyond and mode == "enforce",
             saved,
-            0.0 if rescued else earned,
+            0.0 if beyond else earned,
         )
         sent_before = whole
 
@@ -107,7 +105,7 @@ def decision(
         at,
         call,
         mode,
-        decided or ("compressed" if changed else "untouched"),
+        decided or ("compressed" if changed else "fits"),
         "",
         "overflow" if attempt else "budget" if changed else "none",
         attempt,

@@ -106,9 +106,13 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         self, request_data: dict[str, Any], original_exception: Exception, **_: Any
     ) -> Exception | None:
         """Word the final context-window error."""
-        if not isinstance(original_exception, litellm.ContextWindowExceededError) or switched_off():
+        if switched_off():
             return None
         with failing_open("leaves the error as it is"):
+            if litellm_compat.overflow_of(original_exception) is not None:
+                self.flow.recorder.failed(request_data)
+            if not isinstance(original_exception, litellm.ContextWindowExceededError):
+                return None
             policy = target.of_group(request_data, self.flow.policies).policy
             if policy.enforces and litellm_compat.passed_pre_call_hook(request_data):
                 attempt = self.flow.runner.attempts.last(litellm_compat.request_id_of(request_data))

@@ -17,6 +17,7 @@ from ctx_hooks.telemetry.events import (
     Call,
     CompressionTimeoutEvent,
     DecisionEvent,
+    FailureEvent,
     LimitEvent,
     OverflowEvent,
     StepFigures,
@@ -63,10 +64,11 @@ ANSWER = AnswerEvent(
     attempts=1,
     local_tokens_sent=4_000,
     billed=Billed(4_400, 1_000, 0, 70),
-    rescued=False,
+    beyond_window=False,
     provider_tokens_saved=5_500,
     dollars_saved=0.0123,
 )
+FAILURE = FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2)
 OVERFLOW = OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
 SUMMARY = SummaryEvent(
     name="after_summary",
@@ -89,6 +91,7 @@ EVENTS = [
     replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30),
     ANSWER,
     replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None),
+    FAILURE,
     OVERFLOW,
     TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),

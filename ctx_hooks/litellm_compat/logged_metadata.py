@@ -27,7 +27,7 @@ def write_figures(fields: Mapping[str, Any], figures: Mapping[str, Any]) -> None
 
     The mapping is LiteLLM's and is changed in place: Router, proxy and logger share it, and later writes would miss a copy.
     The caller's `spend_logs_metadata` inside it is replaced, not changed. One attempt may pass twice, before the deployment
-    is chosen or before a translation: an untouched second pass does not overwrite the figures of the first.
+    is chosen or before a translation: a second pass that fits does not overwrite the figures of the first.
 
     Args:
         fields: The arguments of a hook.
@@ -41,7 +41,7 @@ def write_figures(fields: Mapping[str, Any], figures: Mapping[str, Any]) -> None
     logged = found if isinstance(found, Mapping) else {}
     before = logged.get(REQUEST_KEY)
     seen = isinstance(before, Figures) and before.get("attempt") == figures["attempt"]
-    if not (seen and figures["decision"] == "untouched"):
+    if not (seen and figures["decision"] == "fits"):
         metadata[LOGGED] = {**logged, REQUEST_KEY: Figures(figures)}
 
 

@@ -142,6 +142,7 @@ SUMMARY_CALL = (
 NAMES = tuple(dict.fromkeys(value for value in dict(globals()).values() if isinstance(value, PrivateName)))
 KEYS = (
     Key("user_api_key_auth", "policies of teams and keys do not apply"),
+    Key("user_api_key_end_user_id", "conversations of end users of one key are not told apart"),
     Key("litellm_metadata", "on messages and responses the plugin has no effect"),
     Key("model_group", "policies of model groups do not apply to retries"),
     Key("litellm_logging_obj", "statistics and costs are missing"),

@@ -63,6 +63,11 @@ def changed_output_tokens(changes: Mapping[str, Any]) -> ProviderTokens | None:
     return next(map(ProviderTokens, output_limits_in(changes).values()), None)
 
 
+def is_output_change(changes: Mapping[str, Any]) -> bool:
+    """Whether changed fields ask for less output and do nothing else; `thinking` is what `with_output` keeps below it."""
+    return bool(output_limits_in(changes)) and changes.keys() <= {*OUTPUT_FIELDS, "thinking", *gemini_config.CONFIGS}
+
+
 def allowed_output_tokens(
     requested: ProviderTokens, most: ProviderTokens | None, window: Window, input_tokens: ProviderTokens | None
 ) -> ProviderTokens:

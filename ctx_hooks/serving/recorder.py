@@ -16,10 +16,11 @@ from ctx_hooks.request.output_limit import changed_output_tokens
 from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.telemetry import otel
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import Headers
 from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.telemetry.savings import NOTHING, RESCUED, UNKNOWN, Saved, saved_by, would_be_saved
+from ctx_hooks.telemetry.outcome import outcome_of
+from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.telemetry.sinks import Guard
 from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 from ctx_hooks.tokens.units import to_provider
@@ -48,6 +49,7 @@ class Recorder:
         self.headers = Headers()
         self._decisions: OrderedDict[str, tuple[DecisionEvent, Prices | None]] = OrderedDict()
         self._before_choice: OrderedDict[str, tuple[DecisionEvent, Attempt]] = OrderedDict()
+        self._not_retried: OrderedDict[str, DecisionEvent] = OrderedDict()
         self._lock = threading.Lock()
         self._spans = Guard("OpenTelemetry")
 
@@ -71,7 +73,12 @@ class Recorder:
             first = self._before_choice.get(to.request_id)
             if first is not None:
                 event = _with_first(event, first[0])
-            _remember(self._decisions, to.request_id, (event, to.prices))
+            if isinstance(decision, NotRetried):
+                if to.request_id in self._not_retried:
+                    return  # the Router asks once for each retry that is left; the request's last attempt stays the one sent
+                _remember(self._not_retried, to.request_id, event)
+            else:
+                _remember(self._decisions, to.request_id, (event, to.prices))
         if first is None or not isinstance(decision, Untouched):
             self._trace(request.fields, otel.record_decision, event)
             emit(event)
@@ -93,6 +100,19 @@ class Recorder:
             self._trace(fields, otel.record_overflow, event)
             emit(event)
 
+    def failed(self, fields: Mapping[str, Any]) -> None:
+        """Record that a request ended in a refusal as too long."""
+        request_id = litellm_compat.request_id_of(fields)
+        with self._lock:
+            known = self._ended(request_id)
+        if known is not None:
+            decided, _ = known
+            if decided.mode == "enforce":
+                self.headers.note_failed(request_id)
+            event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1)
+            self._trace(fields, otel.record_failure, event)
+            emit(event)
+
     def answered(self, request_id: str, answered: Answered, logged: Mapping[str, Any]) -> None:
         """Record an answer.
 
@@ -102,8 +122,8 @@ class Recorder:
             logged: LiteLLM's record of the call.
         """
         with self._lock:
-            known = self._decisions.pop(request_id, None)
-            first = self._before_choice.pop(request_id, None)
+            first = self._before_choice.get(request_id)
+            known = self._ended(request_id)
         if known is not None:
             decided, prices = known
             if first is not None:
@@ -113,6 +133,12 @@ class Recorder:
             event = answer_event(decided, answered, prices)
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, prices))
+
+    def _ended(self, request_id: str) -> tuple[DecisionEvent, Prices | None] | None:
+        """Forget a request, and return the record of its last attempt."""
+        self._before_choice.pop(request_id, None)
+        self._not_retried.pop(request_id, None)
+        return self._decisions.pop(request_id, None)
 
     def _trace(self, fields: Mapping[str, Any], record: Callable[..., None], event: Event) -> None:
         span = litellm_compat.span_of(fields)
@@ -138,7 +164,7 @@ def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
         ),
         steps=(*first.steps, *event.steps),
     )
-    return replace(event, decision=first.decision, trigger=first.trigger) if event.decision == "untouched" else event
+    return replace(event, decision=first.decision, trigger=first.trigger) if event.decision == "fits" else event
 
 
 def decision_event(call: Call, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> DecisionEvent:
@@ -153,7 +179,7 @@ def decision_event(call: Call, request: Request, to: Target, decision: Decision,
         time_seconds=time.time(),
         call=call,
         mode=to.policy.mode,
-        decision=type(decision).__name__.lower(),
+        decision=outcome_of(decision, to.attempt),
         reason=getattr(decision, "reason", ""),
         trigger=_trigger(to.attempt, decision),
         attempt=to.attempt,
@@ -206,7 +232,7 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
         attempts=attempt.number + 1,
         local_tokens_sent=attempt.sent_tokens,
         billed=billed,
-        rescued=saved.rescued,
+        beyond_window=saved.beyond_window,
         provider_tokens_saved=saved.tokens,
         dollars_saved=saved.dollars,
     )
@@ -215,11 +241,11 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
 def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, prices: Prices | None) -> Saved:
     before, after = decided.local_tokens_before, decided.local_tokens_after
     if attempt.number:
-        return RESCUED
-    if decided.decision == "untouched" or before is None or before == after:
+        return BEYOND_WINDOW
+    if decided.decision == "fits" or before is None or before == after:
         return NOTHING
     if (decided.provider_tokens_before or 0) > decided.window_tokens and not attempt.observed:
-        return RESCUED
+        return BEYOND_WINDOW
     if billed is None or after is None:
         return UNKNOWN
     if attempt.observed:

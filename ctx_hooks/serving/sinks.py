@@ -11,13 +11,14 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
-from ctx_hooks.telemetry.log import log_answer, log_decision, log_summary
+from ctx_hooks.telemetry.log import log_answer, log_decision, log_failure, log_summary
 from ctx_hooks.telemetry.sinks import attach
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctx_hooks.policy.settings import EventFiles, Settings
+    from ctx_hooks.telemetry.listeners import EventName, Listener
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -29,7 +30,13 @@ def attach_sinks(settings: Settings) -> None:
     """Let each sink of the settings hear events, in place of those that do; one that cannot be made is left out."""
     detach_sinks()
     litellm_compat.share_log_output(logger)
-    _ends.append(attach("log", {"decision": log_decision, "answer": log_answer, "after_summary": log_summary}))
+    logged: dict[EventName, Listener] = {
+        "decision": log_decision,
+        "answer": log_answer,
+        "failure": log_failure,
+        "after_summary": log_summary,
+    }
+    _ends.append(attach("log", logged))
     if settings.events is not None:
         _attach_event_file(settings.events)
     with failing_open("records nothing for Prometheus"):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WRITTEN: tuple[EventName, ...] = (
     "decision",
     "answer",
+    "failure",
     "overflow",
     "silent_truncation",
     "limit_learned",

@@ -15,6 +15,7 @@ from ctx_hooks.telemetry.events import (
     AnswerEvent,
     CompressionTimeoutEvent,
     DecisionEvent,
+    FailureEvent,
     LimitEvent,
     OverflowEvent,
     SummaryEvent,
@@ -34,6 +35,7 @@ class DroppedEvents:
 Recorded: TypeAlias = (
     DecisionEvent
     | AnswerEvent
+    | FailureEvent
     | OverflowEvent
     | TruncationEvent
     | LimitEvent

@@ -9,6 +9,7 @@ from typing import Literal
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.outcome import Outcome
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source
@@ -130,7 +131,7 @@ class DecisionEvent:
         time_seconds: when, in epoch seconds.
         call: whose request it is, and where it goes.
         mode: "enforce" or "observe"; what was observed is what would have been done.
-        decision: "untouched", "compressed", "rescued", "gaveup" or "notretried".
+        decision: what the request ends in if this attempt is answered; "failed" for a retry that was not sent.
         reason: why, in one clause; "" where the figures say it.
         trigger: what led to it: "none", "budget" (more than the request may have), "overflow" (a retry), "output" (less
             output asked for), "repair", or "timeout" (a compression would have taken too long).
@@ -157,7 +158,7 @@ class DecisionEvent:
     time_seconds: float
     call: Call
     mode: Mode
-    decision: str
+    decision: Outcome
     reason: str
     trigger: Trigger
     attempt: int
@@ -212,32 +213,53 @@ class AnswerEvent:
         time_seconds: when, in epoch seconds.
         call: whose request it is, and where it went.
         mode: "enforce" or "observe".
-        decision: what was decided for the attempt that was answered.
-        trigger: what led to that.
+        decision: what the request ended in.
+        trigger: what led to what was decided for the attempt that was answered.
         attempts: how many were made.
         local_tokens_sent: what was sent; None where it was not counted.
         billed: the usage that the answer states, in provider tokens; None where it states none.
-        rescued: whether the request as it came exceeds the window: without the plugin it would have had no answer. False
-            with "observe", where it was answered as it came.
+        beyond_window: whether the request as received exceeds the window: without the plugin it would have had no answer.
+            False with "observe", where it was answered unchanged.
         provider_tokens_saved: what would have been billed as input without the plugin, less what was; with `observe`, what
-            would have been saved. None where nothing was counted. 0 for a rescued request.
+            would have been saved. None where nothing was counted. 0 for a request beyond the window.
         dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would
             have been; below zero where a compaction that rewrites the cache costs more than it saves. None where a
-            price is not known. 0 for a rescued request.
+            price is not known. 0 for a request beyond the window.
     """
 
     name: Literal["answer"]
     time_seconds: float
     call: Call
     mode: Mode
-    decision: str
+    decision: Outcome
     trigger: Trigger
     attempts: int
     local_tokens_sent: LocalTokens | None
     billed: Billed | None
-    rescued: bool
+    beyond_window: bool
     provider_tokens_saved: int | None
     dollars_saved: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureEvent:
+    """A request ended in a refusal as too long: the caller got an error. Told once a request.
+
+    Attributes:
+        name: "failure".
+        time_seconds: when, in epoch seconds.
+        call: whose request it is, and where its last attempt went.
+        mode: "enforce" or "observe".
+        attempts: how many were sent.
+        decision: what the request ended in.
+    """
+
+    name: Literal["failure"]
+    time_seconds: float
+    call: Call
+    mode: Mode
+    attempts: int
+    decision: Outcome = "failed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
 from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import CUT, one_line
+from ctx_hooks.telemetry.outcome import Outcome, outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ MOST_CHARS = 1_024
 """Of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, most of which are LiteLLM's."""
 MOST_BYTES = 4_000_000
 """Of all headers remembered: those of a thousand requests with the longest values, or of 30,000 with usual ones."""
+FAILED: Outcome = "failed"
 ENTRY_BYTES = 100
 """What a request's entry costs beside its texts: two maps' places and the text objects."""
 
@@ -53,6 +55,13 @@ class Headers:
         if isinstance(decision, NotRetried):
             return  # the attempt before it says what was sent
         self._set(request_id, _told(decision, attempt, scopes), replace=not isinstance(decision, Untouched))
+
+    def note_failed(self, request_id: str) -> None:
+        """Remember that a request was refused in the end; the figures are those of its last attempt."""
+        done = self.of(request_id).get(DONE)
+        if done is not None:
+            _, *rest = done.split("; ", 1)
+            self._set(request_id, {DECISION: FAILED, DONE: "; ".join((FAILED, *rest))})
 
     def note_ignored(self, request_id: str, ignored: Sequence[str]) -> None:
         """Remember which of the request's own settings its policy does not allow."""
@@ -102,8 +111,8 @@ def _size_bytes(request_id: str, headers: dict[str, str]) -> int:
 
 
 def _told(decision: Decision, attempt: int, scopes: Sequence[str]) -> dict[str, str]:
-    name, figures = type(decision).__name__.lower(), decision.figures
-    words = [name]
+    name, figures = outcome_of(decision, attempt), decision.figures
+    words: list[str] = [name]
     told = {DECISION: name, ATTEMPTS: str(attempt + 1)}
     if scopes:
         told[POLICY] = header_value(scopes)

@@ -12,6 +12,7 @@ from ctx_hooks.telemetry.events import (
     CompactionEvent,
     CompressionTimeoutEvent,
     DecisionEvent,
+    FailureEvent,
     LimitEvent,
     OverflowEvent,
     SummaryEvent,
@@ -23,6 +24,7 @@ logger = logging.getLogger("ctx_hooks")
 EventName = Literal[
     "decision",
     "answer",
+    "failure",
     "overflow",
     "before_compaction",
     "after_compaction",
@@ -42,6 +44,7 @@ Event: TypeAlias = (
     | DecisionEvent
     | OverflowEvent
     | AnswerEvent
+    | FailureEvent
     | SummaryEvent
     | RetrievalEvent
     | ArchiveEvent

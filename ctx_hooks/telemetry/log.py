@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.telemetry.call import Call
-    from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, SummaryEvent
+    from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, SummaryEvent
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -23,8 +23,8 @@ AMBIGUOUS = frozenset(' "=\\{')
 
 
 def log_decision(event: DecisionEvent) -> None:
-    """Log a decision, unless it left the request as it came."""
-    if event.decision != "untouched" and logger.isEnabledFor(logging.INFO):
+    """Log a decision, unless the request fits."""
+    if event.decision != "fits" and logger.isEnabledFor(logging.INFO):
         _log(
             {
                 "event": "decision",
@@ -46,7 +46,7 @@ def log_decision(event: DecisionEvent) -> None:
 
 def log_answer(event: AnswerEvent) -> None:
     """Log an answer to a request that was changed, or would have been."""
-    if event.decision != "untouched" and logger.isEnabledFor(logging.INFO):
+    if event.decision != "fits" and logger.isEnabledFor(logging.INFO):
         billed = event.billed
         _log(
             {
@@ -54,7 +54,7 @@ def log_answer(event: AnswerEvent) -> None:
                 "decision": event.decision,
                 "mode": event.mode,
                 "attempts": event.attempts,
-                "rescued": event.rescued,
+                "beyond_window": event.beyond_window,
                 "input_tokens": None if billed is None else billed.input_tokens,
                 "cached_tokens": None if billed is None else billed.cached_tokens,
                 "tokens_saved": event.provider_tokens_saved,
@@ -62,6 +62,13 @@ def log_answer(event: AnswerEvent) -> None:
                 **_named(event.call),
             }
         )
+
+
+def log_failure(event: FailureEvent) -> None:
+    """Log a request that was refused in the end."""
+    if logger.isEnabledFor(logging.INFO):
+        figures = {"event": "failure", "decision": event.decision, "mode": event.mode, "attempts": event.attempts}
+        _log({**figures, **_named(event.call)})
 
 
 def log_summary(event: SummaryEvent) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.telemetry.events import DecisionEvent, OverflowEvent
+    from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent, OverflowEvent
 
 Value: TypeAlias = str | int | float
 
@@ -52,6 +52,12 @@ def record_overflow(span: Span, event: OverflowEvent) -> None:
         "ctx_hooks.attempt": event.attempt,
     }
     span.add_event("ctx_hooks.overflow", _stated(found))
+
+
+def record_failure(span: Span, event: FailureEvent) -> None:
+    """Set on the span what the request ended in."""
+    if span.is_recording():
+        span.set_attributes({"ctx_hooks.decision": event.decision})
 
 
 def decision_attributes(event: DecisionEvent) -> dict[str, Value]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
         DecisionEvent,
+        FailureEvent,
         LimitEvent,
         OverflowEvent,
         SummaryEvent,
@@ -36,7 +37,6 @@ MOST_MODELS = 100
 LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
 OTHER = "other"
-GIVE_UPS = ("gaveup", "notretried")
 TOKEN_BUCKETS = tuple(2**n for n in range(10, 22))
 """From 1,024 to 2,097,152 provider tokens: windows are powers of two, or near one."""
 SECOND_BUCKETS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -85,13 +85,14 @@ class Metrics:
         self._models = Names(MOST_MODELS)
         self._deployments = Names(MOST_DEPLOYMENTS)
 
-        self._decisions = counter("decisions", "Decisions about attempts", "decision", "trigger", "mode", *CALLER)
-        self._give_ups = counter(
-            "give_ups", "Attempts that stayed above their budget, and retries that were not sent", "mode", *CALLER
-        )
+        self._requests = counter("requests", "Requests by what they ended in, each once", "decision", "mode", *CALLER)
+        self._attempts = counter("attempts", "Attempts that were sent", "decision", "trigger", "mode", *CALLER)
         self._overflows = counter("overflows", "Attempts that a provider refused as too long", "kind", "mode", *CALLER)
-        self._rescues = counter(
-            "rescues", "Answered requests that exceeded the window: without the plugin an error", "mode", *CALLER
+        self._beyond_window = counter(
+            "answers_beyond_window",
+            "Answered requests that exceed the window",
+            "mode",
+            *CALLER,
         )
         self._saved_tokens = counter("saved_provider_tokens", "Input tokens that bills were lowered by", "mode", *CALLER)
         self._spent_tokens = counter("spent_provider_tokens", "Input tokens that bills were raised by", "mode", *CALLER)
@@ -131,6 +132,7 @@ class Metrics:
             "decision": self._decided,
             "overflow": self._refused,
             "answer": self._answered,
+            "failure": self._ended,
             "silent_truncation": self._truncated,
             "limit_learned": self._learned,
             "after_summary": self._summarised,
@@ -140,9 +142,8 @@ class Metrics:
 
     def _decided(self, event: DecisionEvent) -> None:
         caller = self._caller_of(event.call)
-        self._decisions.labels(event.decision, event.trigger, event.mode, *caller).inc()
-        if event.decision in GIVE_UPS:
-            self._give_ups.labels(event.mode, *caller).inc()
+        if event.decision != "failed":
+            self._attempts.labels(event.decision, event.trigger, event.mode, *caller).inc()
         for phase, milliseconds in event.milliseconds.items():
             self._phase_seconds.labels(phase).observe(milliseconds / 1e3)
         if event.local_tokens_before is not None:
@@ -153,12 +154,16 @@ class Metrics:
     def _refused(self, event: OverflowEvent) -> None:
         self._overflows.labels(event.kind, event.mode, *self._caller_of(event.call)).inc()
 
+    def _ended(self, event: AnswerEvent | FailureEvent) -> None:
+        self._requests.labels(event.decision, event.mode, *self._caller_of(event.call)).inc()
+
     def _answered(self, event: AnswerEvent) -> None:
         caller = event.mode, *self._caller_of(event.call)
         model = event.mode, *self._models.labels_of(event.call.model_group)
         tokens, dollars = event.provider_tokens_saved or 0, event.dollars_saved or 0.0
-        if event.rescued:
-            self._rescues.labels(*caller).inc()
+        self._ended(event)
+        if event.beyond_window:
+            self._beyond_window.labels(*caller).inc()
         if event.billed is not None:
             self._request_sent_tokens.labels(*model).observe(event.billed.input_tokens)
         if tokens > 0:

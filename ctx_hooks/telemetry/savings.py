@@ -22,17 +22,17 @@ class Saved(NamedTuple):
     Attributes:
         tokens: input tokens of the bill; None where nothing was counted.
         dollars: of the bill; None where a price is not known.
-        rescued: whether the request as it came exceeds the window. Without the plugin there would have been no answer
+        beyond_window: whether the request as received exceeds the window. Without the plugin there would have been no answer
             and no bill: neither tokens nor dollars are saved.
     """
 
     tokens: int | None
     dollars: float | None
-    rescued: bool = False
+    beyond_window: bool = False
 
 
 NOTHING = Saved(0, 0.0)
-RESCUED = Saved(0, 0.0, rescued=True)
+BEYOND_WINDOW = Saved(0, 0.0, beyond_window=True)
 UNKNOWN = Saved(None, None)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.decision import Decision, changes_of
 from ctx_hooks.request.output_limit import output_limits_in
+from ctx_hooks.telemetry.outcome import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from ctx_hooks.telemetry.events import AnswerEvent
 
 SOURCE = "ctx_hooks"
-TAGGED = frozenset({"compressed", "rescued", "gaveup"})
-"""The decisions after which something else was sent than what came. LiteLLM sums spend by tag, so there are but these."""
+TAGGED = frozenset({"output_lowered", "compressed", "retried"})
+"""The ends of answered requests that were sent changed. LiteLLM sums spend by tag, so there are only these."""
 
 
 class Notes(NamedTuple):
@@ -41,7 +42,7 @@ def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -
         policy_scopes: the scopes that set a field of the policy, as `team`.
     """
     figures: dict[str, Any] = {
-        "decision": type(decision).__name__.lower(),
+        "decision": outcome_of(decision, attempt),
         "attempt": attempt,
         "policy": ", ".join(policy_scopes),
     }
@@ -63,7 +64,11 @@ def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
         event: the record of the answer.
         prices: of the deployment's input tokens, None where they are not known.
     """
-    saved = {"tokens_saved": event.provider_tokens_saved, "dollars_saved": event.dollars_saved, "rescued": event.rescued}
+    saved = {
+        "tokens_saved": event.provider_tokens_saved,
+        "dollars_saved": event.dollars_saved,
+        "beyond_window": event.beyond_window,
+    }
     known = {name: value for name, value in saved.items() if value is not None}
     if event.mode == "enforce":
         return Notes(known, _savings(event, prices), _tags(event))
@@ -94,5 +99,4 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
 
 
 def _tags(event: AnswerEvent) -> tuple[str, ...]:
-    done = {event.decision, "rescued"} if event.rescued else {event.decision}
-    return tuple(f"{SOURCE}:{name}" for name in sorted(done & TAGGED))
+    return (f"{SOURCE}:{event.decision}",) if event.decision in TAGGED else ()

@@ -32,7 +32,7 @@ def test_explain_shows_policy_window_steps_and_request(long_session, capsys):
     for expected in (
         "the window of 12,000 (model_info)",
         "(model_info.ctx_hooks)",
-        "Compressed: ",
+        "compressed: ",
         "oldest_turns",
         "--- received",
     ):
@@ -98,7 +98,7 @@ def test_nothing_is_written_to_an_archive(long_session, tmp_path, capsys):
     defaults = {"window_tokens": 12_000, "archive": {"backend": "disk", "path": str(tmp_path / "kept")}}
     config.write_text(yaml.safe_dump({"callback_settings": {"ctx_hooks": {"defaults": defaults}}}))
     assert main(["explain", long_session, "--model", "gpt-4o", "--config", str(config)]) == 0
-    assert "Compressed" in capsys.readouterr().out
+    assert "compressed:" in capsys.readouterr().out
     assert not (tmp_path / "kept").exists()
 
 
@@ -141,7 +141,7 @@ def test_a_request_of_every_format_is_known_and_a_small_one_stays_as_it_is(fmt, 
     request.write_text(json.dumps(payload))
     assert main(["explain", str(request), "--model", "gpt-4o", "--diff"]) == 0
     printed = capsys.readouterr().out
-    assert "Untouched: " in printed
+    assert "fits: " in printed
     assert "--- received" not in printed
 
 

@@ -23,10 +23,10 @@ def of(number, event, **fields):
 def folder(tmp_path):
     """A folder with the events of two requests, the second one rescued, in the files of two workers."""
     rescued = [
-        of(2, DECISION, decision="untouched", reason="fits", provider_tokens_before=None, steps=()),
+        of(2, DECISION, decision="fits", reason="fits", provider_tokens_before=None, steps=()),
         of(2, OVERFLOW, mode="enforce", limit_tokens=8_000, refused_tokens=9_900),
-        of(2, DECISION, decision="rescued", trigger="overflow", attempt=1),
-        of(2, ANSWER, decision="rescued", attempts=2, rescued=True, provider_tokens_saved=0),
+        of(2, DECISION, decision="retried", trigger="overflow", attempt=1),
+        of(2, ANSWER, decision="retried", attempts=2, beyond_window=True, provider_tokens_saved=0),
     ]
     for name, events in (("events.2.jsonl", [of(1, DECISION), of(1, ANSWER)]), ("events.1.jsonl", rescued)):
         (tmp_path / name).write_text("".join(f"{to_json(event)}\n" for event in events) + "no event\n")
@@ -42,9 +42,9 @@ def test_the_last_request_is_told_from_its_first_attempt_to_its_answer(folder, c
     places = [
         told.index(expected)
         for expected in (
-            "attempt 1: sent as it came: fits",
+            "attempt 1: sent unchanged: fits",
             "attempt 1: the provider refused 9,900 tokens as too long (input); its limit is 8,000",
-            "attempt 2: compressed harder after the refusal, and sent again",
+            "attempt 2: made smaller after the refusal, and sent again",
             "9,900 tokens came, 4,400 were left, the budget 8,000",
             "oldest_turns: 5,000 tokens less, 12 messages",
             "answered after 2 attempts: 4,400 input tokens billed, 1,000 of them cached",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from told_events import ANSWER, CALL, DECISION, OVERFLOW, SECRET, secret_session
+from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SECRET, secret_session
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.report import files_of
@@ -43,11 +43,12 @@ KNOWN = [
     replace(DECISION, time_seconds=START, call=call(0)),
     answer(0, provider_tokens_saved=5_500, dollars_saved=-0.5, billed=Billed(4_500, 0, 4_500, 10)),
     answer(1, provider_tokens_saved=20_000, dollars_saved=2.25, billed=Billed(5_500, 4_500, 0, 10)),
-    answer(2, decision="untouched", provider_tokens_saved=0, dollars_saved=0.0, billed=Billed(10_000, 6_500, 0, 1)),
-    answer(3, decision="rescued", rescued=True, provider_tokens_saved=0, dollars_saved=0.0, billed=None),
+    answer(2, decision="fits", provider_tokens_saved=0, dollars_saved=0.0, billed=Billed(10_000, 6_500, 0, 1)),
+    answer(3, decision="retried", beyond_window=True, provider_tokens_saved=0, dollars_saved=0.0, billed=None),
     replace(OVERFLOW, mode="enforce", time_seconds=START + 3 * DAY, call=call(3)),
     replace(OVERFLOW, mode="enforce", time_seconds=START + 4 * DAY, call=call(4)),
-    replace(DECISION, decision="notretried", time_seconds=START + 4 * DAY, call=call(4), provider_tokens_after=9_000),
+    replace(DECISION, decision="failed", time_seconds=START + 4 * DAY, call=call(4), provider_tokens_after=9_000),
+    replace(FAILURE, time_seconds=START + 4 * DAY, call=call(4)),
     answer(5, mode="observe", provider_tokens_saved=7_000, dollars_saved=0.75, billed=Billed(30_000, 0, 0, 3)),
     replace(OVERFLOW, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
@@ -102,7 +103,7 @@ class TestTheFiguresOnThePage:
         assert shown(done) == {
             "Input tokens saved": "25.5 k",
             "Dollars saved": "$1.75",
-            "Requests rescued": "1",
+            "Answered beyond the window": "1",
             "Read from prompt caches": "55 %",
         }
         assert shown(would) == {
@@ -114,13 +115,13 @@ class TestTheFiguresOnThePage:
         assert "$2.25 saved, <span>−$0.50</span> for rewriting caches" in done
         assert "23 % of what was billed, in 1 of 1 answered requests, all sent as they came" in would
         assert "$0.75 would have been saved, <span>$0.00</span> for rewriting caches" in would
-        assert "2 attempts refused, 1 not retried" in done
+        assert "1 retried, 1 failed; 2 attempts refused" in done
         assert "56 % of what would have been billed" in done
 
     def test_each_name_has_its_own_figures(self, report):
         other = replace(answer(8), call=call(8, team_alias="", team_id="t9", client="curl/8", model_group="other"))
         text = report(*KNOWN, other, other)
-        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "3", "22 %"]
+        head = ["25,500", "$1.75", "7,000", "5", "3", "1", "1", "22 %"]
         assert rows(text, "Model") == [["group", *head], ["other", "11,000", "$0.025", "0", "2", "2", "0", "0", "23 %"]]
         assert [row[0] for row in rows(text, "Team")] == ["Research", "t9"]
         assert [row[0] for row in rows(text, "Client")] == ["codex", "curl"]
@@ -137,9 +138,12 @@ class TestTheFiguresOnThePage:
     def test_steps_decisions_and_rarer_events_are_counted(self, report):
         text = report(*KNOWN)
         assert rows(text, "Steps of compactions") == [["oldest turns", "2", "10,000"]]
-        assert rows(text, "Decisions about attempts, and rarer events") == [
-            ["compressed", "1"],
-            ["notretried", "1"],
+        assert rows(text, "What requests ended in, and rarer events") == [
+            ["compressed", "2"],
+            ["failed", "1"],
+            ["fits", "1"],
+            ["retried", "1"],
+            ["compressed, observed", "1"],
             ["Limits learned from providers", "1"],
         ]
 
@@ -157,7 +161,7 @@ class TestTheFiguresOnThePage:
     def test_only_observed_events_make_a_page_of_what_would_have_been(self, report):
         text = report(answer(0, mode="observe"))
         assert "<h1>What ctx_hooks would have done</h1>" in text
-        assert "Requests rescued" not in text
+        assert "Answered beyond the window" not in text
 
     def test_the_order_of_events_and_the_split_into_files_change_nothing(self, tmp_path):
         shuffled = random.Random(1).sample(KNOWN, len(KNOWN))

@@ -59,7 +59,7 @@ def assert_rescued(proxy: ProxyProcess, provider: FakeProvider) -> None:
     """The provider refuses what was sent, which is more than its window, and the client gets an answer all the same."""
     answer, attempts = asked(proxy, provider, OVERFLOWING)
     assert (answer.status_code, attempts) == (200, [400, 200]), (answer.text, proxy.log())
-    assert answer.headers["x-ctx-hooks-decision"] == "rescued"
+    assert answer.headers["x-ctx-hooks-decision"] == "retried"
 
 
 def without_the_callback(config: dict[str, Any]) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def test_compose_shares_through_redis_and_shows_metrics(litellm_alone, image, pr
             assert_rescued(proxy, provider)
             proxy.wait_until(lambda: "ctx_hooks:stats:" in keys_of(redis.port), "a limit to be shared")
             shown = LOOPBACK.get(proxy.url + job["metrics_path"], headers=proxy.headers, timeout=30)
-            assert "ctx_hooks_rescues_total{" in shown.text
+            assert "ctx_hooks_answers_beyond_window_total{" in shown.text
             assert LOOPBACK.get(proxy.url + job["metrics_path"], timeout=30).status_code == 401
 
 

@@ -9,7 +9,7 @@ from ctx_hooks.litellm_compat import write_figures, write_notes
 from ctx_hooks.runtime.warnings import forget_warnings
 
 COMPRESSED = {"decision": "compressed", "attempt": 0}
-UNTOUCHED = {"decision": "untouched", "attempt": 0}
+UNTOUCHED = {"decision": "fits", "attempt": 0}
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
@@ -43,7 +43,7 @@ def test_without_metadata_nothing_is_written(fields):
     assert fields == before
 
 
-SAVED = {"tokens_saved": 500, "dollars_saved": 0.5, "rescued": False}
+SAVED = {"tokens_saved": 500, "dollars_saved": 0.5, "beyond_window": False}
 SAVINGS = {"tokens_before": 900, "tokens_after": 400, "tokens_saved": 500, "source": "ctx_hooks"}
 OTHERS = {"tokens_before": 90, "tokens_after": 40, "tokens_saved": 50, "source": "compression_interception"}
 TAGS = ("ctx_hooks:compressed",)

@@ -195,7 +195,7 @@ class TestWithoutIt:
         without(registry.LOGGED_METADATA)
         without(registry.COSTS)
         logged = {"litellm_params": {"metadata": {}}}
-        litellm_compat.write_notes(logged, {"rescued": True}, None, ())
+        litellm_compat.write_notes(logged, {"beyond_window": True}, None, ())
         litellm_compat.price({"litellm_logging_obj": SimpleNamespace(model_call_details={})}, object())
         assert logged == {"litellm_params": {"metadata": {}}}
 

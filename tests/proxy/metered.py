@@ -51,27 +51,31 @@ ROUNDS = (1, 2)
 SMALL = [{"role": "user", "content": "Hello."}]
 SMALL_ONES = 3
 LARGE_ONES = (("compressed", "red"), ("compressed", "blue"), ("observed", "blue"), ("exceeded", "blue"))
-DECISIONS = {
+ATTEMPTS = {
     ("compressed", "red", "compressed", "budget", "enforce"): 1,
     ("compressed", "blue", "compressed", "budget", "enforce"): 1,
     ("retrieved", "red", "compressed", "budget", "enforce"): 2,
     ("observed", "blue", "compressed", "budget", "observe"): 1,
     ("exceeded", "blue", "compressed", "budget", "observe"): 1,
-    ("summarised", "red", "untouched", "none", "enforce"): 1,
-    ("answers", "red", "untouched", "none", "enforce"): 1,
-    ("unsummarised", "blue", "untouched", "none", "enforce"): 1,
-    ("refuses", "blue", "untouched", "none", "enforce"): 1,
-    ("rescued-{n}", "blue", "untouched", "none", "enforce"): 1,
-    ("rescued-{n}", "blue", "rescued", "overflow", "enforce"): 1,
-    ("hopeless-{n}", "red", "untouched", "none", "enforce"): 1,
-    ("hopeless-{n}", "red", "gaveup", "overflow", "enforce"): 1,
-    ("hopeless-{n}", "red", "notretried", "overflow", "enforce"): 2,
+    ("summarised", "red", "fits", "none", "enforce"): 1,
+    ("answers", "red", "fits", "none", "enforce"): 1,
+    ("unsummarised", "blue", "fits", "none", "enforce"): 1,
+    ("refuses", "blue", "fits", "none", "enforce"): 1,
+    ("rescued-{n}", "blue", "fits", "none", "enforce"): 1,
+    ("rescued-{n}", "blue", "retried", "overflow", "enforce"): 1,
+    ("hopeless-{n}", "red", "fits", "none", "enforce"): 1,
+    ("hopeless-{n}", "red", "retried", "overflow", "enforce"): 1,
 }
-"""What one round's large requests lead to: group, team, decision, trigger and mode. After the last attempt that is sent, the
-Router asks for the two that are left. A summary's call is a request of its own, as is the one that follows a
-retrieval."""
+"""What one round's large requests are sent as: group, team, decision, trigger and mode. A summary's call is a request of its
+own, as is the one that follows a retrieval."""
+ENDS = {
+    **{(g, team, end, mode): n for (g, team, end, _, mode), n in ATTEMPTS.items() if "{n}" not in g},
+    ("rescued-{n}", "blue", "retried", "enforce"): 1,
+    ("hopeless-{n}", "red", "failed", "enforce"): 1,
+}
+"""What they end in, each request once."""
 OVERFLOWS = {("rescued-{n}", "blue"): 1, ("hopeless-{n}", "red"): 2}
-RESCUES = {("rescued-{n}", "blue", "enforce"): 1}
+BEYOND_WINDOW = {("rescued-{n}", "blue", "enforce"): 1}
 SUMMARIES = {("summarised", "red", "accepted"): 1, ("unsummarised", "blue", "rejected"): 1}
 RETRIEVALS = {("retrieved", "red", "archive"): 1}
 WRITERS = {"summarised": "answers", "unsummarised": "refuses"}

@@ -99,7 +99,7 @@ def test_nothing_that_a_caller_sends_switches_off_what_a_lock_or_the_operator_ho
     headers = {**proxy_here.headers, **fields.get("headers", {})}
     answer = route.ask(proxy_here, group=f"steered-{n}-{route.fmt}", **{**fields, "headers": headers})
     assert answer.status_code == 200, answer.text
-    assert answer.headers["x-ctx-hooks"].startswith("rescued")
+    assert answer.headers["x-ctx-hooks"].startswith("retried")
 
 
 @ROUTES

@@ -132,7 +132,7 @@ def test_an_organizations_metadata_holds_for_its_teams_and_its_lock_against_them
 def test_a_model_of_the_database_is_rescued_whatever_its_window_is_believed_to_be(stored, provider):
     answer, _ = ask(stored, provider, key_of(stored), "unknown")
     assert answer.status_code == 200
-    assert answer.headers["x-ctx-hooks-decision"] == "rescued"
+    assert answer.headers["x-ctx-hooks-decision"] == "retried"
     assert [request["status"] for request in provider.requests()] == [400, 200]
 
 
@@ -158,7 +158,7 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
     row, day = (json.loads(database.rows(query, team=team)[0]) for query in (SPENT, DAY))
     figures, savings = row["metadata"]["spend_logs_metadata"]["ctx_hooks"], row["metadata"]["compression_savings"]
     assert row["metadata"]["litellm_call_id"] == answer.headers["x-litellm-call-id"]
-    assert (figures["decision"], figures["rescued"], figures["attempt"]) == ("compressed", False, 0)
+    assert (figures["decision"], figures["beyond_window"], figures["attempt"]) == ("compressed", False, 0)
     assert figures["policy"] == "defaults, model_info.ctx_hooks, team"
     assert figures["tokens_before"] > figures["tokens_after"]
     assert figures["window_tokens"] == TIGHT["max_input_tokens"]

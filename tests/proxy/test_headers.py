@@ -53,12 +53,12 @@ def ask(proxy, route, end, *, stream):
 def test_an_untouched_request_has_no_figures(told_proxy, route, stream):
     told, status = ask(told_proxy, route, "fitting", stream=stream)
     assert status == httpx.codes.OK
-    assert told == {"": "untouched", "-decision": "untouched", "-attempts": "1", "-policy": "defaults"}
+    assert told == {"": "fits", "-decision": "fits", "-attempts": "1", "-policy": "defaults"}
 
 
 @EVERYWHERE
 @IN_BOTH
-@pytest.mark.parametrize(("end", "attempts"), [("compressed", 1), ("rescued", 2)])
+@pytest.mark.parametrize(("end", "attempts"), [("compressed", 1), ("retried", 2)])
 def test_what_was_made_smaller_has_its_figures_and_how_often_it_was_sent(told_proxy, provider, route, stream, end, attempts):
     group = end if end == "compressed" else f"rescued-{2 * ALL_ROUTES.index(route) + stream}"
     told, status = ask(told_proxy, route, group, stream=stream)
@@ -85,8 +85,8 @@ NO_PLACE = pytest.mark.xfail(
 def test_an_error_has_those_of_the_last_attempt_that_was_sent(told_proxy, provider, route, stream):
     told, status = ask(told_proxy, route, "hopeless", stream=stream)
     assert status == httpx.codes.BAD_REQUEST
-    assert told["-decision"] == "gaveup"
-    assert told[""].startswith(f"gaveup; before={told['-tokens-before']}; after={told['-tokens-after']}")
+    assert told["-decision"] == "failed"
+    assert told[""].startswith(f"failed; before={told['-tokens-before']}; after={told['-tokens-after']}")
     assert int(told["-tokens-after"]) < int(told["-tokens-before"])
     assert told["-attempts"] == str(len(provider.requests()))
     assert told["-policy"] == "defaults"

@@ -13,9 +13,10 @@ import httpx
 import pytest
 from configurations import ROOT, WINDOW
 from metered import (
-    DECISIONS,
+    ATTEMPTS,
+    BEYOND_WINDOW,
+    ENDS,
     OVERFLOWS,
-    RESCUES,
     RETRIEVALS,
     ROUNDS,
     SMALL_ONES,
@@ -29,7 +30,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from proxies import Proxy
 from scraping import PROGRAM, Prometheus, scraping
 
-from ctx_hooks.telemetry.prometheus import GIVE_UPS, SECOND_BUCKETS
+from ctx_hooks.telemetry.prometheus import SECOND_BUCKETS
 from ctx_hooks.testing import LOOPBACK, FakeProvider
 
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text(encoding="utf-8"))
@@ -85,18 +86,19 @@ def figures_of_known_run(known) -> Counter[Sample]:
 def figures_of_rounds(asked) -> Counter[Sample]:
     """Return the counts that the requests lead to, and the limits that the provider names."""
     found: Counter[Sample] = Counter()
-    words = {"decision": "untouched", "trigger": "none", "mode": "enforce"}
-    found[sample("decisions_total", **words, **caller("untouched", "red"))] = asked + SMALL_ONES * len(ROUNDS)
+    words = {"decision": "fits", "mode": "enforce", **caller("untouched", "red")}
+    found[sample("attempts_total", trigger="none", **words)] = asked + SMALL_ONES * len(ROUNDS)
+    found[sample("requests_total", **words)] = asked + SMALL_ONES * len(ROUNDS)
     for n in ROUNDS:
-        for (group, team, decision, trigger, mode), count in DECISIONS.items():
+        for (group, team, decision, trigger, mode), count in ATTEMPTS.items():
             who = {"mode": mode, **caller(group, team, n)}
-            found[sample("decisions_total", decision=decision, trigger=trigger, **who)] += count
-            if decision in GIVE_UPS:
-                found[sample("give_ups_total", **who)] += count
+            found[sample("attempts_total", decision=decision, trigger=trigger, **who)] += count
+        for (group, team, decision, mode), count in ENDS.items():
+            found[sample("requests_total", decision=decision, mode=mode, **caller(group, team, n))] += count
         for (group, team), count in OVERFLOWS.items():
             found[sample("overflows_total", kind="input", mode="enforce", **caller(group, team, n))] += count
-        for (group, team, mode), count in RESCUES.items():
-            found[sample("rescues_total", mode=mode, **caller(group, team, n))] += count
+        for (group, team, mode), count in BEYOND_WINDOW.items():
+            found[sample("answers_beyond_window_total", mode=mode, **caller(group, team, n))] += count
         for (group, team, outcome), count in SUMMARIES.items():
             found[sample("summaries_total", outcome=outcome, **caller(group, team))] += count
         for (group, team, source), count in RETRIEVALS.items():
@@ -252,22 +254,21 @@ def quantile(share, seconds):
 OLD_MODELS = "untouched|compressed"
 """Groups of both rounds: a rate does not count what a series begins with."""
 LIMITS = {frozenset({("kind", "limit"), ("deployment", f"id-rescued-{n}:openai/served")}): 8_000 for n in ROUNDS}
-GAVE_UP = sum(count for (_, _, decision, _, _), count in DECISIONS.items() if decision in GIVE_UPS)
 CASES: list[tuple[str, str, str, Callable[[Shown], list[dict[Any, float]]]]] = [
-    ("Rescued requests", "enforce", ".*", lambda _: [one(1)]),
-    ("Rescued requests", "observe", ".*", lambda _: [one(0)]),
-    ("Rescued requests", "enforce", "untouched", lambda _: [one(0)]),
+    ("Answered beyond the window", "enforce", ".*", lambda _: [one(1)]),
+    ("Answered beyond the window", "observe", ".*", lambda _: [one(0)]),
+    ("Answered beyond the window", "enforce", "untouched", lambda _: [one(0)]),
     ("Input tokens saved", "enforce", ".*", lambda s: [one(s.total("provider_tokens_saved"))]),
     ("Input tokens saved", "observe", ".*", lambda s: [one(s.total("provider_tokens_saved"))]),
     ("Dollars saved", "enforce", ".*", lambda s: [one(s.total("dollars_saved"))]),
     ("Overflows", "enforce", ".*", lambda _: [one(sum(OVERFLOWS.values()))]),
-    ("Give-ups", "enforce", ".*", lambda _: [one(GAVE_UP)]),
+    ("Failed requests", "enforce", ".*", lambda _: [one(1)]),
     ("Silent truncations", "enforce", ".*", lambda _: [one(1)]),
     (
-        "Decisions",
+        "Requests",
         "enforce",
         OLD_MODELS,
-        lambda s: [by("decision", {"untouched": s.rate(SMALL_ONES), "compressed": s.rate(2)})],
+        lambda s: [by("decision", {"fits": s.rate(SMALL_ONES), "compressed": s.rate(2)})],
     ),
     ("What led to them", "enforce", OLD_MODELS, lambda s: [by("trigger", {"budget": s.rate(2)})]),
     (
@@ -281,7 +282,7 @@ CASES: list[tuple[str, str, str, Callable[[Shown], list[dict[Any, float]]]]] = [
     ),
     ("Time of a decision", "enforce", ".*", lambda s: [by("phase", {p: quantile(0.95, t) for p, t in s.phases.items()})]),
     ("Tokens saved by team", "enforce", ".*", lambda s: [by("team_alias", s.saved_by_team())]),
-    ("Rescues by model", "enforce", ".*", lambda _: [by("requested_model", {"rescued-1": 0, "rescued-2": 1})]),
+    ("Beyond the window by model", "enforce", ".*", lambda _: [by("requested_model", {"rescued-1": 0, "rescued-2": 1})]),
     ("Overflows by kind", "enforce", ".*", lambda _: [by("kind", {"input": sum(OVERFLOWS.values())})]),
     (
         "Summaries by outcome",

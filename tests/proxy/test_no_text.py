@@ -79,7 +79,7 @@ def _answered(answers: list[httpx.Response]) -> int:
 
 def test_every_kind_of_decision_was_made_about_marked_texts_and_every_kind_of_error_quoted_them(written):
     decisions = [event for event in written.lines("events.1.jsonl") if event["name"] == "decision"]
-    assert {d["decision"] for d in decisions} == {"untouched", "compressed", "rescued", "gaveup", "notretried"}
+    assert {d["decision"] for d in decisions} == {"fits", "compressed", "retried", "failed"}
     assert {d["trigger"] for d in decisions} == {"none", "budget", "overflow", "timeout"}
     assert {d["mode"] for d in decisions} == {"enforce", "observe"}
     assert {d["format"] for d in decisions} == {"openai-chat", "anthropic", "openai-responses", "gemini"}
@@ -106,13 +106,13 @@ def test_no_line_of_the_log(written):
 
 def test_no_metric(written):
     ours = [line for line in written.metrics.splitlines() if "ctx_hooks" in line]
-    assert any(line.startswith("ctx_hooks_rescues_total{") for line in ours)
+    assert any(line.startswith("ctx_hooks_answers_beyond_window_total{") for line in ours)
     assert [line for line in ours if MARK in line] == []
 
 
 def test_no_header(written):
     ours = [(k, v) for answer in written.answers for k, v in answer.headers.items() if k.startswith("x-ctx-hooks")]
-    assert {v for k, v in ours if k == "x-ctx-hooks-decision"} >= {"untouched", "compressed", "rescued", "gaveup"}
+    assert {v for k, v in ours if k == "x-ctx-hooks-decision"} >= {"fits", "compressed", "retried", "failed"}
     assert [header for header in ours if MARK in str(header)] == []
 
 
@@ -127,7 +127,7 @@ def test_no_span(written):
     told = [(span["attributes"], *(e for e in span["events"] if e["name"].startswith("ctx_hooks."))) for span in spans]
     ours = [({k: v for k, v in attributes.items() if k.startswith(OURS)}, *events) for attributes, *events in told]
     assert {event["name"] for _, *events in ours for event in events} == {"ctx_hooks.decision", "ctx_hooks.overflow"}
-    assert {"compressed", "rescued"} <= {attributes.get("ctx_hooks.decision") for attributes, *_ in ours}
+    assert {"compressed", "retried"} <= {attributes.get("ctx_hooks.decision") for attributes, *_ in ours}
     assert [attributes for attributes, *_ in ours if MARK in json.dumps(attributes)] == []
     assert [events for _, *events in ours if MARK in json.dumps(events)] == []
 
@@ -135,7 +135,7 @@ def test_no_span(written):
 def test_nothing_in_the_metadata_that_loggers_are_given(written):
     spend = written.lines("spend")
     figures = [logged["metadata"]["spend_logs_metadata"] or {} for logged in spend]
-    assert {"compressed", "rescued"} <= {f["ctx_hooks"].get("decision") for f in figures if "ctx_hooks" in f}
+    assert {"compressed", "retried"} <= {f["ctx_hooks"].get("decision") for f in figures if "ctx_hooks" in f}
     assert [logged for logged in spend if MARK in json.dumps(logged)] == []
 
 

@@ -42,4 +42,4 @@ def test_an_overflow_is_retried_on_the_order_that_refused_it(route, place, two_o
     answer = route.ask(proxy, group=f"{place}-{route.fmt}", seed=len(place))
     assert answer.status_code == 200, answer.text
     assert [(r["model"], r["status"]) for r in provider.requests()] == [("served", 400), ("served", 200)]
-    assert answer.headers["x-ctx-hooks"].startswith("rescued")
+    assert answer.headers["x-ctx-hooks"].startswith("retried")

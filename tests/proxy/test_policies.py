@@ -144,7 +144,7 @@ def test_a_gentle_model_is_rescued_in_full(team_proxy, provider):
     answer, _ = ask(team_proxy, provider, "plain", group="gentle-served")
     assert answer.status_code == 200
     assert [r["status"] for r in provider.requests()] == [400, 200]
-    assert answer.headers["x-ctx-hooks"].startswith("rescued; before=")
+    assert answer.headers["x-ctx-hooks"].startswith("retried; before=")
 
 
 def test_a_window_below_the_operators_least_is_answered_before_any_call(team_proxy, provider):

@@ -148,7 +148,7 @@ def test_what_was_saved_is_what_the_whole_request_would_have_cost_more(name, str
     assert row["daily_dollars"] == pytest.approx(row["figures"]["dollars_saved"])
     assert row["daily_dollars"] == pytest.approx(whole["spend"] - row["spend"], rel=MOST_APART)
     assert row["tags"] == [*whole["tags"], "ctx_hooks:compressed"]
-    assert (row["figures"]["decision"], row["figures"]["rescued"]) == ("compressed", False)
+    assert (row["figures"]["decision"], row["figures"]["beyond_window"]) == ("compressed", False)
     assert row["team"] == "red"
     assert row["daily_spend"] == row["spend"] == cost_of(read), "the team pays what the provider bills"
 
@@ -168,7 +168,7 @@ def test_of_what_the_prompt_cache_serves_the_dollars_are_right_and_the_tokens_ar
 def test_a_compaction_that_rewrites_the_cache_is_a_cost_in_our_figures_and_no_saving_in_litellms(name, spending, roomy):
     roomy.reset()
     before, _ = asked(spending, roomy, name, "compressed", turns=FEWER)
-    assert before["figures"]["decision"] == "untouched"
+    assert before["figures"]["decision"] == "fits"
     row, read = asked(spending, roomy, name, "compressed")
     assert row["figures"]["decision"] == "compressed"
     assert read["cached_tokens"] > 0
@@ -178,12 +178,13 @@ def test_a_compaction_that_rewrites_the_cache_is_a_cost_in_our_figures_and_no_sa
 
 @over_every_route
 @streamed_or_not
-def test_a_rescued_request_is_tagged_and_has_saved_nothing(name, stream, spending, roomy):
+def test_a_request_beyond_the_window_is_tagged_and_has_saved_nothing(name, stream, spending, roomy):
     row, read = asked(spending, roomy, name, "rescued", stream=stream)
-    assert row["figures"]["rescued"]
+    assert row["figures"]["beyond_window"]
     assert (row["figures"]["tokens_saved"], row["figures"]["dollars_saved"]) == (0, 0)
     assert (row["savings"], row["daily_tokens"], row["daily_dollars"]) == (None, 0, 0)
-    assert "ctx_hooks:rescued" in row["tags"]
+    assert row["figures"]["decision"] == ("compressed" if stream else "retried")  # the first refusal has shown the limit
+    assert [tag for tag in row["tags"] if tag.startswith("ctx_hooks:")] == [f"ctx_hooks:{row['figures']['decision']}"]
     assert row["spend"] == cost_of(read)
 
 

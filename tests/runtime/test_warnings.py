@@ -89,5 +89,5 @@ def test_as_many_places_as_fail_are_told(caplog):
 
 def test_warnings_of_ever_new_names_do_not_fill_the_log(caplog):
     for number in range(20_000):
-        assert window_of(None, f"large {number}", 8_000).tokens == 8_000
+        assert window_of(Policy(), f"large {number}", 8_000).tokens == 8_000
     assert len(told_in(caplog)) == REMEMBERED + 5

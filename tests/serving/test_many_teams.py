@@ -89,7 +89,7 @@ async def test_ten_thousand_teams_leave_a_bounded_number_of_objects_labels_and_b
     assert kept[DecisionEvent] + kept[AnswerEvent] <= WRITABLE + FEW
     assert kept[DeploymentStats] <= MOST_DEPLOYMENTS + FEW
     named = named_in(registry)
-    assert len(named["ctx_hooks_decisions_total"]) == MOST_CALLERS + 1
+    assert len(named["ctx_hooks_attempts_total"]) == MOST_CALLERS + 1
     assert len(named["ctx_hooks_request_sent_provider_tokens_count"]) == MOST_MODELS + 1
     assert max(map(len, named.values())) == MOST_CALLERS + 1
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import litellm
 import pytest
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.decision import Compressed, Untouched
+from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat import request_id_of, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
@@ -19,6 +20,7 @@ from ctx_hooks.serving.attempt_runner import Answered, AttemptRunner
 from ctx_hooks.serving.recorder import Recorder, answer_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
+from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.telemetry.spend_log import notes_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.usage import Billed
@@ -27,10 +29,11 @@ from ctx_hooks.tokens.window import Window
 PRICES = Prices(plain=1e-6, cache_read=1e-7, cache_write=1e-6)
 SENT = Attempt("id:model", "model", "", "openai-chat", 9_000, 4_000, Window(10_000, "model_info"), 1.1)
 BILL = Billed(4_400)
+FIGURES = Figures(9_900, 4_400, 4_000, 10_000)
 
 
 def saved(event):
-    return event.rescued, event.provider_tokens_saved, event.dollars_saved
+    return event.beyond_window, event.provider_tokens_saved, event.dollars_saved
 
 
 def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
@@ -43,7 +46,7 @@ def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
     ("decided", "attempt"),
     [
         (replace(DECISION, provider_tokens_before=10_001), SENT),
-        (replace(DECISION, decision="rescued", trigger="overflow"), replace(SENT, number=1)),
+        (replace(DECISION, decision="retried", trigger="overflow"), replace(SENT, number=1)),
     ],
     ids=["compressed from above the window", "retried"],
 )
@@ -52,7 +55,7 @@ def test_what_would_have_had_no_answer_saves_nothing_and_is_rescued(decided, att
 
 
 def test_what_was_answered_as_it_came_is_not_rescued_whatever_its_estimate():
-    decided = replace(DECISION, decision="untouched", local_tokens_after=9_000, provider_tokens_before=10_001)
+    decided = replace(DECISION, decision="fits", local_tokens_after=9_000, provider_tokens_before=10_001)
     assert saved(answer_event(decided, Answered(replace(SENT, sent_tokens=9_000), BILL), PRICES)) == (False, 0, 0.0)
 
 
@@ -82,7 +85,7 @@ def test_an_observed_request_that_was_answered_needed_no_rescue_whatever_its_est
 
 
 def test_a_retry_that_asks_for_less_output_is_a_rescue_too():
-    decided = replace(DECISION, decision="rescued", trigger="overflow", local_tokens_after=9_000)
+    decided = replace(DECISION, decision="retried", trigger="overflow", local_tokens_after=9_000)
     attempt = replace(SENT, sent_tokens=9_000, number=1)
     assert saved(answer_event(decided, Answered(attempt, BILL), PRICES)) == (True, 0, 0.0)
 
@@ -106,7 +109,7 @@ def test_a_rewritten_prefix_whose_bill_shows_no_cache_says_no_dollars_where_cach
 @pytest.fixture
 def heard():
     events = []
-    ends = [on(name, events.append) for name in ("decision", "answer")]
+    ends = [on(name, events.append) for name in ("decision", "answer", "failure")]
     yield events
     for end in ends:
         end()
@@ -134,7 +137,7 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
     assert (type(first), type(second)) == (Compressed, Untouched)
     decision, answer = heard
     assert (decision.decision, answer.decision, answer.trigger) == ("compressed", "compressed", "budget")
-    assert answer.rescued
+    assert answer.beyond_window
 
 
 async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry():
@@ -146,7 +149,7 @@ async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_re
     translated = {**agent_session("openai-responses", turns=2), "metadata": metadata}
     await decided(recorder, runner, Request("openai-responses", translated), to(200_000))
     logged = metadata["spend_logs_metadata"]["ctx_hooks"]
-    assert (logged["decision"], logged["attempt"]) == ("rescued", 1)
+    assert (logged["decision"], logged["attempt"]) == ("retried", 1)
 
 
 async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
@@ -156,5 +159,52 @@ async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
     await flow.fitted(Request("openai-chat", fields), fields, target)
     await flow.runner.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
     await flow.fitted(Request("openai-chat", fields), fields, target)
-    assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "untouched", "none"), (1, "rescued", "overflow")]
+    assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
     assert flow.recorder.headers.of(target.request_id)["x-ctx-hooks-attempts"] == "2"
+
+
+async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
+    """The provider refuses every attempt, and the Router asks for two more retries than can be made smaller."""
+    flow = RequestFlow(Settings())
+    fields = with_request_id(agent_session("openai-chat", turns=40))
+    target = replace(to(200_000), request_id=request_id_of(fields))
+    sent, not_retried = 0, 0
+    while not_retried < 2:
+        try:
+            await flow.fitted(Request("openai-chat", fields), fields, replace(target, attempt=sent + not_retried))
+        except litellm.ContextWindowExceededError:
+            not_retried += 1
+        else:
+            sent += 1
+            await flow.runner.failed(target.request_id, Overflow("input", "x", 60, None))
+    for _ in range(2):
+        flow.recorder.failed(fields)
+    words = [(type(event).__name__, event.decision) for event in heard]
+    retries = [("DecisionEvent", "retried")] * (sent - 1)
+    assert words == [("DecisionEvent", "fits"), *retries, ("DecisionEvent", "failed"), ("FailureEvent", "failed")]
+    assert sent > 1
+    assert heard[-1].attempts == sent
+    assert flow.recorder.headers.of(target.request_id)["x-ctx-hooks-decision"] == "failed"
+
+
+MESSAGES = {"messages": []}
+
+
+@pytest.mark.parametrize(
+    ("decision", "attempt", "outcome"),
+    [
+        (Untouched("fits"), 0, "fits"),
+        (Compressed({"max_tokens": 5}, None, ()), 0, "output_lowered"),
+        (Compressed({"max_tokens": 5, "thinking": {"type": "disabled"}}, None, ()), 0, "output_lowered"),
+        (Compressed({"config": {"maxOutputTokens": 5}}, None, ()), 0, "output_lowered"),
+        (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
+        (Compressed(MESSAGES, None, ()), 0, "compressed"),
+        (GaveUp(MESSAGES, FIGURES, "above"), 0, "compressed"),
+        (Untouched("fits"), 1, "retried"),
+        (GaveUp(MESSAGES, FIGURES, "above"), 1, "retried"),
+        (Rescued({"max_tokens": 5}, FIGURES, (), 1), 1, "retried"),
+        (NotRetried("no smaller"), 1, "failed"),
+    ],
+)
+def test_each_decision_has_one_word(decision, attempt, outcome):
+    assert outcome_of(decision, attempt) == outcome

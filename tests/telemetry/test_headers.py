@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.decision import Compressed, Figures, Rescued, Untouched
+from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.telemetry.headers import (
     AFTER,
     ATTEMPTS,
@@ -50,16 +50,32 @@ def test_a_request_that_is_not_treated_has_no_header():
 def test_an_untouched_attempt_says_nothing_of_the_one_before_it():
     headers = Headers()
     headers.note("id", Untouched("fits"))
-    assert headers.of("id") == {DONE: "untouched", DECISION: "untouched", ATTEMPTS: "1"}
+    assert headers.of("id") == {DONE: "fits", DECISION: "fits", ATTEMPTS: "1"}
     headers.note("id", Rescued({"messages": [], "max_tokens": 7}, Figures(9, 5, 6, 8), (), 1), 1, ("defaults", "team"))
     headers.note("id", Untouched("fits"), 1)
     assert headers.of("id") == {
-        DONE: "rescued; before=9; after=5; max_tokens=7",
-        DECISION: "rescued",
+        DONE: "retried; before=9; after=5; max_tokens=7",
+        DECISION: "retried",
         BEFORE: "9",
         AFTER: "5",
         ATTEMPTS: "2",
         POLICY: "defaults; team",
+    }
+
+
+def test_a_request_that_was_refused_in_the_end_says_so_with_the_figures_of_its_last_attempt():
+    headers = Headers()
+    headers.note_failed("id")
+    assert headers.of("id") == {}
+    headers.note("id", GaveUp({"messages": []}, Figures(9, 7, 6, 8), "above"), 1)
+    headers.note("id", NotRetried("no smaller"), 2)
+    headers.note_failed("id")
+    assert headers.of("id") == {
+        DONE: "failed; before=9; after=7",
+        DECISION: "failed",
+        BEFORE: "9",
+        AFTER: "7",
+        ATTEMPTS: "2",
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from litellm._logging import JsonFormatter
-from told_events import ANSWER, CALL, DECISION, SECRET, SUMMARY, secret_session
+from told_events import ANSWER, CALL, DECISION, FAILURE, SECRET, SUMMARY, secret_session
 
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import LONGEST_FIGURES_CHARS
@@ -40,7 +40,7 @@ def test_a_decision_and_its_answer_are_a_line_each(lines):
         "team=Research key=ann client=codex/1.2 deployment=id:model"
     )
     assert answer == (
-        "event=answer decision=compressed mode=enforce attempts=1 rescued=False input_tokens=4400 cached_tokens=1000 "
+        "event=answer decision=compressed mode=enforce attempts=1 beyond_window=False input_tokens=4400 cached_tokens=1000 "
         "tokens_saved=5500 dollars_saved=0.0123 call_id=call model_group=group team=Research key=ann client=codex/1.2 "
         "deployment=id:model"
     )
@@ -50,6 +50,14 @@ def test_a_line_with_long_names_is_whole(lines):
     call = replace(CALL, call_id="c" * 90, model_group="m" * 90, deployment="d" * 90, key_alias="k" * 90)
     emit(replace(DECISION, call=call))
     assert lines.records[0].getMessage().endswith("deployment=" + "d" * 90)
+
+
+def test_a_failure_is_a_line(lines):
+    emit(FAILURE)
+    assert lines.records[0].getMessage() == (
+        "event=failure decision=failed mode=enforce attempts=2 call_id=call model_group=group team=Research key=ann "
+        "client=codex/1.2 deployment=id:model"
+    )
 
 
 def test_a_summary_is_a_line(lines):
@@ -67,8 +75,8 @@ def test_what_would_have_been_done_says_so(lines):
 
 
 def test_a_request_that_goes_as_it_came_has_no_line(lines):
-    emit(replace(DECISION, decision="untouched"))
-    emit(replace(ANSWER, decision="untouched"))
+    emit(replace(DECISION, decision="fits"))
+    emit(replace(ANSWER, decision="fits"))
     assert not lines.records
 
 

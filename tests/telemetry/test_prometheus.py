@@ -10,7 +10,15 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
-from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, LimitEvent, OverflowEvent, TruncationEvent
+from ctx_hooks.telemetry.events import (
+    AnswerEvent,
+    Call,
+    DecisionEvent,
+    FailureEvent,
+    LimitEvent,
+    OverflowEvent,
+    TruncationEvent,
+)
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 from ctx_hooks.telemetry.sinks import attach
@@ -54,7 +62,7 @@ ANSWER = AnswerEvent(
     1,
     4_000,
     BILL,
-    rescued=False,
+    beyond_window=False,
     provider_tokens_saved=5_500,
     dollars_saved=0.25,
 )
@@ -84,15 +92,20 @@ def test_a_decision_is_counted_with_its_words_and_its_caller(value):
     emit(DECISION)
     emit(replace(DECISION, mode="observe"))
     words = {"decision": "compressed", "trigger": "budget"}
-    assert value("decisions_total", **words, mode="enforce", **CALLER) == 2
-    assert value("decisions_total", **words, mode="observe", **CALLER) == 1
-    assert value("give_ups_total", mode="enforce", **CALLER) is None
+    assert value("attempts_total", **words, mode="enforce", **CALLER) == 2
+    assert value("attempts_total", **words, mode="observe", **CALLER) == 1
 
 
-@pytest.mark.parametrize("decision", ["gaveup", "notretried"])
-def test_what_stays_above_its_budget_and_what_is_not_sent_again_are_give_ups(value, decision):
-    emit(replace(DECISION, decision=decision))
-    assert value("give_ups_total", mode="enforce", **CALLER) == 1
+def test_a_request_is_counted_once_by_what_it_ended_in_however_many_attempts_it_took(value):
+    for attempt, decision in enumerate(("fits", "retried", "retried", "failed")):
+        emit(replace(DECISION, decision=decision, trigger="overflow", attempt=attempt))
+    emit(FailureEvent("failure", 0.0, DECISION.call, "enforce", 3))
+    emit(replace(ANSWER, decision="retried"))
+    assert value("requests_total", decision="failed", mode="enforce", **CALLER) == 1
+    assert value("requests_total", decision="retried", mode="enforce", **CALLER) == 1
+    assert value("requests_total", decision="fits", mode="enforce", **CALLER) is None
+    assert value("attempts_total", decision="retried", trigger="overflow", mode="enforce", **CALLER) == 2
+    assert value("attempts_total", decision="failed", trigger="overflow", mode="enforce", **CALLER) is None
 
 
 def test_each_phase_has_its_time_in_seconds(value):
@@ -115,7 +128,7 @@ def test_what_an_answer_saved_is_counted_once(value):
     assert value("request_saved_provider_tokens_sum", mode="enforce", requested_model="gpt") == 5_500
     assert value("request_sent_provider_tokens_sum", mode="enforce", requested_model="gpt") == 4_400
     assert value("spent_provider_tokens_total", mode="enforce", **CALLER) is None
-    assert value("rescues_total", mode="enforce", **CALLER) is None
+    assert value("answers_beyond_window_total", mode="enforce", **CALLER) is None
 
 
 def test_what_an_answer_cost_more_is_counted_apart(value):
@@ -128,8 +141,8 @@ def test_what_an_answer_cost_more_is_counted_apart(value):
 
 def test_an_answer_whose_figures_are_not_known_adds_none(registry, value):
     emit(replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None))
-    emit(replace(ANSWER, billed=None, rescued=True, provider_tokens_saved=0, dollars_saved=0.0))
-    assert value("rescues_total", mode="enforce", **CALLER) == 1
+    emit(replace(ANSWER, billed=None, beyond_window=True, provider_tokens_saved=0, dollars_saved=0.0))
+    assert value("answers_beyond_window_total", mode="enforce", **CALLER) == 1
     for name in ("saved_provider_tokens", "saved_dollars", "spent_dollars", "request_sent_provider_tokens"):
         assert not label_sets(registry, name)
 
@@ -184,14 +197,14 @@ def test_ten_thousand_teams_are_a_bounded_number_of_label_sets_and_lose_no_figur
         emit(replace(ANSWER, call=call))
         emit(LimitEvent("limit_learned", call.deployment, "limit", 9_000, 128_000))
         emit(replace(OVERFLOW, call=call))
-    of_callers = ("decisions", "overflows", "saved_provider_tokens", "saved_dollars", "limits_learned")
+    of_callers = ("attempts", "overflows", "saved_provider_tokens", "saved_dollars", "limits_learned")
     for name in of_callers:
         assert len(label_sets(registry, name)) == MOST_CALLERS + 1, name
     for name in ("request_saved_provider_tokens", "request_sent_provider_tokens"):
         assert len(label_sets(registry, name)) == MOST_MODELS + 1, name
-    assert sum(s.value for s in label_sets(registry, "decisions")) == 10_000
+    assert sum(s.value for s in label_sets(registry, "attempts")) == 10_000
     assert sum(s.value for s in label_sets(registry, "saved_provider_tokens")) == 5_500 * 10_000
-    (others,) = (s for s in label_sets(registry, "decisions") if s.labels["team"] == "other")
+    (others,) = (s for s in label_sets(registry, "attempts") if s.labels["team"] == "other")
     assert others.value == 10_000 - MOST_CALLERS
     (windows,) = (m for m in registry.collect() if m.name == "ctx_hooks_window_tokens")
     assert len(windows.samples) == MOST_CALLERS + 1
@@ -201,9 +214,9 @@ def test_a_caller_with_a_name_has_it_in_every_metric(registry):
     for n in range(MOST_CALLERS + 5):
         emit(replace(DECISION, call=replace(CALL, team_id=f"team-{n}")))
     for n in range(MOST_CALLERS + 5):
-        emit(replace(ANSWER, call=replace(CALL, team_id=f"team-{n}"), rescued=True))
-    assert {s.labels["team"] for s in label_sets(registry, "rescues")} == {
-        s.labels["team"] for s in label_sets(registry, "decisions")
+        emit(replace(ANSWER, call=replace(CALL, team_id=f"team-{n}"), beyond_window=True))
+    assert {s.labels["team"] for s in label_sets(registry, "answers_beyond_window")} == {
+        s.labels["team"] for s in label_sets(registry, "attempts")
     }
 
 
@@ -215,7 +228,7 @@ def test_a_caller_with_a_name_has_it_in_every_metric(registry):
 def test_whatever_a_caller_calls_a_model_the_metrics_can_be_read(registry, name):
     emit(replace(DECISION, call=replace(CALL, model_group=name)))
     text = generate_latest(registry).decode()
-    (line,) = (line for line in text.split("\n") if line.startswith("ctx_hooks_decisions_total{"))
+    (line,) = (line for line in text.split("\n") if line.startswith("ctx_hooks_attempts_total{"))
     assert line.endswith(" 1.0")
     assert len(line) < 400
 

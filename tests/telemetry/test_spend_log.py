@@ -21,25 +21,26 @@ SECRET = {"messages": [{"role": "user", "content": "a secret"}]}
 @pytest.mark.parametrize(
     ("decision", "expected"),
     [
-        (Untouched("fits"), {"decision": "untouched"}),
-        (Untouched("nothing to do", FIGURES), {"decision": "untouched", **TOKENS}),
+        (Untouched("fits"), {"decision": "fits"}),
+        (Untouched("nothing to do", FIGURES), {"decision": "fits", **TOKENS}),
         (Compressed(SECRET, FIGURES, ()), {"decision": "compressed", **TOKENS}),
-        (Compressed({"max_tokens": 4_096}, None, ()), {"decision": "compressed", "max_tokens": 4_096}),
-        (Rescued({**SECRET, "max_tokens": 900}, FIGURES, (), 2), {"decision": "rescued", "max_tokens": 900, **TOKENS}),
-        (GaveUp(SECRET, FIGURES, "a secret is too long"), {"decision": "gaveup", **TOKENS}),
-        (NotRetried("it cannot be made smaller", FIGURES), {"decision": "notretried", **TOKENS}),
+        (Compressed({"max_tokens": 4_096}, None, ()), {"decision": "output_lowered", "max_tokens": 4_096}),
+        (Rescued({**SECRET, "max_tokens": 900}, FIGURES, (), 2), {"decision": "retried", "max_tokens": 900, **TOKENS}),
+        (GaveUp(SECRET, FIGURES, "a secret is too long"), {"decision": "compressed", **TOKENS}),
+        (NotRetried("it cannot be made smaller", FIGURES), {"decision": "failed", **TOKENS}),
     ],
     ids=lambda v: type(v).__name__,
 )
 def test_each_decision_is_logged_with_its_figures_and_no_text(decision, expected):
-    logged = figures_of(decision, 2, ("defaults", "team x"))
-    assert logged == {"attempt": 2, "policy": "defaults, team x", **expected}
+    attempt = 2 if isinstance(decision, (Rescued, NotRetried)) else 0
+    logged = figures_of(decision, attempt, ("defaults", "team x"))
+    assert logged == {"attempt": attempt, "policy": "defaults, team x", **expected}
     assert "secret" not in json.dumps(logged)
 
 
 PRICES = Prices(plain=2e-6, cache_read=2e-7, cache_write=2e-6)
 OBSERVED = replace(ANSWER, mode="observe")
-RESCUED = replace(ANSWER, rescued=True, provider_tokens_saved=0, dollars_saved=0.0)
+BEYOND = replace(ANSWER, beyond_window=True, provider_tokens_saved=0, dollars_saved=0.0)
 UNKNOWN = replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None)
 
 
@@ -55,7 +56,7 @@ def test_litellm_shows_the_dollars_that_were_saved_and_none_below_zero(dollars):
     assert savings is not None
     assert (savings["tokens_before"], savings["tokens_after"], savings["source"]) == (9_900, 4_400, "ctx_hooks")
     assert savings["tokens_saved"] >= 0
-    assert figures == {"tokens_saved": 5_500, "dollars_saved": dollars, "rescued": False}
+    assert figures == {"tokens_saved": 5_500, "dollars_saved": dollars, "beyond_window": False}
 
 
 def test_where_no_price_is_known_the_tokens_are_shown():
@@ -65,15 +66,15 @@ def test_where_no_price_is_known_the_tokens_are_shown():
 
 
 @pytest.mark.parametrize(
-    "event", [OBSERVED, RESCUED, UNKNOWN, replace(ANSWER, provider_tokens_saved=0, dollars_saved=0.0)], ids=lambda e: e.mode
+    "event", [OBSERVED, BEYOND, UNKNOWN, replace(ANSWER, provider_tokens_saved=0, dollars_saved=0.0)], ids=lambda e: e.mode
 )
-def test_what_is_observed_rescued_not_counted_or_not_cut_shows_no_savings(event):
+def test_what_is_observed_beyond_the_window_not_counted_or_not_cut_shows_no_savings(event):
     assert notes_of(event, PRICES).savings is None
 
 
 def test_what_is_only_observed_is_told_as_what_it_would_have_been():
     figures, _, tags = notes_of(OBSERVED, PRICES)
-    saved = {"tokens_saved": 5_500, "dollars_saved": 0.0123, "rescued": False}
+    saved = {"tokens_saved": 5_500, "dollars_saved": 0.0123, "beyond_window": False}
     assert figures == {"mode": "observe", "would_have": {"decision": "compressed", **saved}}
     assert tags == ()
 
@@ -82,11 +83,10 @@ def test_what_is_only_observed_is_told_as_what_it_would_have_been():
     ("event", "tags"),
     [
         (ANSWER, ("ctx_hooks:compressed",)),
-        (RESCUED, ("ctx_hooks:compressed", "ctx_hooks:rescued")),
-        (replace(RESCUED, decision="rescued"), ("ctx_hooks:rescued",)),
-        (replace(ANSWER, decision="gaveup"), ("ctx_hooks:gaveup",)),
-        (replace(ANSWER, decision="untouched"), ()),
-        (replace(ANSWER, decision="a new one"), ()),
+        (BEYOND, ("ctx_hooks:compressed",)),
+        (replace(BEYOND, decision="retried"), ("ctx_hooks:retried",)),
+        (replace(ANSWER, decision="output_lowered"), ("ctx_hooks:output_lowered",)),
+        (replace(ANSWER, decision="fits"), ()),
     ],
 )
 def test_tags_are_few_and_follow_the_decision(event, tags):
@@ -94,4 +94,4 @@ def test_tags_are_few_and_follow_the_decision(event, tags):
 
 
 def test_an_answer_without_usage_tells_no_figure_that_is_not_known():
-    assert notes_of(UNKNOWN, PRICES).figures == {"rescued": False}
+    assert notes_of(UNKNOWN, PRICES).figures == {"beyond_window": False}

@@ -104,7 +104,7 @@ def _hooks(provider: FakeProvider, proxy: ProxyProcess) -> Iterator[Finding]:
     yield _hook(
         "async_post_call_response_headers_hook",
         "The client is told what was done",
-        works=rescued.headers.get(DECISION) == "rescued",
+        works=rescued.headers.get(DECISION) == "retried",
     )
     provider.configure(wording=UNKNOWN_WORDING)
     unknown = ask(provider, proxy, CHAT, "unknown")

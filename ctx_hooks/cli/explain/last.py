@@ -12,18 +12,19 @@ from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.terminal import CommandError, console, print_json, working
 from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_json import Recorded
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
+from ctx_hooks.telemetry.outcome import Outcome
 
 NO_FILE = (
     "No event file is known. The proxy writes one with `events: {path: FOLDER}` under callback_settings.ctx_hooks: name the "
     "folder with --events, or the configuration with --config."
 )
-DONE = {
-    "untouched": "sent as it came",
+DONE: dict[Outcome, str] = {
+    "fits": "sent unchanged",
+    "output_lowered": "sent with a lower requested output",
     "compressed": "compressed before it was sent",
-    "rescued": "compressed harder after the refusal, and sent again",
-    "gaveup": "sent as small as it got, which is above the budget",
-    "notretried": "not sent again",
+    "retried": "made smaller after the refusal, and sent again",
+    "failed": "not sent again",
 }
 
 
@@ -98,6 +99,8 @@ def _lines(events: Sequence[Recorded]) -> Iterator[str]:
             yield f"attempt {event.attempt + 1}: the provider refused {counted} as too long ({event.kind}){limit}"
         elif isinstance(event, AnswerEvent):
             yield from _answer(event)
+        elif isinstance(event, FailureEvent):
+            yield f"refused in the end, after {event.attempts} attempt{'s' * (event.attempts != 1)}"
         else:
             yield event.name.replace("_", " ")
 
@@ -115,8 +118,8 @@ def _heading(call: Call, at: float) -> Iterator[str]:
 
 
 def _decision(event: DecisionEvent) -> Iterator[str]:
-    done = DONE.get(event.decision, event.decision)
-    would = "observed, it would be " if event.mode == "observe" and event.decision != "untouched" else ""
+    done = DONE[event.decision]
+    would = "observed, it would be " if event.mode == "observe" and event.decision != "fits" else ""
     reason = f": {event.reason}" if event.reason else ""
     yield f"attempt {event.attempt + 1}: {would}{done}{reason}"
     before, after = event.provider_tokens_before, event.provider_tokens_after
@@ -134,8 +137,8 @@ def _answer(event: AnswerEvent) -> Iterator[str]:
     billed = event.billed
     usage = f": {billed.input_tokens:,} input tokens billed, {billed.cached_tokens:,} of them cached" if billed else ""
     yield f"answered after {event.attempts} attempt{'s' * (event.attempts != 1)}{usage}"
-    if event.rescued:
-        yield "  as it came it exceeds the window: without ctx_hooks it would have had no answer"
+    if event.beyond_window:
+        yield "  as received it exceeds the window: without ctx_hooks it would have had no answer"
     elif event.provider_tokens_saved:
         dollars = f", {event.dollars_saved:+.4f} dollars" if event.dollars_saved is not None else ""
         would = "would have been saved" if event.mode == "observe" else "saved"

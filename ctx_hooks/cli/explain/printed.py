@@ -15,9 +15,10 @@ from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary.model_written import applies_to
-from ctx_hooks.decision import NotRetried, Untouched
+from ctx_hooks.decision import GaveUp, NotRetried, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
@@ -56,7 +57,7 @@ def print_document(found: Decided) -> None:
             "model_group": found.group,
             "model": found.target.model,
             "format": found.request.format,
-            "decision": type(found.decision).__name__.lower(),
+            "decision": outcome_of(found.decision, 0),
             "reason": getattr(found.decision, "reason", ""),
             "window_tokens": found.target.window.tokens,
             "window_source": found.target.window.source,
@@ -143,13 +144,14 @@ def summary_place(found: Decided) -> str:
 
 def _verdict(found: Decided) -> str:
     decision = found.decision
-    name = type(decision).__name__
+    name = outcome_of(decision, 0)
     if isinstance(decision, (Untouched, NotRetried)):
         return f"{name}: {decision.reason}."
     figures = decision.figures
     if figures is None:
         return f"{name}: it fits, and a field of it is changed."
-    return f"{name}: about {figures.tokens_before:,} tokens came, about {figures.tokens_after:,} are sent."
+    above = f" {decision.reason}." if isinstance(decision, GaveUp) else ""
+    return f"{name}: about {figures.tokens_before:,} tokens came, about {figures.tokens_after:,} are sent.{above}"
 
 
 def _budget_tokens(found: Decided) -> ProviderTokens:

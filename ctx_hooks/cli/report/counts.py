@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import TypeAlias
 
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent
+from ctx_hooks.telemetry.events import AnswerEvent, FailureEvent, OverflowEvent
+
+Counted: TypeAlias = AnswerEvent | FailureEvent | OverflowEvent
 
 
 @dataclass(slots=True)
@@ -14,9 +17,10 @@ class Counts:
     Attributes:
         answers: answered requests.
         changed: those that were sent changed, or would have been.
-        rescued: those that were answered though they exceed the window.
+        beyond_window: those that were answered though they exceed the window.
+        retried: those that were answered after a refused attempt.
         refused: attempts that a provider refused as too long.
-        not_retried: refused requests that could not be made smaller.
+        failed: requests that were refused in the end.
         tokens_saved: input tokens of the bill, in provider tokens.
         dollars_saved: sum over the requests that saved.
         dollars_spent: sum over the requests that cost more than they saved, below zero.
@@ -27,9 +31,10 @@ class Counts:
 
     answers: int = 0
     changed: int = 0
-    rescued: int = 0
+    beyond_window: int = 0
+    retried: int = 0
     refused: int = 0
-    not_retried: int = 0
+    failed: int = 0
     tokens_saved: int = 0
     dollars_saved: float = 0.0
     dollars_spent: float = 0.0
@@ -59,20 +64,21 @@ class Counts:
         both.add(other)
         return both
 
-    def count(self, event: DecisionEvent | OverflowEvent | AnswerEvent) -> None:
+    def count(self, event: Counted) -> None:
         """Add one event."""
         if isinstance(event, OverflowEvent):
             self.refused += 1
-        elif isinstance(event, DecisionEvent):
-            self.not_retried += event.decision == "notretried"
+        elif isinstance(event, FailureEvent):
+            self.failed += 1
         else:
             self._count_answer(event)
 
     def _count_answer(self, event: AnswerEvent) -> None:
-        changed = event.decision != "untouched"
+        changed = event.decision != "fits"
         self.answers += 1
         self.changed += changed
-        self.rescued += event.rescued
+        self.beyond_window += event.beyond_window
+        self.retried += event.decision == "retried"
         self.tokens_saved += event.provider_tokens_saved or 0
         self.unpriced += changed and event.dollars_saved is None
         dollars = event.dollars_saved or 0.0
@@ -95,6 +101,6 @@ class Tally:
         self.done.add(other.done)
         self.would.add(other.would)
 
-    def count(self, event: DecisionEvent | OverflowEvent | AnswerEvent) -> None:
+    def count(self, event: Counted) -> None:
         """Add one event to the sums of its mode."""
         (self.done if event.mode == "enforce" else self.would).count(event)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ctx_hooks.cli.report.counts import Tally
+from ctx_hooks.cli.report.counts import Counted, Tally
 from ctx_hooks.cli.report.quantiles import Quantiles
 from ctx_hooks.cli.report.series import Series
 from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 
 MOST_NAMES = 5_000
 """Models, teams, clients and so on of one table; further ones are counted together: callers choose names."""
@@ -64,7 +64,7 @@ class Figures:
         by_model: the same by the name that the caller asked for.
         by_team: the same by the team's alias, or its id.
         by_client: the same by the client's name without its version.
-        decisions: how often each was taken, by mode and decision.
+        ends: how many requests ended in what, by mode and decision.
         notable: how often each rarer event happened, by its name.
         phases: milliseconds of a decision by phase.
         steps: by name.
@@ -80,7 +80,7 @@ class Figures:
     by_model: Named = field(default_factory=Named)
     by_team: Named = field(default_factory=Named)
     by_client: Named = field(default_factory=Named)
-    decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     notable: Counter[str] = field(default_factory=Counter)
     phases: dict[str, Quantiles] = field(default_factory=dict)
     steps: dict[str, StepCounts] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Figures:
             self.unreadable += 1
         elif isinstance(event, DroppedEvents):
             self.dropped += event.events
-        elif not isinstance(event, (DecisionEvent, OverflowEvent, AnswerEvent)):
+        elif not isinstance(event, (DecisionEvent, OverflowEvent, AnswerEvent, FailureEvent)):
             self.events += 1
             self.notable[event.name] += 1
         elif 0 <= event.time_seconds < LATEST_SECONDS:
@@ -105,10 +105,15 @@ class Figures:
         """Return the requests that lost most, the largest loss first."""
         return sorted(self._losses.values(), key=lambda loss: (-loss.tokens, loss.event.time_seconds))
 
-    def _count(self, event: DecisionEvent | OverflowEvent | AnswerEvent) -> None:
+    def _count(self, event: DecisionEvent | Counted) -> None:
         at = event.time_seconds
         self.first_seconds = at if self.first_seconds is None else min(at, self.first_seconds)
         self.last_seconds = at if self.last_seconds is None else max(at, self.last_seconds)
+        if isinstance(event, DecisionEvent):
+            self._count_decision(event)
+            return
+        if not isinstance(event, OverflowEvent):
+            self.ends[event.mode, event.decision] += 1
         for tally in (
             self.total,
             self.by_time.at(at),
@@ -117,12 +122,8 @@ class Figures:
             self.by_client.of(event.call.client.split("/", 1)[0]),
         ):
             tally.count(event)
-        if isinstance(event, DecisionEvent):
-            self._count_decision(event)
 
     def _count_decision(self, event: DecisionEvent) -> None:
-        if len(self.decisions) < MOST_NAMES:
-            self.decisions[event.mode, event.decision] += 1
         for phase, milliseconds in event.milliseconds.items():
             if phase in self.phases or len(self.phases) < MOST_NAMES:
                 self.phases.setdefault(phase, Quantiles()).add(milliseconds)

@@ -14,7 +14,7 @@ HOUR_SECONDS = 3_600
 
 
 def over_time(series: Series) -> str:
-    """Return the charts of savings, rescues, changed requests and cache; one that would be empty is left out."""
+    """Return the charts of what was saved, answered, changed and cached; one that would be empty is left out."""
     starts, tallies = zip(*series.slots(), strict=True)
     times = [_slot(start, series.width_seconds) for start in starts]
     done, would = [t.done for t in tallies], [t.would for t in tallies]
@@ -39,9 +39,9 @@ def over_time(series: Series) -> str:
         _chart(
             "Beyond the window",
             [
-                Layer("rescued", "done", [c.rescued for c in done]),
-                Layer("not retried", "bad", [c.not_retried for c in done]),
-                Layer("refused, observed", "would", [c.refused for c in would]),
+                Layer("answered", "done", [c.beyond_window for c in done]),
+                Layer("failed", "bad", [c.failed for c in done]),
+                Layer("failed, observed", "would", [c.failed for c in would]),
             ],
             times,
         ),

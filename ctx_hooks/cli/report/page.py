@@ -17,8 +17,9 @@ NOTES = """
 an estimate from the bill of what was sent. Dollars follow from the deployment's prices, with the provider's prompt cache as
 it would have been without ctx_hooks; a compaction that rewrites the cache is a cost, below zero, in the request that makes
 it.</p>
-<p>A rescued request was answered though it exceeds its model's window. Without ctx_hooks it would have had no answer and no
-bill, so it saves neither tokens nor dollars. Refused are attempts, several of which may belong to one request.</p>
+<p>A request beyond the window was answered though it exceeds its model's window. Without ctx_hooks it would have had no
+answer and no bill, so it saves neither tokens nor dollars. Each request is counted once. Refusals are counted by attempt:
+one request may have several.</p>
 <p>Times are UTC. The times of phases are exact within 1 %. This page holds figures and names, no text of any message.</p>
 """
 
@@ -65,12 +66,12 @@ def _observes(figures: Figures) -> bool:
 def _done(counts: Counts) -> str:
     without = counts.input_tokens + counts.tokens_saved
     saved = f"{percent(counts.tokens_saved / without)} of what would have been billed" if without > 0 else ""
-    rescued = f"{whole(counts.refused)} attempts refused, {whole(counts.not_retried)} not retried"
+    ends = f"{whole(counts.retried)} retried, {whole(counts.failed)} failed; {whole(counts.refused)} attempts refused"
     return _kpis(
         "",
         ("Input tokens saved", short(counts.tokens_saved), whole(counts.tokens_saved), saved),
         ("Dollars saved", dollars(counts.dollars), dollars(counts.dollars), _spent(counts, "saved")),
-        ("Requests rescued", whole(counts.rescued), whole(counts.rescued), rescued),
+        ("Answered beyond the window", whole(counts.beyond_window), whole(counts.beyond_window), ends),
         _cache(counts),
     )
 

@@ -44,7 +44,7 @@ def by_name(title: str, named: Named, *, observes: bool) -> str:
             others.add(tally)
         rows.append(_row(f'<td class="first rest">{whole(len(rest))} more</td>', others, most, observes=observes))
     heads = ["Tokens saved", BAR, "Dollars saved", *(["Would save"] if observes else [])]
-    return _table(title, [*heads, "Requests", "Changed", "Rescued", "Refused", "From cache"], rows)
+    return _table(title, [*heads, "Requests", "Changed", "Beyond window", "Failed", "From cache"], rows)
 
 
 def phases(figures: Figures) -> str:
@@ -70,13 +70,13 @@ def steps(figures: Figures) -> str:
 
 
 def rare(figures: Figures) -> str:
-    """Return the table of decisions and of the rarer events."""
+    """Return the table of what requests ended in, and of the rarer events."""
     decided = [
         _cell(f"{escape(decision)}{'' if mode == 'enforce' else ', observed'}", "first") + _cell(whole(n))
-        for (mode, decision), n in sorted(figures.decisions.items(), key=lambda item: (item[0][0], -item[1]))
+        for (mode, decision), n in sorted(figures.ends.items(), key=lambda item: (item[0][0], -item[1], item[0]))
     ]
     noted = [_cell(WORDS[n], "first") + _cell(whole(times)) for n, times in sorted(figures.notable.items())]
-    return _table("Decisions about attempts, and rarer events", ["Times"], decided[: 2 * MOST_ROWS] + noted)
+    return _table("What requests ended in, and rarer events", ["Times"], decided[: 2 * MOST_ROWS] + noted)
 
 
 def largest_losses(figures: Figures) -> str:
@@ -113,8 +113,8 @@ def _row(name: str, tally: Tally, most: float, *, observes: bool) -> str:
         + (_cell(whole(would.tokens_saved), "soft") if observes else "")
         + _cell(whole(both.answers))
         + _cell(whole(done.changed))
-        + _cell(whole(done.rescued))
-        + _cell(whole(both.refused))
+        + _cell(whole(done.beyond_window))
+        + _cell(whole(both.failed))
         + _cell(percent(both.cache_fraction))
     )
 
