@@ -30,6 +30,8 @@ from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.testing.processes import MASTER_KEY
 
 WINDOWS = ("known", "unknown")
+RESPONSES = "/v1/responses"
+"""OpenAI's refusal on this route names no figure."""
 
 
 def configuration(
@@ -75,7 +77,7 @@ def rows(
                 group = _group(client, window)
                 folder = logs / group
                 model.begin(prepare(folder))
-                provider.reset(wording=client.provider)
+                provider.reset(wording="openai_responses" if client.route == RESPONSES else client.provider)
                 ended = run(client, installed, folder, {"url": proxy.url, "key": MASTER_KEY, "model": group})
                 records = provider.requests()
                 (folder / "requests.jsonl").write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
