@@ -2,9 +2,9 @@
 
     python benchmarks/event_loop.py
 
-A task sleeps a millisecond at a time; what it sleeps longer, the loop was held up. Python lets another thread go on after 5 ms:
-a thread that works holds the loop up by that much, unless one call into C takes longer. Such is the garbage collector's, whose longest
-pause stands beside: it grows with the objects of the request itself.
+A task sleeps a millisecond at a time; what it sleeps longer, the loop was held up. Python lets another thread go on after
+5 ms: a thread that works holds the loop up by that much, unless one call into C takes longer. The garbage collector's does,
+whose longest pause is printed too: it grows with the objects of the request itself.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -107,29 +107,34 @@ class Archives:
 
     async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
         """Return a text of a tenant: None for what is not there, expired, broken or another's, or not read in time."""
-        text = await self._found(settings, tenant, handle) if is_handle(handle) else None
-        if text is None:
-            self._known.pop((_place(settings), tenant, handle), None)  # the store has lost it
-        return text
+        return (await self.get_all(settings, tenant, [handle])).get(handle) if is_handle(handle) else None
 
-    async def _found(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
-        store, writer = self._at(settings)
-        place = _place(settings)
-        waiting = writer.waiting(tenant, handle)
-        if waiting is not None or time.monotonic() < self._read_again_at.get(place, 0.0):
-            return waiting
+    async def get_all(self, settings: ArchiveSettings, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
+        """Return the texts of a tenant by their handles, without those that `get` returns None for."""
+        place, (store, writer) = _place(settings), self._at(settings)
+        waiting = ((handle, writer.waiting(tenant, handle)) for handle in handles)
+        texts = {handle: text for handle, text in waiting if text is not None}
+        stored = [handle for handle in handles if handle not in texts]
+        if not stored or time.monotonic() < self._read_again_at.get(place, 0.0):
+            return texts
         try:
-            return await asyncio.wait_for(self._read(store, tenant, handle), GET_SECONDS)
+            texts |= await asyncio.wait_for(self._read(store, tenant, stored), GET_SECONDS)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
             self._read_again_at[place] = time.monotonic() + READ_AGAIN_SECONDS
             warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")
-            return None
+            return texts
+        for handle in stored:
+            if handle not in texts:
+                self._known.pop((place, tenant, handle), None)  # the store has lost it
+        return texts
 
-    async def _read(self, store: Store, tenant: bytes, handle: str) -> str | None:
-        value = await store.read(tenant_name(tenant), handle)
-        if value is None:
-            return None
-        return await self._workers.run(lambda: opened(value, tenant, handle, self._secret), Deadline(GET_SECONDS))
+    async def _read(self, store: Store, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
+        values = await store.read(tenant_name(tenant), handles)
+        return await self._workers.run(lambda: self._opened(values, tenant), Deadline(GET_SECONDS)) if values else {}
+
+    def _opened(self, values: Mapping[str, bytes], tenant: bytes) -> dict[str, str]:
+        texts = ((handle, opened(value, tenant, handle, self._secret)) for handle, value in values.items())
+        return {handle: text for handle, text in texts if text is not None}
 
     def _at(self, settings: ArchiveSettings) -> tuple[Store, Writer]:
         place = _place(settings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -59,9 +59,9 @@ class Disk:
             lambda: write(self._folder, tenant, sealed, expires_at, max_bytes), Deadline(OPERATION_SECONDS)
         )
 
-    async def read(self, tenant: str, handle: str) -> bytes | None:
-        """Return a sealed text, None where there is none, or none any more."""
-        return await self._workers.run(lambda: read(self._folder, tenant, handle), Deadline(OPERATION_SECONDS))
+    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the sealed texts that there still are, by their handles; see `read`."""
+        return await self._workers.run(lambda: read(self._folder, tenant, handles), Deadline(OPERATION_SECONDS))
 
 
 def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
@@ -96,12 +96,12 @@ def _write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: f
         file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
 
 
-def read(folder: Path, tenant: str, handle: str) -> bytes | None:
-    """Return a sealed text, None where there is none, or none any more; a file that is damaged raises sqlite3.Error."""
+def read(folder: Path, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
+    """Return the sealed texts that there still are, by their handles; a file that is damaged raises sqlite3.Error."""
     with _opened_to_read(folder) as file:
         query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ?"
-        row = file.execute(query, (tenant, handle, time.time())).fetchone()
-    return row[0] if row and isinstance(row[0], bytes) else None
+        rows = [(handle, file.execute(query, (tenant, handle, time.time())).fetchone()) for handle in handles]
+    return {handle: row[0] for handle, row in rows if row and isinstance(row[0], bytes)}
 
 
 def tenants(folder: Path) -> list[Stored]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 ENTRY_BYTES = 400
 """Memory of an entry beside its text: names, key, value, and its places in the map and the queue (measured: 380)."""
@@ -48,10 +48,10 @@ class Memory:
             self._queue = [(at, owner, h) for owner, held in self._values.items() for h, (_, at) in held.items()]
             heapq.heapify(self._queue)
 
-    async def read(self, tenant: str, handle: str) -> bytes | None:
-        """Return a sealed text, None where there is none, or none any more."""
-        value, expires_at = self._found(tenant, handle)
-        return value if expires_at > time.time() else None
+    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the sealed texts that there still are, by their handles."""
+        now, found = time.time(), ((handle, *self._found(tenant, handle)) for handle in handles)
+        return {handle: value for handle, value, expires_at in found if value is not None and expires_at > now}
 
     def _found(self, tenant: str, handle: str) -> tuple[bytes | None, float]:
         held = self._values.get(tenant)

@@ -8,7 +8,7 @@ Redis can write anything there: keys of a wrong type are replaced.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ctx_hooks.archive.sealing import LARGEST_TEXT_BYTES
@@ -55,9 +55,13 @@ end
 return 1
 """
 READ = f"""
-local key = KEYS[1] .. ':' .. ARGV[1]
-if redis.call('TYPE', key).ok ~= 'string' or redis.call('STRLEN', key) > {LARGEST_VALUE_BYTES} then return false end
-return redis.call('GET', key)
+local found = {{}}
+for i, handle in ipairs(ARGV) do
+  local key = KEYS[1] .. ':' .. handle
+  local known = redis.call('TYPE', key).ok == 'string' and redis.call('STRLEN', key) <= {LARGEST_VALUE_BYTES}
+  found[i] = known and redis.call('GET', key)
+end
+return found
 """
 """`total` is no handle: that has twelve characters. Of an index that was lost it begins at nothing again."""
 
@@ -75,11 +79,11 @@ class Redis:
         args = [now, now + kept_seconds, kept, max_bytes, *texts]
         await self._store.run(WRITE, key_of(tenant), args, WRITE_SECONDS)
 
-    async def read(self, tenant: str, handle: str) -> bytes | None:
-        """Return a sealed text, None where there is none, or none any more; raises UnavailableError."""
-        read = partial(self._store.run, READ, key_of(tenant), [handle])
-        found = await self._store.briefly(read, (tenant, handle))
-        return found if isinstance(found, bytes) else None
+    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the sealed texts that there still are, by their handles; raises UnavailableError."""
+        read = partial(self._store.run, READ, key_of(tenant), handles)
+        found = await self._store.briefly(read, (tenant, *handles))
+        return {handle: value for handle, value in zip(handles, found, strict=True) if isinstance(value, bytes)}
 
 
 def key_of(tenant: str) -> str:

@@ -30,7 +30,7 @@ async def texts(client: Any, tenant: str) -> list[Stored]:
 async def read(client: Any, tenant: str, handle: str) -> bytes | None:
     """Return a sealed text, None where there is none; raises whatever the connection raises."""
     for key in await _keys(client, f"*{key_of(tenant)}:{handle}"):
-        found = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
+        (found,) = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
         if isinstance(found, bytes):
             return found
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,8 +21,8 @@ class Store(Protocol):
 
         """
 
-    async def read(self, tenant: str, handle: str) -> bytes | None:
-        """Return a sealed text, None where there is none, or none any more."""
+    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the sealed texts that there still are, by their handles."""
 
 
 @dataclass(frozen=True, slots=True)

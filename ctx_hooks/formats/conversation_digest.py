@@ -58,13 +58,11 @@ class Heard(NamedTuple):
     """A conversation, as a client sends it.
 
     Attributes:
-        key: of its record: the anchor of who asks, and of what was sent before the first answer.
         said: all that was sent.
         anchors: for each message the anchor that an answer has there, "" for what is no answer.
         is_open: whether the last message, or item, is the assistant's, if it says nothing: an answer goes on from it.
     """
 
-    key: str
     said: Said
     anchors: Sequence[str]
     is_open: bool
@@ -78,15 +76,13 @@ def heard(messages: Sequence[Any], before: Sequence[Any] = ()) -> Heard:
         before: who asks, and what is sent beside the messages: the system text.
     """
     said = said_in(before)
-    digest, role, key = said.digest.copy(), said.role, ""
+    digest, role = said.digest.copy(), said.role
     anchors = []
     for message in messages:
         is_answer = role_of(message) == ASSISTANT
-        if is_answer and not key:
-            key = digest.hexdigest()
         role = _add(digest, role, message)
         anchors.append(digest.hexdigest() if is_answer else "")
-    return Heard(key or digest.hexdigest(), Said(digest, role), anchors, is_open=bool(anchors) and bool(anchors[-1]))
+    return Heard(Said(digest, role), anchors, is_open=bool(anchors) and bool(anchors[-1]))
 
 
 def says_anything(message: Mapping[str, Any]) -> bool:
@@ -113,12 +109,12 @@ def _add(digest: blake2b, role: str, message: Any) -> str:
     return role
 
 
-def sent_before(fields: Mapping[str, Any], askers: Sequence[str]) -> dict[str, Any]:
-    """Return who asks, and what a request sends before its messages, as a message of its own."""
+def sent_before(fields: Mapping[str, Any], asker: Sequence[str]) -> dict[str, Any]:
+    """Return who asks, and in which format, and what a request sends before its messages, as a message of its own."""
     before = {name: fields.get(name) for name in BEFORE}
     if isinstance(before["system"], (list, tuple)):
         before["system"] = [block for block in before["system"] if not _is_billing_header(block)]
-    return {"role": "asker", "asker": askers, **before}
+    return {"role": "asker", "asker": asker, **before}
 
 
 def _is_billing_header(block: Any) -> bool:

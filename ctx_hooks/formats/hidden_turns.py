@@ -1,13 +1,13 @@
 """What the provider said out of a client's sight, put back into the client's next request.
 
-A client sends back the answer that it was shown, which lacks the calls of the hidden tool and their results. A record of the
-conversation has the provider's own messages for it: with these in its place call ids and signatures are the provider's, its
-prompt cache matches, and the model still knows what it learned.
+A client sends back the answer that it was shown, which lacks the calls of the hidden tool and their results. For each such
+answer the provider's own messages are kept: with these in its place call ids and signatures are the provider's, its prompt
+cache matches, and the model still knows what it learned.
 
-An answer is found by its anchor, a digest of all that was sent and said up to it, and its record by who asks and by what was
-sent before the first answer. So nothing that was retrieved in one conversation reaches another: whoever gets it has sent the
-same texts, system text, results and media included. Whoever changes more than `conversation_digest.py` leaves out gets no
-hidden turn back, and his history goes on as he sends it.
+They are found by the answer's anchor, a digest of who asks and of all that was sent and said up to it. So nothing that was
+retrieved in one conversation reaches another: whoever gets it has sent the same texts, system text, results and media
+included. Whoever changes more than `conversation_digest.py` leaves out gets no hidden turn back, and his history goes on as
+he sends it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ctx_hooks.formats.conversation_digest import ASSISTANT, CACHE_MARKER, ITEM, THINKING, role_of
-
-MOST_TURNS = 64
-MOST_RECORD_BYTES = 1_000_000
-"""The oldest turns of a record give way, by then mostly behind what compaction keeps. Three retrievals of 20,000 characters
-each are 60 KB: the record has at least some sixteen of the largest turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +36,18 @@ class HiddenTurn:
     results: Sequence[Mapping[str, Any]] = ()
 
 
-def written(turns: Sequence[HiddenTurn]) -> str:
-    """Return the text of a record, of the newest turns as far as there is room; one that is larger than that is left out."""
-    texts: list[str] = []
-    size_bytes = 0
-    for turn in reversed(turns[-MOST_TURNS:]):
-        text = json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
-        turn_bytes = len(text.encode("utf-8", "surrogatepass"))
-        if size_bytes + turn_bytes <= MOST_RECORD_BYTES:
-            size_bytes += turn_bytes
-            texts.append(text)
-    return f"[{','.join(reversed(texts))}]"
+def written(turn: HiddenTurn) -> str:
+    """Return a turn as a text."""
+    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
 
 
-def read(text: str | None) -> tuple[HiddenTurn, ...]:
-    """Return the turns of a record, none of one that is missing or broken."""
+def read(text: str) -> HiddenTurn | None:
+    """Return the turn of a text, None for one that is broken."""
     try:
-        listed = json.loads(text or "[]")
+        entry = json.loads(text)
     except ValueError:
-        return ()
-    return tuple(_turn(entry) for entry in listed if _is_turn(entry)) if isinstance(listed, list) else ()
-
-
-def with_turn(turns: Sequence[HiddenTurn], turn: HiddenTurn) -> tuple[HiddenTurn, ...]:
-    """Return the turns with another one, which takes the place of one with the same anchor."""
-    return (*(t for t in turns if t.anchor != turn.anchor), turn)
+        return None
+    return HiddenTurn(**entry) if _is_turn(entry) else None
 
 
 def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[HiddenTurn]) -> Sequence[Any]:
@@ -76,7 +58,7 @@ def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[Hid
     Args:
         messages: as the client sends them; they are not changed.
         anchors: of the messages.
-        turns: the record of the conversation.
+        turns: of its answers.
 
     Returns:
         A new list; the very messages where no anchor is among them.
@@ -141,7 +123,7 @@ def _marked(messages: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> 
 
 
 def _is_turn(entry: Any) -> bool:
-    """Whether an entry of a record is one: whoever has the store can write to it."""
+    """Whether a value is one: whoever has the store can write to it."""
     if (
         not isinstance(entry, dict)
         or entry.keys() != {"anchor", "messages", "results"}
@@ -150,7 +132,3 @@ def _is_turn(entry: Any) -> bool:
         return False
     lists = (entry["messages"], entry["results"])
     return bool(entry["messages"]) and all(isinstance(x, list) and all(isinstance(m, dict) for m in x) for x in lists)
-
-
-def _turn(entry: Mapping[str, Any]) -> HiddenTurn:
-    return HiddenTurn(**entry)

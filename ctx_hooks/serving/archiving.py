@@ -27,7 +27,7 @@ from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.listeners import emit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ctx_hooks.engine import Decided
     from ctx_hooks.policy.archive_settings import ArchiveSettings
@@ -157,10 +157,12 @@ class Archiving:
             emit(RetrievalEvent("retrieval", time.time(), call, source, chars, (time.monotonic() - start) * 1e3))
         return page
 
-    async def noted(self, fields: Mapping[str, Any], settings: ArchiveSettings, key: str) -> str | None:
-        """Return what was noted under a key by the tenant of a request."""
+    async def noted(self, fields: Mapping[str, Any], settings: ArchiveSettings, keys: Sequence[str]) -> dict[str, str]:
+        """Return what was noted under keys by the tenant of a request, by key."""
         tenant = self._tenant_of(fields, settings)
-        return await self.archives.get(settings, tenant, _note_handle(tenant, key))
+        handles = {_note_handle(tenant, key): key for key in keys}
+        texts = await self.archives.get_all(settings, tenant, list(handles))
+        return {handles[handle]: text for handle, text in texts.items()}
 
     async def note(self, fields: Mapping[str, Any], settings: ArchiveSettings, key: str, text: str) -> bool:
         """Note a text under a key for the tenant of a request, in the place of what was noted there."""

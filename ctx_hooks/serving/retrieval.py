@@ -8,7 +8,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.request import target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ctx_hooks.policy.resolve import Policies
     from ctx_hooks.policy.settings import Policy
@@ -39,10 +39,10 @@ class Retrieval:
         """Keep nothing more of a request: it is answered."""
         self._archiving.forget(request_id)
 
-    async def get(self, fields: Mapping[str, Any], key: str) -> str | None:
-        """Return a text of the tenant of a request; None where there is none, or none in time."""
+    async def get(self, fields: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, str]:
+        """Return the texts of the tenant of a request by key; those that there are, and that are read in time."""
         settings = self._policy(fields).archive_in_use
-        return None if settings is None else await self._archiving.noted(fields, settings, key)
+        return {} if settings is None else await self._archiving.noted(fields, settings, keys)
 
     async def put(self, fields: Mapping[str, Any], key: str, text: str) -> bool:
         """Store a text of the tenant of a request, and return whether it is stored."""

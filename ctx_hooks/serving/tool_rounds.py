@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
+MOST_ANSWERS = 256
+"""The newest answers of a conversation, whose hidden turns are looked for; compaction keeps little of older ones."""
 RESTORE_SECONDS = 10.0
 """For all of a conversation; 30 MB take about 1 s."""
 FORMATS: Mapping[str, HiddenCalls] = {
@@ -61,13 +63,11 @@ class View(NamedTuple):
     """A conversation as its client sent it.
 
     Attributes:
-        key: of its record, which is of one format.
         said: what was said.
         is_open: whether it ends with words or items of the assistant.
         shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
     """
 
-    key: str
     said: Said
     is_open: bool
     shows_calls: bool = False
@@ -101,13 +101,14 @@ class ToolRounds:
             if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
             request_id = litellm_compat.request_id_of(fields)
-            before = conversation_digest.sent_before(fields, litellm_compat.askers_of(fields))
+            before = conversation_digest.sent_before(fields, (request.format, *litellm_compat.askers_of(fields)))
             heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
-            key = f"{request.format} {heard.key}"
-            turns = hidden_turns.read(await self._retrieval.get(fields, key))
+            anchors = list(filter(None, heard.anchors))[-MOST_ANSWERS:]
+            kept = await self._retrieval.get(fields, anchors) if anchors else {}
+            turns = [turn for turn in map(hidden_turns.read, kept.values()) if turn is not None]
             whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
             is_spliced = whole is not messages
-            self._note(request_id, View(key, heard.said, heard.is_open, shows_calls=is_spliced))
+            self._note(request_id, View(heard.said, heard.is_open, shows_calls=is_spliced))
             return {**fields, form.MESSAGES: whole} if is_spliced else fields
         return fields
 
@@ -274,9 +275,7 @@ class _Rounds:
                 return  # nothing to keep, nothing to put at its end, or nothing to find it by
             anchor = said_in(shown, self._view.said).anchor
             kept = HiddenTurn(anchor, [*self._messages, *last], results)
-            record = hidden_turns.read(await self._retrieval.get(self._fields, self._view.key))
-            text = hidden_turns.written(hidden_turns.with_turn(record, kept))
-            await self._retrieval.put(self._fields, self._view.key, text)
+            await self._retrieval.put(self._fields, anchor, hidden_turns.written(kept))
 
     def end(self) -> None:
         """Have nothing more kept for these requests."""

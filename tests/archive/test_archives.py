@@ -241,8 +241,8 @@ class Hanging:
         self.begun.set()
         await asyncio.Event().wait()
 
-    async def read(self, tenant, handle):
-        return None
+    async def read(self, tenant, handles):
+        return {}
 
 
 async def test_a_writer_that_is_cancelled_lets_go_of_its_batch():

@@ -100,7 +100,7 @@ def test_what_a_process_wrote_that_is_killed_is_whole(tmp_path):
     stored = {text.name for text in disk.texts(tmp_path, NAME)}
     assert stored >= set(told)
     assert len(stored) % 10 == 0, "a batch is stored whole or not at all"
-    assert all(opened(disk.read(tmp_path, NAME, handle), TENANT, handle, b"") for handle in stored)
+    assert all(opened(disk.read(tmp_path, NAME, [handle])[handle], TENANT, handle, b"") for handle in stored)
     with closing(sqlite3.connect(tmp_path / disk.FILE)) as file:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
@@ -230,12 +230,12 @@ def test_small_texts_that_leave_holes_do_not_exceed_the_bound_either(tmp_path):
     for n in range(700):
         disk.write(tmp_path, NAME, {f"{n:012}": b"x" * 1_900}, LATER + n + 10_000 * (n % 2), max_bytes)
         assert (tmp_path / disk.FILE).stat().st_size <= max_bytes
-    assert disk.read(tmp_path, NAME, f"{699:012}") is not None
+    assert disk.read(tmp_path, NAME, [f"{699:012}"])
 
 
 def test_expired_texts_go_first_and_make_room(tmp_path):
     disk.write(tmp_path, NAME, {"old": b"x" * 1_000}, time.time() - 1, MANY_BYTES)
-    assert disk.read(tmp_path, NAME, "old") is None
+    assert disk.read(tmp_path, NAME, ["old"]) == {}
     disk.write(tmp_path, NAME, {"new": b"x" * 1_000}, LATER, MANY_BYTES)
     assert [text.name for text in disk.texts(tmp_path, NAME)] == ["new"]
 
@@ -261,7 +261,7 @@ def test_what_has_expired_is_pruned_and_nothing_else(tmp_path):
     disk.write(tmp_path, NAME, {"old": b"the piano" * 100}, time.time() - 1, MANY_BYTES)
     assert (disk.prune(tmp_path), disk.prune(tmp_path)) == (1, 0)
     assert b"piano" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert disk.read(tmp_path, NAME, "new") == b"the violin"
+    assert disk.read(tmp_path, NAME, ["new"]) == {"new": b"the violin"}
 
 
 def test_file_and_folder_are_for_their_user_alone(tmp_path):
@@ -314,7 +314,7 @@ from pathlib import Path
 from ctx_hooks.archive import disk
 os.setuid(65534)
 folder, tenant, handle = Path(sys.argv[1]), *sys.argv[2:]
-assert disk.read(folder, tenant, handle), "nothing is read"
+assert disk.read(folder, tenant, [handle]), "nothing is read"
 print(len(disk.texts(folder, tenant)), len(disk.tenants(folder)))
 """
 
@@ -339,6 +339,6 @@ def test_a_file_that_may_not_be_written_is_read(has_log, tmp_path_factory):
 
 def test_reading_makes_no_file(tmp_path):
     folder = tmp_path / "none"
-    assert disk.read(folder, NAME, "b" * 12) is None
+    assert disk.read(folder, NAME, ["b" * 12]) == {}
     assert (disk.texts(folder, NAME), disk.tenants(folder)) == ([], [])
     assert not folder.exists()

@@ -26,18 +26,18 @@ async def test_memory_stays_within_its_bound_and_holds_the_newest():
     finally:
         tracemalloc.stop()
     assert held <= max_bytes + 500_000  # the last batch, and the places of the queue
-    assert await store.read("tenant", f"{999:06}{100:06}") is not None
-    assert await store.read("tenant", f"{0:06}{100:06}") is None
+    assert (await store.read("tenant", [f"{999:06}{100:06}"])).get(f"{999:06}{100:06}") is not None
+    assert (await store.read("tenant", [f"{0:06}{100:06}"])).get(f"{0:06}{100:06}") is None
     assert store.size_bytes > 0.9 * max_bytes
 
 
 async def test_what_has_expired_is_not_available_and_goes_with_the_next_write():
     store = Memory()
     await store.write("tenant", {"short": b"x" * 1_000}, SOON_SECONDS, 10**9)
-    assert await store.read("tenant", "short") is None
+    assert (await store.read("tenant", ["short"])).get("short") is None
     await store.write("tenant", {"long": b"x" * 1_000}, DAY_SECONDS, 10**9)
-    assert await store.read("tenant", "short") is None
-    assert await store.read("tenant", "long") is not None
+    assert (await store.read("tenant", ["short"])).get("short") is None
+    assert (await store.read("tenant", ["long"])).get("long") is not None
     assert store.size_bytes == memory.ENTRY_BYTES + 1_000
 
 
@@ -45,7 +45,7 @@ async def test_a_text_that_is_written_again_counts_once_and_stays_for_its_new_ti
     store = Memory()
     for n in range(10 * memory.MOST_STALE):
         await store.write("tenant", {"record": b"%d" % n}, DAY_SECONDS, 10**9)
-    assert await store.read("tenant", "record") == b"%d" % n
+    assert (await store.read("tenant", ["record"])).get("record") == b"%d" % n
     assert store.size_bytes == memory.ENTRY_BYTES + len(b"%d" % n)
     assert len(store._queue) <= memory.MOST_STALE + 2  # noqa: SLF001 - what else could grow
 
@@ -55,11 +55,11 @@ async def test_a_text_that_is_written_again_does_not_go_when_its_old_time_is_ove
     for kept_seconds in (SOON_SECONDS, DAY_SECONDS):
         await store.write("tenant", {"record": b"x"}, kept_seconds, 10**9)
     await store.write("tenant", {"another": b"x"}, DAY_SECONDS, 10**9)
-    assert await store.read("tenant", "record") == b"x"
+    assert (await store.read("tenant", ["record"])).get("record") == b"x"
 
 
 async def test_one_tenant_does_not_get_what_another_has_under_the_same_handle():
     store = Memory()
     await store.write("one", {"b": b"mine"}, DAY_SECONDS, 10**9)
     await store.write("other", {"b": b"yours"}, DAY_SECONDS, 10**9)
-    assert (await store.read("one", "b"), await store.read("other", "b")) == (b"mine", b"yours")
+    assert ((await store.read("one", ["b"])).get("b"), (await store.read("other", ["b"])).get("b")) == (b"mine", b"yours")

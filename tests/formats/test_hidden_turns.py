@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 from ctx_hooks.formats import hidden_turns
 from ctx_hooks.formats.conversation_digest import heard, said_in
 from ctx_hooks.formats.hidden_turns import (
-    MOST_RECORD_BYTES,
-    MOST_TURNS,
     HiddenTurn,
     read,
-    with_turn,
     written,
 )
 from ctx_hooks.testing import sign, violations
+
+TOOL = "ctx_retrieve"
+MARKER = {"type": "ephemeral"}
+ASKED = {"role": "user", "content": "What is in the file?"}
+NEXT = {"role": "user", "content": "And then?"}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
+
 
 TOOL = "ctx_retrieve"
 MARKER = {"type": "ephemeral"}
@@ -95,7 +99,7 @@ def test_an_answer_that_hides_something_is_replaced_by_what_the_provider_said(fm
     messages = [ASKED, SHOWN[fmt], NEXT]
     before = copy.deepcopy(messages)
     turn = turn_of(fmt)
-    whole = spliced(messages, read(written([turn])))
+    whole = spliced(messages, [read(written(turn))])
     assert whole == [ASKED, *turn.messages, NEXT]
     assert is_valid(fmt, whole)
     assert messages == before
@@ -245,13 +249,11 @@ def test_nothing_is_put_into_a_conversation_that_differs_in_anything_that_was_se
 
 
 @every_format
-def test_a_record_is_of_one_beginning_and_of_one_who_asks(fmt):
+def test_an_anchor_is_of_one_who_asks_and_of_one_system_text(fmt):
     messages = session(fmt)
-    key = key_of(messages)
-    assert key == key_of(messages[:2]) == key_of([*messages, NEXT])
-    before = [{"role": "asker", "asker": ["ann", ""], "system": "The customer is Ada."}]
-    others = [{**before[0], "asker": ["bob", ""]}, {**before[0], "system": "The customer is Eve."}]
-    assert len({key, key_of(messages[1:]), key_of(messages, *before), *(key_of(messages, o) for o in others)}) == 5
+    before = {"role": "asker", "asker": ["ann", ""], "system": "The customer is Ada."}
+    others = [{**before, "asker": ["bob", ""]}, {**before, "system": "The customer is Eve."}, {}]
+    assert len({heard(messages, [who]).anchors[-1] for who in (before, *others)}) == 4
 
 
 @every_format
@@ -276,9 +278,9 @@ def test_another_conversation_gets_nothing(fmt, other):
 )
 def test_a_record_that_is_broken_or_foreign_changes_nothing(text):
     messages = [ASKED, SHOWN["openai-chat"], NEXT]
-    assert spliced(messages, read(text)) is messages
+    assert read(text) is None
     entry = {"anchor": said_in(messages[:2]).anchor, "messages": text, "results": []}
-    assert spliced(messages, read(json.dumps([entry]))) is messages
+    assert read(json.dumps(entry)) is None
 
 
 @given(
@@ -293,23 +295,3 @@ def test_a_record_that_is_broken_or_foreign_changes_nothing(text):
 def test_whatever_stands_among_the_messages_is_left_there(messages):
     turn = HiddenTurn("0" * 32, [ASKED])
     assert spliced(messages, [turn]) is messages
-    key_of(messages)
-
-
-def test_a_record_is_bounded_and_has_the_newest_turns():
-    small = [HiddenTurn(str(n), [ASKED]) for n in range(MOST_TURNS + 5)]
-    assert [t.anchor for t in read(written(small))] == [t.anchor for t in small[-MOST_TURNS:]]
-    large = [HiddenTurn(str(n), [{"role": "user", "content": "結" * (MOST_RECORD_BYTES // 10)}]) for n in range(5)]
-    text = written(large)
-    assert len(text.encode()) <= MOST_RECORD_BYTES
-    assert [t.anchor for t in read(text)] == ["2", "3", "4"]
-
-
-def test_a_turn_that_is_larger_than_a_record_leaves_the_others_in_it():
-    turns = [HiddenTurn(str(n), [{"role": "user", "content": "x" * MOST_RECORD_BYTES * (n == 1)}]) for n in range(3)]
-    assert [t.anchor for t in read(written(turns))] == ["0", "2"]
-
-
-def test_a_turn_takes_the_place_of_one_with_its_anchor():
-    first, second, again = HiddenTurn("a", [ASKED]), HiddenTurn("b", [ASKED]), HiddenTurn("a", [NEXT])
-    assert with_turn(with_turn(with_turn([], first), second), again) == (second, again)

@@ -46,9 +46,12 @@ class Texts:
     def forget(self, request_id):
         self.offered.discard(request_id)
 
-    async def get(self, fields, key):
-        self.keys.add(key)
-        return self.records.get(key)
+    async def get(self, fields, keys):
+        self.keys.update(keys)
+        return {key: self.records[key] for key in keys if key in self.records}
+
+    async def too_late(self, fields, keys):
+        return {}
 
     async def put(self, fields, key, text):
         self.records[key] = text
@@ -301,7 +304,7 @@ async def test_the_billing_header_of_claude_code_is_no_part_of_its_system_text()
     for number in range(2):
         header = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.0; cch={number};"}
         await rounds_of(texts).restored(with_request_id({"model": "served", **ALICE, "system": [header]}))
-    assert len(texts.keys) == 1
+    (_,) = texts.keys
 
 
 @given(st.recursive(st.none() | st.text() | st.floats() | st.booleans(), lambda v: st.lists(v) | st.dictionaries(NAMES, v)))
@@ -328,3 +331,43 @@ async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monk
     await rounds_of(Texts()).restored(fields)
     assert threads
     assert threading.get_ident() not in threads
+
+
+async def looked_up(rounds, texts, beginning, answer):
+    """Have a text retrieved in the answer to a conversation; return the conversation as the client has it then."""
+    fields = await rounds.restored(with_request_id({**CHAT, "messages": beginning}))
+    texts.offered.add(request_id_of(fields))
+    (choice,) = (await rounds.whole(fields, answer))["choices"]
+    return [*beginning, choice["message"], *CHAT["messages"]]
+
+
+def answers(*texts):
+    """Return answers of chat: one that retrieves, and one that ends with a text, for each text."""
+    calls = [Call(TOOL, {"handle": "x"})]
+    return [
+        streams.whole("openai-chat", CHAT, Reply(t, calls=c), 10, 0) for t in texts for t, c in (("I look.", calls), (t, []))
+    ]
+
+
+async def test_sessions_that_begin_alike_at_the_same_time_keep_what_each_has_retrieved():
+    texts = Texts()
+    rounds = [rounds_of(texts, knows) for knows in answers(*map(str, range(8)))[1::2]]
+    (looks, _) = answers("")
+    sessions = await asyncio.gather(*(looked_up(r, texts, CHAT["messages"], looks) for r in rounds))
+    for messages in sessions:
+        sent = await rounds[0].restored(with_request_id({**CHAT, "messages": messages}))
+        assert json.dumps(sent["messages"]).count(TOOL) == 1
+
+
+async def test_an_archive_that_is_slow_once_costs_no_turn_that_it_has(monkeypatch):
+    texts = Texts()
+    looks, first, _, second, _, third = answers("one", "two", "three")
+    rounds = rounds_of(texts, first, second, third)
+    messages = CHAT["messages"]
+    for is_slow in (False, True, False):
+        with monkeypatch.context() as patched:
+            if is_slow:
+                patched.setattr(texts, "get", texts.too_late)
+            messages = await looked_up(rounds, texts, messages, looks)
+    sent = await rounds.restored(with_request_id({**CHAT, "messages": messages}))
+    assert json.dumps(sent["messages"]).count(TOOL) == 3

@@ -59,7 +59,7 @@ def text_of(config: Path | None, owner: Mapping[str, str | None], handle: str) -
     tenant = tenant_key(kind, identifier, secret)
 
     async def act(places: Places) -> list[bytes | None]:
-        values = [disk.read(folder, tenant_name(tenant), handle) for folder in places.folders]
+        values = [disk.read(folder, tenant_name(tenant), [handle]).get(handle) for folder in places.folders]
         return values + (
             [await redis_operator.read(places.redis, tenant_name(tenant), handle)] if places.redis is not None else []
         )
