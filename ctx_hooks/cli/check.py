@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ctx_hooks.cli.configuration import Configuration
+    from ctx_hooks.cli.findings import Finding
     from ctx_hooks.cli.policy_table import Row
 
 SOURCES = {
@@ -37,25 +38,26 @@ def command(config: Path, *, as_json: bool) -> int:
     window of each deployment, every field of a policy that differs from its default, and what could be better.
     """
     from ctx_hooks.cli.configuration import read_configuration  # noqa: PLC0415 - slow to load, and not for --help
+    from ctx_hooks.cli.weak_spots import weak_spots  # noqa: PLC0415
 
     found = read_configuration(config)
+    findings = weak_spots(found)
     if as_json:
-        print_json(_document(found))
+        print_json(_document(found, findings))
     else:
-        _print(console(), config, found)
-    return FAILED if found.mistakes else 0
+        _print(console(), config, found, findings)
+    return FAILED if found.mistakes or any(finding.level == "fails" for finding in findings) else 0
 
 
-def _document(found: Configuration) -> dict[str, Any]:
+def _document(found: Configuration, findings: Sequence[Finding]) -> dict[str, Any]:
     from ctx_hooks.cli.policy_table import rows  # noqa: PLC0415
-    from ctx_hooks.cli.weak_spots import weak_spots  # noqa: PLC0415
 
     return {
         "mistakes": found.mistakes,
         "deprecated": found.old_names,
         "deployments": _windows(found),
         "policies": [asdict(row) for row in rows(found)],
-        "findings": [asdict(finding) for finding in weak_spots(found)],
+        "findings": [asdict(finding) for finding in findings],
     }
 
 
@@ -67,14 +69,14 @@ def _windows(found: Configuration) -> list[dict[str, Any]]:
         {
             "model_group": entry.group,
             "model": entry.deployment.model,
-            "window_tokens": window.tokens,
+            "window_tokens": None if window.source == "default" and "*" in entry.deployment.model else window.tokens,
             "window_source": window.source,
         }
         for entry, window in zip(found.listed, windows, strict=True)
     ]
 
 
-def _print(out: Console, path: Path, found: Configuration) -> None:
+def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Finding]) -> None:
     for line in (*found.mistakes, *found.old_names):
         out.print(line, soft_wrap=True)
     if found.mistakes:
@@ -82,12 +84,12 @@ def _print(out: Console, path: Path, found: Configuration) -> None:
         return
     from ctx_hooks.cli.findings import print_findings  # noqa: PLC0415
     from ctx_hooks.cli.policy_table import rows  # noqa: PLC0415
-    from ctx_hooks.cli.weak_spots import weak_spots  # noqa: PLC0415
 
-    out.print(f"{path}: no mistakes", style="bold green")
+    if not any(finding.level == "fails" for finding in findings):
+        out.print(f"{path}: no mistakes", style="bold green")
     _print_windows(out, _windows(found))
     _print_policies(out, rows(found))
-    if findings := weak_spots(found):
+    if findings:
         out.print("\nWhat could be better", style="bold")
         print_findings(out, findings)
 
@@ -98,8 +100,10 @@ def _print_windows(out: Console, windows: Sequence[dict[str, Any]]) -> None:
         return
     shown = table("model group", "deployment", "window", "stated by", right=(2,))
     for row in windows:
-        tokens, source = f"{row['window_tokens']:,}", SOURCES[row["window_source"]]
-        shown.add_row(row["model_group"], row["model"], tokens, source)
+        tokens, source = row["window_tokens"], SOURCES[row["window_source"]]
+        shown.add_row(
+            row["model_group"], row["model"], *((f"{tokens:,}", source) if tokens is not None else ("", "each model"))
+        )
     out.print()
     out.print(shown)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,13 @@ class Listed:
     group: str
     deployment: Deployment
     params: Mapping[str, Any]
+
+    def serving(self, group: str) -> Listed:
+        """Return the entry of a wildcard for one of the groups that it matches."""
+        wild = group.removeprefix(self.group.split("*")[0])
+        return replace(
+            self, group=group, deployment=replace(self.deployment, model=self.deployment.model.replace("*", wild))
+        )
 
     @property
     def overrides(self) -> str:
@@ -64,6 +72,19 @@ class Configuration:
         """Return a section such as `router_settings`, an empty one where there is none."""
         return mapping_or_empty(self.raw.get(name))
 
+    def group_of(self, name: str) -> list[Listed]:
+        """Return the deployments of a model group, alias or wildcard, each with the model that it serves under that name."""
+        alias = mapping_or_empty(self.section("router_settings").get("model_group_alias")).get(name, name)
+        group = str(mapping_or_empty(alias).get("model") or alias)
+        found = [entry for entry in self.listed if entry.group == group]
+        wild = [entry for entry in self.listed if "*" in entry.group and fnmatchcase(group, entry.group)]
+        return found or [entry.serving(group) for entry in wild]
+
+    @property
+    def lists_every_group(self) -> bool:
+        """Whether no model group is in LiteLLM's database."""
+        return bool(self.listed) and self.section("general_settings").get("store_model_in_db") is not True
+
     def resolved(self, listed: Listed, **names: Any) -> Resolved:
         """Return the policy of a deployment, for a caller of these names."""
         return self.policies.resolve(Caller(group=listed.group, deployment=listed.overrides, **names))
@@ -79,6 +100,7 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
     section, misplaced = located(raw)
     settings, wrong = settings_of(section)
     wrong = [*misplaced, *wrong]
+    wrong += _misshapen(raw)
     policies, listed = Policies(settings), tuple(_listed(raw))
     deprecated = [f"{SECTION}.{line}" for line in policies.old_names()]
     for entry in listed:
@@ -86,6 +108,11 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
         ignored = policies.resolve(Caller(deployment=entry.overrides)).ignored
         wrong += [f"{entry.path}.{line}" for line in ignored if line.startswith("model_info")]
         deprecated += old_names(f"{entry.path}.model_info.ctx_hooks", scope)
+        window = entry.deployment.model_info.get("max_input_tokens")
+        if window is not None and not (type(window) is int and window > 0):
+            wrong.append(
+                f"{entry.path}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
+            )
     return Configuration(raw, settings, policies, tuple(wrong), tuple(deprecated), listed)
 
 
@@ -97,6 +124,22 @@ def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:
         known_window_tokens(deployment),
         holds_output=holds_output(deployment.model, policy),
     )
+
+
+def _misshapen(raw: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what keeps LiteLLM from reading a configuration: it does not start with it."""
+    for name in ("litellm_settings", "general_settings", "router_settings"):
+        if raw.get(name) is not None and not isinstance(raw[name], Mapping):
+            yield f"{name}: a mapping is expected, not {raw[name]!r:.60}"
+    entries = raw.get("model_list")
+    if entries is not None and not isinstance(entries, list):
+        yield f"model_list: a list of deployments is expected, not {entries!r:.60}"
+    for i, entry in enumerate(entries if isinstance(entries, list) else ()):
+        found = mapping_or_empty(entry)
+        if not isinstance(found.get("model_name"), str):
+            yield f"model_list.{i}.model_name: the name that clients ask for is expected"
+        if not isinstance(mapping_or_empty(found.get("litellm_params")).get("model"), str):
+            yield f"model_list.{i}.litellm_params.model: the provider's model is expected, such as openai/gpt-4o"
 
 
 def _listed(raw: Mapping[str, Any]) -> Iterator[Listed]:

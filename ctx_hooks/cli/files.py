@@ -55,7 +55,7 @@ def read_config(path: Path) -> dict[str, Any]:
         config = yaml_of(read_text(path)) or {}
     except ValueError as error:
         raise CommandError(f"{path}: {error}") from None
-    if not isinstance(config, dict):
+    if not isinstance(config, dict) or {"messages", "input", "contents"} & config.keys():
         raise CommandError(f"{path}: a proxy configuration is expected, with keys such as `model_list`")
     return config
 

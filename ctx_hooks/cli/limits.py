@@ -31,7 +31,7 @@ _config_option = click.option("--config", type=click.Path(path_type=Path), help=
 def command() -> None:
     """Print or clear what was learned of each deployment: limits, ratios, outputs.
 
-    DEPLOYMENT is a name as `ls` has it, or a pattern with *. Every one without it.
+    DEPLOYMENT is a name as `ls` has it, or a pattern: '*' is every one, which `ls` prints without it.
     """
 
 
@@ -57,7 +57,7 @@ def _ls(*, deployment: str, config: Path | None, as_json: bool) -> None:
 
 
 @command.command("clear", short_help="Forget what was learned.")
-@click.argument("deployment", default="*")
+@click.argument("deployment")
 @_config_option
 @json_option
 def _clear(*, deployment: str, config: Path | None, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from itertools import groupby
 from os.path import isdir
 from typing import Any
@@ -11,6 +12,7 @@ from ctx_hooks.cli.configuration import Configuration, Listed, window_of_deploym
 from ctx_hooks.cli.findings import Finding
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
+from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
@@ -24,6 +26,7 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
     """Return what is wrong or weak, the worst first."""
     found = (
         *_registration(config),
+        *_unknown_groups(config),
         *_windows(config),
         *_compressors(config),
         *_router(config),
@@ -50,6 +53,20 @@ def _registration(config: Configuration) -> Iterator[Finding]:
         yield Finding(
             "not_registered", "fails", "ctx_hooks is not in litellm_settings.callbacks: no request is treated", advice
         )
+
+
+def _unknown_groups(config: Configuration) -> Iterator[Finding]:
+    """Yield the policies of model groups that no client can ask for; groups in LiteLLM's database are not known here."""
+    if not config.lists_every_group:
+        return
+    router = config.section("router_settings")
+    groups = [*(entry.group for entry in config.listed), *map(str, mapping_or_empty(router.get("model_group_alias")))]
+    for pattern in config.settings.models:
+        if not any(fnmatchcase(group, pattern) or fnmatchcase(pattern, group) for group in groups):
+            text = f"models.{pattern}: the configuration has no such model group{suggestion(pattern, groups)}"
+            yield Finding(
+                "unknown_group", "fails", text, "Name a `model_name` of `model_list`, or a pattern such as openai/*."
+            )
 
 
 def _windows(config: Configuration) -> Iterator[Finding]:

@@ -55,7 +55,8 @@ def _attach_event_file(files: EventFiles) -> None:
     try:
         file = EventFile(Path(files.path), files.max_bytes, files.keep)
     except (OSError, ImportError) as error:
-        logger.warning("the event file sink failed and is switched off", exc_info=error)
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        logger.warning("events are not written to %s: %s", files.path, reason)
         return
     _ends.append(file.close)
     _ends.append(attach("event file", dict.fromkeys(WRITTEN, file.hear)))

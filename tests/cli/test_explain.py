@@ -78,8 +78,8 @@ class TestAPolicyThatIsTried:
         assert "--policy pi: sets no field" in capsys.readouterr().out
 
     @pytest.mark.parametrize("policy", ["pii", "{reserve: 3}", "{no_field: 3}", "{", "[1]"])
-    def test_a_wrong_one_is_wrong_usage(self, policy, long_session, capsys):
-        assert main(["explain", long_session, *CONFIG, "--policy", policy]) == 2
+    def test_a_wrong_one_is_told(self, policy, long_session, capsys):
+        assert main(["explain", long_session, *CONFIG, "--policy", policy]) == 1
         assert "--policy" in capsys.readouterr().err
 
     def test_a_lock_of_the_file_holds(self, long_session, tmp_path, capsys):
@@ -168,3 +168,38 @@ def test_the_policy_of_a_team_and_a_key_is_printed_with_its_scopes(tmp_path, cap
     printed = capsys.readouterr().out
     assert "language: 'zh' (teams.red)" in printed
     assert "max_turns: 7 (keys.ci)" in printed
+
+
+@pytest.mark.parametrize("option", [["--model", "nosuch"], ["--team", "rad"], ["--key", "nosuch"]], ids="".join)
+def test_a_name_that_the_configuration_does_not_have_is_told(option, tmp_path, capsys):
+    request, config = tmp_path / "request.json", tmp_path / "config.yaml"
+    request.write_text(json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}))
+    listed = [{"model_name": "m", "litellm_params": {"model": "openai/gpt-4o"}}]
+    settings = {"teams": {"red": {"language": "zh"}}, "keys": {"ci": {"max_turns": 7}}}
+    config.write_text(yaml.safe_dump({"model_list": listed, "callback_settings": {"ctx_hooks": settings}}))
+    assert main(["explain", str(request), "--config", str(config)]) == 0
+    assert main(["explain", str(request), "--config", str(config), *option]) == 1
+    assert f"nothing for the {'model group' if option[0] == '--model' else option[0][2:]}" in capsys.readouterr().err
+
+
+def test_a_lower_output_is_printed_with_its_field_and_both_values(tmp_path, capsys):
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"messages": [{"role": "user", "content": "hello " * 9_000}], "max_tokens": 16_000}))
+    config = tmp_path / "config.yaml"
+    listed = [{"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"max_input_tokens": 16_384}}]
+    config.write_text(yaml.safe_dump({"model_list": listed}))
+    arguments = ["explain", str(request), "--model", "m", "--config", str(config)]
+    assert main([*arguments, "--json"]) == 0
+    (change,) = json.loads(capsys.readouterr().out)["fields"].values()
+    assert change["received"] == 16_000 > change["sent"]
+    assert main(arguments) == 0
+    assert f"max_tokens 16000 -> {change['sent']}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_model_behind_a_wildcard_has_its_own_window(tmp_path, capsys):
+    request, config = tmp_path / "request.json", tmp_path / "config.yaml"
+    request.write_text(json.dumps({"model": "any/gpt-4", "messages": [{"role": "user", "content": "hello"}]}))
+    config.write_text(yaml.safe_dump({"model_list": [{"model_name": "any/*", "litellm_params": {"model": "openai/*"}}]}))
+    assert main(["explain", str(request), "--config", str(config), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["model"], found["window_tokens"], found["window_source"]) == ("openai/gpt-4", 8_192, "model_map")

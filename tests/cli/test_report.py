@@ -209,10 +209,16 @@ class TestThePage:
         for expected in ("prefers-color-scheme: dark", "@media print", "max-width: 760px", 'name="viewport"'):
             assert expected in text
 
-    def test_no_events_are_a_page_too(self, report):
-        text = report()
-        assert "There are no events." in text
-        assert "<svg" not in text
+    @pytest.mark.parametrize(
+        "text", ["", "{}\n", json.dumps({"messages": [{"role": "user", "content": "hello"}]}, indent=1)]
+    )
+    def test_without_an_event_the_page_of_before_stays(self, tmp_path, capsys, text):
+        given, page = tmp_path / "request.json", tmp_path / "report.html"
+        given.write_text(text)
+        page.write_text("a good report")
+        assert main(["report", str(given), "-o", str(page)]) == 1
+        assert page.read_text() == "a good report"
+        assert "no events" in capsys.readouterr().err
 
     @pytest.mark.parametrize("event", KNOWN, ids=lambda e: e.name)
     def test_one_event_is_a_page_too(self, report, event):

@@ -13,6 +13,7 @@ from ctx_hooks.policy.renamed import RENAMED
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 
+LISTED = {"callbacks": ["ctx_hooks.proxy_handler_instance"]}
 VALUES = {"recall_fraction": 0.25, "recall_max_tokens": 123}
 every_old_name = pytest.mark.parametrize("old", RENAMED)
 
@@ -126,7 +127,9 @@ def test_check_names_the_new_field_and_accepts_the_configuration(old, tmp_path, 
     model = {"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"ctx_hooks": {old: VALUES[old]}}}
     settings = {"defaults": {old: VALUES[old]}, "teams": {"t": {"locked": [old]}}}
     path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump({"model_list": [model], "callback_settings": {"ctx_hooks": settings}}))
+    path.write_text(
+        yaml.safe_dump({"model_list": [model], "callback_settings": {"ctx_hooks": settings}, "litellm_settings": LISTED})
+    )
     assert main(["check", str(path)]) == 0
     printed = capsys.readouterr().out
     for place in (f"defaults.{old}", "teams.t.locked", f"model_list.0.model_info.ctx_hooks.{old}"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ctx_hooks.cli.terminal import json_option, print_json, print_text
+from ctx_hooks.cli.terminal import CommandError, json_option, print_json, print_text
 
 OWNERS = {
     "team": "The team, by its id.",
@@ -98,7 +98,10 @@ def _delete(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
     tenant = tenant_of(owner)
     if not tenant:
         raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
-    _print_deleted(deleted(config, tenant), as_json=as_json)
+    gone = deleted(config, tenant)
+    if not gone:
+        raise CommandError("Nothing is kept of this owner.")
+    _print_deleted(gone, as_json=as_json)
 
 
 def _print_deleted(texts: int, *, as_json: bool) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -17,6 +19,7 @@ from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Resolved
+from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.serving.attempt_runner import AttemptRunner
@@ -67,8 +70,8 @@ def decided(
         policy: one to try: a name, or its fields in YAML.
 
     Raises:
-        CommandError: a file cannot be read, holds no request, or the configuration is wrong.
-        BadParameter: there is no such policy.
+        CommandError: a file cannot be read, holds no request, or the configuration is wrong; or it has no such model, team,
+            key or policy.
     """
     fields = read_json(path)
     if not isinstance(fields, dict) or not {"messages", "input", "contents"} & fields.keys():
@@ -79,7 +82,12 @@ def decided(
     group = model or fields.get("model")
     if not isinstance(group, str) or not group:
         raise click.UsageError("The request names no model: say one with --model.")
-    listed = [entry for entry in config.listed if entry.group == group]
+    listed = config.group_of(group)
+    if config.lists_every_group and not listed:
+        raise _unknown("model group", group, [entry.group for entry in config.listed])
+    for kind, name, scopes in (("team", team, config.settings.teams), ("key", key, config.settings.keys)):
+        if name and not any(fnmatchcase(name, pattern) for pattern in scopes):
+            raise _unknown(kind, name, scopes)
     deployment = listed[0].deployment if listed else Deployment(group, {})
     resolved = _resolved(config, group, deployment, team, key, policy)
     request = Request(format_of(fields), fields)
@@ -90,13 +98,17 @@ def decided(
     return Decided(group, len(listed), request, target, resolved, decision, sent, factor, policy or "")
 
 
+def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:
+    return CommandError(f"The configuration has nothing for the {kind} {name!r:.60}{suggestion(name, known)}")
+
+
 def _resolved(
     config: Configuration, group: str, deployment: Deployment, team: str | None, key: str | None, policy: str | None
 ) -> Resolved:
     try:
         tried = yaml_of(policy) if policy else None
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=TRIED) from None
+        raise CommandError(f"{TRIED}: {error}") from None
     caller = Caller(
         group=group,
         deployment=as_text(deployment.model_info.get("ctx_hooks")),
@@ -107,7 +119,7 @@ def _resolved(
     resolved = config.policies.resolve(caller)
     wrong = [line for line in resolved.ignored if line.startswith((f"{_KEY}.", f"{_KEY}:")) and " is locked by " not in line]
     if wrong:
-        raise click.BadParameter("; ".join(line.removeprefix(_KEY).lstrip(".: ") for line in wrong), param_hint=TRIED)
+        raise CommandError("; ".join(f"{TRIED}: {line.removeprefix(_KEY).lstrip('.: ')}" for line in wrong))
     origins = {name: TRIED if origin == _KEY else origin for name, origin in resolved.origins.items()}
     return replace(resolved, origins=origins)
 

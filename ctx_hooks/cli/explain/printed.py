@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.cli.explain.decided import TRIED, Decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
@@ -15,7 +15,7 @@ from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary.model_written import applies_to
-from ctx_hooks.decision import GaveUp, NotRetried, Untouched
+from ctx_hooks.decision import GaveUp, NotRetried, Untouched, changes_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.telemetry.outcome import outcome_of
@@ -66,6 +66,7 @@ def print_document(found: Decided) -> None:
             "factor": found.factor,
             "tokens_before": figures.tokens_before if figures else None,
             "tokens_after": figures.tokens_after if figures else None,
+            "fields": _fields(found),
             "steps": [asdict(step) for step in getattr(found.decision, "steps", ())],
             "messages": [asdict(message) for message in messages_of(found)],
             "summary": summary_place(found),
@@ -148,10 +149,24 @@ def _verdict(found: Decided) -> str:
     if isinstance(decision, (Untouched, NotRetried)):
         return f"{name}: {decision.reason}."
     figures = decision.figures
-    if figures is None:
-        return f"{name}: it fits, and a field of it is changed."
+    said = ["it fits"]
+    if figures is not None:
+        said = [f"about {figures.tokens_before:,} tokens came, about {figures.tokens_after:,} are sent"]
+    said += [f"{n} {change['received']} -> {change['sent']}" for n, change in _fields(found).items()]
     above = f" {decision.reason}." if isinstance(decision, GaveUp) else ""
-    return f"{name}: about {figures.tokens_before:,} tokens came, about {figures.tokens_after:,} are sent.{above}"
+    return f"{name}: {'; '.join(said)}.{above}"
+
+
+def _fields(found: Decided) -> dict[str, dict[str, Any]]:
+    """Return each field that changes and is a figure, such as `max_tokens`, with what came and what is sent."""
+    came, sent = _flat(found.request.fields), _flat(changes_of(found.decision))
+    return {n: {"received": came.get(n), "sent": v} for n, v in sent.items() if isinstance(v, int) and v != came.get(n)}
+
+
+def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with those of Google's `generationConfig` beside the others."""
+    inner = [(f"{n}.{k}", v) for n, found in fields.items() if isinstance(found, Mapping) for k, v in found.items()]
+    return {**fields, **dict(inner)}
 
 
 def _budget_tokens(found: Decided) -> ProviderTokens:

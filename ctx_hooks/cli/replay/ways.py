@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import click
-
 from ctx_hooks.cli.files import yaml_of
 from ctx_hooks.cli.replay.recorded import Recorded
 from ctx_hooks.cli.terminal import CommandError
@@ -44,8 +42,7 @@ def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
         config: a proxy's configuration, empty for none; its own policies are a way as well.
 
     Raises:
-        BadParameter: a policy has mistakes.
-        CommandError: the configuration has.
+        CommandError: a policy or the configuration has mistakes.
     """
     section, misplaced = located(config)
     own = (_own(section, misplaced),) if config else ()
@@ -66,10 +63,10 @@ def _tried(text: str, named: Mapping[str, Any]) -> Way:
     try:
         value = yaml_of(text)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--policy") from None
+        raise CommandError(f"--policy: {error}") from None
     settings, wrong = settings_of({"policies": named, "defaults": value if isinstance(value, Mapping) else text})
     if wrong:
-        raise click.BadParameter("; ".join(line.removeprefix(f"{SECTION}.") for line in wrong), param_hint="--policy")
+        raise CommandError("; ".join(f"--policy: {line.removeprefix(f'{SECTION}.')}" for line in wrong))
     return Way(text, Policies(settings))
 
 

@@ -33,13 +33,16 @@ def run(events: Sequence[str], output: Path, *, as_json: bool = False) -> int:
     """Write the report of files, folders and patterns of files; return 0.
 
     Raises:
-        CommandError: one of them is not there or cannot be read, or the page cannot be written.
+        CommandError: one of them is not there or cannot be read, none holds an event, or the page cannot be written.
     """
     from ctx_hooks.cli.report.page import page  # noqa: PLC0415 - slow to load, and not for --help
 
     paths = {path for name in events for path in files_of(name)}
     with working(f"Reading {len(paths):,} file{'s' * (len(paths) != 1)}"):
         figures = figures_of(sorted(paths))
+    if not figures.events and not figures.dropped:
+        read = f"; {figures.unreadable:,} lines are something else" if figures.unreadable else ""
+        raise CommandError(f"{' '.join(events)}: no events{read}. {output} is left as it is.")
     try:
         output.write_text(page(figures), encoding="utf-8")
     except OSError as error:
