@@ -109,13 +109,14 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if switched_off():
             return None
         with failing_open("leaves the error as it is"):
+            request_id = litellm_compat.request_id_of(request_data)
+            attempt = self.flow.recorder.about_whole(request_id, self.flow.runner.attempts.last(request_id))
             if litellm_compat.overflow_of(original_exception) is not None:
                 self.flow.recorder.failed(request_data)
             if not isinstance(original_exception, litellm.ContextWindowExceededError):
                 return None
             policy = target.of_group(request_data, self.flow.policies).policy
             if policy.enforces and litellm_compat.passed_pre_call_hook(request_data):
-                attempt = self.flow.runner.attempts.last(litellm_compat.request_id_of(request_data))
                 return final_error(request_data, original_exception, attempt, policy)
         return None
 

@@ -23,7 +23,7 @@ from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.telemetry.sinks import Guard
 from ctx_hooks.telemetry.spend_log import figures_of, notes_of
-from ctx_hooks.tokens.units import to_provider
+from ctx_hooks.tokens.units import to_local, to_provider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,20 +65,21 @@ class Recorder:
         if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
             return  # the same attempt again: its decision is recorded, and is what its answer is about
         event = decision_event(call_of(request.fields, to), request, to, decision, attempt)
-        if to.policy.enforces:
-            scopes = to.scopes
-            self.headers.note(to.request_id, decision, to.attempt, scopes)
-            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, scopes))
         with self._lock:
             first = self._before_choice.get(to.request_id)
             if first is not None:
                 event = _with_first(event, first[0])
+                decision = _about_whole(decision, event)
             if isinstance(decision, NotRetried):
                 if to.request_id in self._not_retried:
                     return  # the Router asks once for each retry that is left; the request's last attempt stays the one sent
                 _remember(self._not_retried, to.request_id, event)
             else:
                 _remember(self._decisions, to.request_id, (event, to.prices))
+        if to.policy.enforces:
+            scopes = to.scopes
+            self.headers.note(to.request_id, decision, to.attempt, scopes)
+            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, scopes))
         if first is None or not isinstance(decision, Untouched):
             self._trace(request.fields, otel.record_decision, event)
             emit(event)
@@ -89,6 +90,13 @@ class Recorder:
             known = self._decisions.get(request_id)
             if known is not None and attempt is not None:
                 _remember(self._before_choice, request_id, (known[0], attempt))
+
+    def about_whole(self, request_id: str, attempt: Attempt | None) -> Attempt | None:
+        """Return an attempt at a request that was fitted before the choice as one at the request that the client sent."""
+        first = self._before_choice.get(request_id)
+        if attempt is None or first is None or first[0].provider_tokens_before is None:
+            return attempt
+        return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.factor))
 
     def refused(self, fields: Mapping[str, Any], overflow: Overflow) -> None:
         """Record that the provider refused a request's last attempt as too long."""
@@ -154,6 +162,8 @@ def _remember(known: OrderedDict[str, T], request_id: str, value: T) -> None:
 
 def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
     """Return the record of a decision about a fitted request as one about the request as it came."""
+    if first.local_tokens_before is None:
+        return event  # its size was enough before the choice: what follows is about the whole request
     event = replace(
         event,
         local_tokens_before=first.local_tokens_before,
@@ -165,6 +175,13 @@ def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
         steps=(*first.steps, *event.steps),
     )
     return replace(event, decision=first.decision, trigger=first.trigger) if event.decision == "fits" else event
+
+
+def _about_whole(decision: Decision, event: DecisionEvent) -> Decision:
+    """Return a decision about a fitted request as one about the request that the client sent; `event` is its record."""
+    if isinstance(decision, (Untouched, NotRetried)) or decision.figures is None or event.provider_tokens_before is None:
+        return decision
+    return replace(decision, figures=replace(decision.figures, tokens_before=event.provider_tokens_before))
 
 
 def decision_event(call: Call, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> DecisionEvent:

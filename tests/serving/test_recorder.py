@@ -17,6 +17,7 @@ from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import Answered, AttemptRunner
+from ctx_hooks.serving.final_error import facts_of
 from ctx_hooks.serving.recorder import Recorder, answer_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
@@ -138,6 +139,25 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
     decision, answer = heard
     assert (decision.decision, answer.decision, answer.trigger) == ("compressed", "compressed", "budget")
     assert answer.beyond_window
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
+    recorder, runner, metadata = Recorder(), AttemptRunner(), {"user_api_key": "hash"}
+    request = Request(fmt, {**agent_session(fmt, turns=40), "metadata": metadata, "litellm_metadata": metadata})
+    first = await decided(recorder, runner, request, to())
+    recorder.fitted_before_choice("request", runner.attempts.last("request"))
+    fitted = Request(fmt, {**request.fields, **first.changes})
+    await decided(recorder, runner, fitted, to())
+    await runner.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
+    rescued = await decided(recorder, runner, fitted, to(attempt=1))
+    assert rescued.figures.tokens_after < first.figures.tokens_after < first.figures.tokens_before
+    headers, logged = recorder.headers.of("request"), metadata["spend_logs_metadata"]["ctx_hooks"]
+    whole, sent = first.figures.tokens_before, rescued.figures.tokens_after
+    assert headers["x-ctx-hooks"] == f"retried; before={whole}; after={sent}"
+    assert (int(headers["x-ctx-hooks-tokens-before"]), logged["tokens_before"]) == (whole, whole)
+    told = facts_of(recorder.about_whole("request", runner.attempts.last("request")), None, Policy())
+    assert (told.received_tokens, told.sent_tokens) == (whole, sent)
 
 
 async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry():
