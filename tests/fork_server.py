@@ -74,7 +74,7 @@ def main() -> None:
     if threading.active_count() > 1 or "ctx_hooks" in sys.modules:
         raise RuntimeError(f"a fork would not be as new: {threading.enumerate()}")
     gc.collect()
-    gc.freeze()  # a collection would write to each object's page, and so copy it
+    gc.freeze()  # a collection would write to each object's page, and so copy it; the one thing that no started proxy has
     asked = Server(Path(sys.argv[1]), read_early).serve()
     if asked:
         become_proxy(asked["arguments"], asked["folder"], asked["environment"] | changed)
