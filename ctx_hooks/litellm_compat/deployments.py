@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-import litellm
 from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
@@ -47,7 +46,8 @@ def configuration() -> Mapping[str, Any]:
     loaded = getattr(sys.modules.get("litellm.proxy.proxy_server"), "proxy_config", None)
     state_of = getattr(loaded, "get_config_state", None)
     stated = mapping_or_empty(state_of() if state_of else None)
-    return {**stated, "callback_settings": litellm.callback_settings or stated.get("callback_settings")}
+    named = getattr(sys.modules.get("litellm"), "callback_settings", None)
+    return {**stated, "callback_settings": named or stated.get("callback_settings")}
 
 
 def is_proxy() -> bool:

@@ -684,9 +684,9 @@ def test_an_answer_without_an_id_does_not_take_the_users_texts_with_it():
     ("arguments", "code", "told"),
     [
         (("nowhere.jsonl",), 1, "nowhere.jsonl: there is no such file or folder"),
-        ((".", "--policy", "nonsense"), 2, "'nonsense' is no policy"),
-        ((".", "--policy", "reserve_token: 1"), 2, "reserve_tokens"),
-        ((".", "--policy", "{"), 2, "not YAML"),
+        ((".", "--policy", "nonsense"), 1, "'nonsense' is no policy"),
+        ((".", "--policy", "reserve_token: 1"), 1, "reserve_tokens"),
+        ((".", "--policy", "{"), 1, "not YAML"),
         ((".", "--config", "nowhere.yaml"), 1, "nowhere.yaml"),
     ],
 )
