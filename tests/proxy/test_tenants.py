@@ -93,7 +93,7 @@ def test_what_the_provider_tells_one_tenant_is_not_believed_of_another(attack, r
 
 def test_a_refusal_of_what_only_the_provider_can_count_teaches_nothing(proxy, provider):
     provider.reset(window_tokens=1, wording="bedrock")
-    tools = [{"type": "web_search_preview"}]
+    tools = [{"type": "mcp", "server_label": "docs", "server_url": "https://mcp.example.com"}]
     for _ in range(2):
         post(proxy, RESPONSES, "victim", session(RESPONSES, tools=tools))
     victim_gets_all(proxy, provider, RESPONSES)
