@@ -33,8 +33,6 @@ class Policy(BaseModel):
 
     >>> Policy(reserve_tokens=8_000).reserve_tokens
     8000
-    >>> Policy().keep_recent_tokens
-    20000
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
