@@ -40,9 +40,8 @@ class Deadline:
 
     def check(self) -> None:
         """Raise CompressionTimeoutError when the time is over or any thread has called `stop`."""
-        if self._ends_at is None:
-            self.start()
-        elif self._stopped or time.monotonic() >= self._ends_at:
+        self.start()
+        if self._stopped or self.seconds_left == 0:
             raise CompressionTimeoutError
 
     @property
