@@ -16,7 +16,7 @@ pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is 
 
 PLUGIN = """
 from prometheus_client import Counter
-taken = Counter("ctx_hooks_decisions", "A metric of somebody else by the name of the plugin's")
+taken = Counter("ctx_hooks_requests", "A metric of somebody else by the name of the plugin's")
 
 from opentelemetry.sdk.trace import Span
 from opentelemetry.sdk.trace.export import SpanExporter
