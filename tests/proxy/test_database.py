@@ -8,10 +8,9 @@ import pytest
 from configurations import BELIEVED, GENERAL, PLUGIN, WINDOW, deployment
 from database_process import DatabaseProcess
 from documentation import blocks
-from proxies import Proxy
 from routes import CHAT
 
-from ctx_hooks.testing import LOOPBACK
+from ctx_hooks.testing import LOOPBACK, ProxyProcess
 
 pytestmark = pytest.mark.deploy
 
@@ -52,7 +51,7 @@ def stored(provider, database):
         deployment(provider.url, "unknown", "openai/served"),
         {**tight, "litellm_params": {**tight["litellm_params"], **PRICES}},
     )
-    with Proxy(config, database.environment()) as running:
+    with ProxyProcess(config, database.environment()) as running:
         for model in models:
             manage(running, "/model/new", **model)
         yield running
@@ -179,7 +178,7 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
 
 def test_the_plugin_is_not_started_by_a_name_in_the_database(provider, database):
     """LiteLLM takes such a name for that of a logger of its own, and its API stores no `callback_settings`."""
-    with Proxy({"general_settings": STORED}, database.environment()) as proxy:
+    with ProxyProcess({"general_settings": STORED}, database.environment()) as proxy:
         manage(proxy, "/config/update", litellm_settings={"callbacks": [PLUGIN]}, callback_settings=POLICIES)
         answer, _ = ask(proxy, provider, key_of(proxy))
     assert PLUGIN in database.rows(SETTING, section="litellm_settings")[0]
