@@ -23,7 +23,7 @@ MOST_DEPLOYMENTS = 1_000
 
 
 class Learned:
-    """Statistics by deployment. Used on the event loop alone."""
+    """Statistics by deployment. Used on the event loop only."""
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store

@@ -39,7 +39,7 @@ def stored_tokens_after(attempt: Attempt, total_tokens: ProviderTokens) -> Provi
 
 
 class StoredHistories:
-    """Provider tokens by tenant and id of a response. Used on the event loop alone."""
+    """Provider tokens by tenant and id of a response. Used on the event loop only."""
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store

@@ -111,7 +111,7 @@ class _Kept:
 
 
 class StoredSummaries:
-    """What is stored, by the key of a conversation. Used on the event loop alone."""
+    """What is stored, by the key of a conversation. Used on the event loop only."""
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store

@@ -14,7 +14,7 @@ class Deadline:
     """Stops the work of one request: long loops call `check`. The time starts at `start` or the first `check`.
 
     Args:
-        seconds: The time that the work may take; without it the deadline is reached by `stop` alone.
+        seconds: The time that the work may take; without it the deadline is reached by `stop` only.
 
     >>> deadline = Deadline()
     >>> deadline.seconds_left is None
