@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import replace
@@ -189,8 +190,10 @@ class AttemptRunner:
             if previous is not None and (to.attempt or holds_more(to, previous)):
                 previous = await self._counted(request, to, previous, most_tokens)
             with timings.phase("known"):
-                stored_tokens = await self.stored.tokens_of(to.tenant, to.continued)
-                stats = await self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
+                read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
+                # Both at once, since each may wait for Redis.
+                both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
+                stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
             refused = previous if to.attempt else None
             known = known_of(to, stats, time.time(), refused, stored_tokens)
             if to.window.tokens < to.policy.warn_below_tokens:

@@ -1,4 +1,4 @@
-"""Scripts and values in LiteLLM's Redis, which no request waits for longer than once.
+"""Scripts in LiteLLM's Redis, which no request waits for longer than once.
 
 The first request that Redis answers too late waits HURRY_SECONDS. Until Redis is fast again, later requests do not wait:
 their commands run in the background, and what these find is there for the requests after them.
@@ -7,10 +7,8 @@ their commands run in the background, and what these find is there for the reque
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -30,23 +28,6 @@ PAUSE_SECONDS = 1.0
 """After a failure nothing is read for requests for so long."""
 WARNING_SECONDS = 60.0
 """A Redis that fails in turns is warned of once a minute."""
-MOST_MEMORY_BYTES = 32_000_000
-ENTRY_BYTES = 300
-"""Memory of an entry of the process beside its value: key, pair and place in the map."""
-MOST_TRIES = 16
-"""Of `update`: each try that fails is another worker's write that has succeeded."""
-
-GET = """
-if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('STRLEN', KEYS[1]) > tonumber(ARGV[1]) then return false end
-return redis.call('GET', KEYS[1])
-"""
-SWAP = """
-local known = redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('STRLEN', KEYS[1]) <= tonumber(ARGV[4])
-local digest = known and redis.sha1hex(redis.call('GET', KEYS[1])) or ''
-if digest ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
-return 1
-"""
 
 
 class UnavailableError(Exception):
@@ -61,7 +42,7 @@ class SharedCache(Protocol):
 
 
 class SharedStore:
-    """LiteLLM's Redis for all its users in this process; values are in memory if there is none. Used on the event loop only.
+    """LiteLLM's Redis for all its users in this process. Used on the event loop only.
 
     Args:
         shared: Returns LiteLLM's Redis cache, None without one.
@@ -69,13 +50,8 @@ class SharedStore:
     Attributes:
         tasks: the work that is under way, whether or not anybody waits for it.
 
-    >>> store = SharedStore()
-    >>> async def example():
-    ...     assert await store.swap("key", None, b"one", kept_seconds=60)
-    ...     await store.update("key", lambda known: (known or b"") + b", two", kept_seconds=60)
-    ...     return await store.get("key"), await store.get("another")
-    >>> asyncio.run(example())
-    (b'one, two', None)
+    >>> SharedStore().is_shared
+    False
     """
 
     def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
@@ -85,8 +61,6 @@ class SharedStore:
         self._warned_at = -WARNING_SECONDS
         self._hurried: dict[Hashable, asyncio.Task[Any]] = {}
         self.tasks: set[asyncio.Task[Any]] = set()
-        self._values: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
-        self._bytes = 0
 
     @property
     def is_shared(self) -> bool:
@@ -112,10 +86,10 @@ class SharedStore:
     async def briefly(self, work: Callable[[], Coroutine[Any, Any, T]], key: Hashable = None) -> T:
         """Return the result of work with this store, which goes on if it is not done in time.
 
-        So the work itself keeps what it finds for later requests.
+        The work itself keeps what it finds for later requests.
 
         Args:
-            work: runs scripts or reads and writes values.
+            work: runs scripts.
             key: of work that only reads: if the same is under way, that is waited for. None for work that writes.
 
         Raises:
@@ -136,59 +110,6 @@ class SharedStore:
             self._fail(error)
             raise
         return result
-
-    async def get(self, key: str, most_bytes: int = MOST_MEMORY_BYTES) -> bytes | None:
-        """Return a value, None if there is none or a larger one.
-
-        Raises:
-            UnavailableError: as `run`.
-        """
-        if not self.is_shared:
-            value, until = self._values.get(key, (None, 0.0))
-            return value if until > time.monotonic() else None
-        found = await self.run(GET, key, [most_bytes])
-        return found if isinstance(found, bytes) else None
-
-    async def swap(
-        self, key: str, old: bytes | None, new: bytes, kept_seconds: float, most_bytes: int = MOST_MEMORY_BYTES
-    ) -> bool:
-        """Write a value if it still is as it was read; return whether it was.
-
-        Args:
-            key: its key.
-            old: what `get` has returned, by the same `most_bytes`.
-            new: what takes its place.
-            kept_seconds: how long it is kept from now on.
-            most_bytes: a value of another type, or a larger one, is replaced as if there were none.
-
-        Raises:
-            UnavailableError: as `run`; whether the value is written is not known.
-        """
-        if not self.is_shared:
-            if await self.get(key) != old:
-                return False
-            self._keep(key, new, time.monotonic() + kept_seconds)
-            return True
-        digest = "" if old is None else hashlib.sha1(old, usedforsecurity=False).hexdigest()
-        return bool(await self.run(SWAP, key, [digest, new, max(1, round(kept_seconds)), most_bytes]))
-
-    async def update(self, key: str, change: Callable[[bytes | None], bytes], kept_seconds: float) -> bytes:
-        """Replace a value by what `change` makes of it, and return that. No write of another worker is lost.
-
-        Args:
-            key: its key.
-            change: called again if another worker writes in between.
-            kept_seconds: how long the value is kept from now on.
-
-        Raises:
-            UnavailableError: as `run`, or others have written MOST_TRIES times in between.
-        """
-        for _ in range(MOST_TRIES):
-            known = await self.get(key)
-            new = change(known)
-            if await self.swap(key, known, new, kept_seconds):
-                return new
-        raise UnavailableError("others write at the same time")
 
     def _begun(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Return the task of work that nobody may be waiting for when it ends."""
@@ -223,14 +144,6 @@ class SharedStore:
             self._warned_at = now
             logger.warning("Redis is slow or fails, and no request waits for it until it is fast again: %r", error)
         self._is_slow = True
-
-    def _keep(self, key: str, value: bytes, until: float) -> None:
-        old, _ = self._values.pop(key, (None, 0.0))
-        self._bytes += len(key) + len(value) + ENTRY_BYTES - (0 if old is None else len(key) + len(old) + ENTRY_BYTES)
-        self._values[key] = value, until
-        while self._bytes > MOST_MEMORY_BYTES:
-            oldest, (dropped, _) = self._values.popitem(last=False)
-            self._bytes -= len(oldest) + len(dropped) + ENTRY_BYTES
 
 
 async def _result(task: asyncio.Task[T], wait_seconds: float) -> T:
