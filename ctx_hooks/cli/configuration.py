@@ -59,6 +59,7 @@ class Configuration:
         mistakes: each with its path.
         old_names: each deprecated name with its path.
         listed: the deployments.
+        folder: where the file is.
     """
 
     raw: Mapping[str, Any]
@@ -67,6 +68,7 @@ class Configuration:
     mistakes: tuple[str, ...]
     old_names: tuple[str, ...]
     listed: tuple[Listed, ...]
+    folder: Path = Path()
 
     def section(self, name: str) -> Mapping[str, Any]:
         """Return a section such as `router_settings`, an empty one where there is none."""
@@ -92,7 +94,7 @@ class Configuration:
 
 def read_configuration(path: Path) -> Configuration:
     """Return the configuration of a file; raises CommandError where it cannot be read."""
-    return configuration_of(read_config(path))
+    return replace(configuration_of(read_config(path)), folder=path.parent)
 
 
 def configuration_of(raw: Mapping[str, Any]) -> Configuration:

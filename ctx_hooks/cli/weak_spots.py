@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from itertools import groupby
-from os.path import isdir
+from os import environ
+from os.path import exists, isdir
+from pathlib import Path
 from typing import Any
 
 from ctx_hooks.cli.configuration import Configuration, Listed, window_of_deployment
 from ctx_hooks.cli.findings import Finding
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
-from ctx_hooks.policy.scopes import suggestion
+from ctx_hooks.policy.loading import NAME
+from ctx_hooks.policy.scopes import resembling, suggestion
 from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
 COMPRESSORS = ("compression_interception", "headroom")
 """Names, or parts of names, under which LiteLLM's `callbacks` and `guardrails` switch on another compressor."""
+VARIABLE = "os.environ/"
+"""What a value begins with that LiteLLM reads from the environment."""
 MOST_NAMED = 3
 """Deployments that a finding names; of a hundred alike, three and the number say enough."""
 
@@ -26,6 +32,9 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
     """Return what is wrong or weak, the worst first."""
     found = (
         *_registration(config),
+        *_callbacks(config),
+        *_variables(config),
+        *_misspelt(config),
         *_unknown_groups(config),
         *_windows(config),
         *_compressors(config),
@@ -53,6 +62,72 @@ def _registration(config: Configuration) -> Iterator[Finding]:
         yield Finding(
             "not_registered", "fails", "ctx_hooks is not in litellm_settings.callbacks: no request is treated", advice
         )
+
+
+def _callbacks(config: Configuration) -> Iterator[Finding]:
+    """Yield the callbacks whose module is not here; none is imported, but a package that holds one is."""
+    settings = config.section("litellm_settings")
+    named = {f"litellm_settings.{key}": _names(settings.get(key)) for key in ("callbacks", *OTHER_LISTS)}
+    named["general_settings.custom_auth"] = _names(config.section("general_settings").get("custom_auth"))
+    for path, names in named.items():
+        for module in (name.rpartition(".")[0] for name in names if "://" not in name):
+            if module and not _is_here(module, config.folder):
+                yield Finding(
+                    "callback_missing",
+                    "fails",
+                    f"{path}: there is no module {module} here; where there is none, LiteLLM does not start",
+                    "Install it, or put its file beside the configuration.",
+                )
+
+
+def _is_here(module: str, folder: Path) -> bool:
+    """Whether LiteLLM finds a module: beside the configuration, in the working directory or installed."""
+    file = module.replace(".", "/")
+    if any(exists(root / name) for root in (folder, Path()) for name in (f"{file}.py", file)):  # noqa: PTH110 - never raises
+        return True
+    try:
+        return find_spec(module) is not None
+    except Exception:  # noqa: BLE001 - the package that holds it may raise anything, and LiteLLM does not start either
+        return False
+
+
+def _variables(config: Configuration) -> Iterator[Finding]:
+    """Yield the variables that the configuration names and this environment lacks; a secret manager may have them."""
+    if config.section("general_settings").get("key_management_system"):
+        return
+    known = {*environ, *config.section("environment_variables")}
+    used: dict[str, list[str]] = {}
+    for path, value in _values(config.raw):
+        if isinstance(value, str) and value.startswith(VARIABLE):
+            used.setdefault(value.removeprefix(VARIABLE), []).append(path)
+    for name, paths in used.items():
+        if name not in known:
+            yield Finding(
+                "variable_unset",
+                "weak",
+                f"{name} is not set here: {_listed(paths)}",
+                "Set it where the proxy runs: without it the proxy does not start, or the provider refuses its requests.",
+            )
+
+
+def _misspelt(config: Configuration) -> Iterator[Finding]:
+    for path, value in _values(config.raw):
+        if isinstance(value, Mapping) and path.endswith((".metadata", ".model_info")):
+            for name in value:
+                if name != NAME and resembling(name, [NAME]):
+                    text = f"{path}.{name}: is not read; did you mean {NAME!r}?"
+                    yield Finding("misspelt", "fails", text, f"Write `{NAME}`.")
+
+
+def _values(raw: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each value of a configuration with its path; of a list or mapping that is in several places, one."""
+    waiting, seen = [("", raw)], set()
+    for path, value in waiting:
+        yield path.removeprefix("."), value
+        if isinstance(value, (list, Mapping)) and id(value) not in seen:
+            seen.add(id(value))
+            inner = value.items() if isinstance(value, Mapping) else enumerate(value)
+            waiting += [(f"{path}.{name}", v) for name, v in inner]
 
 
 def _unknown_groups(config: Configuration) -> Iterator[Finding]:
@@ -195,7 +270,10 @@ def _events(config: Configuration) -> Iterator[Finding]:
 
 
 def _named(listed: Iterable[Listed]) -> str:
-    names = [f"{entry.group} ({entry.deployment.model})" for entry in listed]
+    return _listed([f"{entry.group} ({entry.deployment.model})" for entry in listed])
+
+
+def _listed(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,6 +45,61 @@ def test_a_plugin_that_litellm_does_not_call_fails(settings):
 
 def test_one_callback_may_stand_without_a_list():
     assert found(litellm_settings={"callbacks": CALLBACK}) == {}
+
+
+class TestStart:
+    """What keeps LiteLLM from starting here is found without starting it."""
+
+    @pytest.mark.parametrize("name", ["no_such_module.handler", "yaml.no_such_module.handler", "failing_package.a.handler"])
+    def test_a_callback_that_is_not_here_fails(self, name, tmp_path, monkeypatch):
+        (tmp_path / "failing_package.py").write_text("raise RuntimeError")
+        monkeypatch.syspath_prepend(tmp_path)
+        for sections in ({"litellm_settings": {"callbacks": [CALLBACK, name]}}, {"general_settings": {"custom_auth": name}}):
+            finding = found(**sections)["callback_missing"]
+            assert finding.level == "fails"
+            assert name.rpartition(".")[0] in finding.text
+
+    def test_one_that_is_beside_the_file_installed_or_litellms_own_is_not(self, tmp_path):
+        (tmp_path / "own").mkdir()
+        (tmp_path / "own" / "callbacks.py").write_text("raise RuntimeError('is not imported')")
+        names = [CALLBACK, "own.callbacks.handler", "json.dumps", "langfuse", "s3://bucket/module.handler"]
+        config = configuration_of({**SOUND, "litellm_settings": {"callbacks": names}})
+        assert weak_spots(replace(config, folder=tmp_path)) == ()
+
+    def test_a_variable_that_is_not_set_is_weak(self, monkeypatch):
+        monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+        sections = {"model_list": [model("gpt", "openai/gpt-4o", api_key="os.environ/NO_SUCH_KEY")]}
+        finding = found(**sections)["variable_unset"]
+        assert finding.level == "weak"
+        assert finding.text == "NO_SUCH_KEY is not set here: model_list.0.litellm_params.api_key"
+        assert found(**sections, environment_variables={"NO_SUCH_KEY": "secret"}) == {}
+        manager = {**SOUND["general_settings"], "key_management_system": "aws_secret_manager"}
+        assert found(**sections, general_settings=manager) == {}
+        monkeypatch.setenv("NO_SUCH_KEY", "secret")
+        assert found(**sections) == {}
+
+    def test_a_configuration_that_holds_itself_is_read(self):
+        itself: list[Any] = []
+        itself.append(itself)
+        assert found(general_settings={**SOUND["general_settings"], "itself": itself}) == {}
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": {"mode": "off"}})]},
+        {
+            "litellm_settings": {
+                **SOUND["litellm_settings"],
+                "default_key_generate_params": {"metadata": {"ctx-hooks": "off"}},
+            }
+        },
+    ],
+)
+def test_settings_under_a_misspelt_name_fail(sections):
+    finding = found(**sections)["misspelt"]
+    assert finding.level == "fails"
+    assert "did you mean 'ctx_hooks'?" in finding.text
 
 
 class TestWindows:

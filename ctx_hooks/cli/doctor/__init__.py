@@ -40,7 +40,7 @@ def command(*, config: Path | None, proxy: bool, as_json: bool) -> int:
             told[name] = list(look())
         if not as_json:
             _print(name, told[name])
-    failing = [finding for findings in told.values() for finding in findings if finding.level == "fails"]
+    failing, weak = ([f for found in told.values() for f in found if f.level == level] for level in ("fails", "weak"))
     if as_json:
         print_json(
             {
@@ -51,7 +51,7 @@ def command(*, config: Path | None, proxy: bool, as_json: bool) -> int:
     elif failing:
         out.print("\n1 check fails." if len(failing) == 1 else f"\n{len(failing)} checks fail.", style="bold red")
     else:
-        out.print("\nEverything works.", style="bold green")
+        out.print("\nNo check fails." if weak else "\nEverything works.", style="bold green")
     return FAILED if failing else 0
 
 
