@@ -2,10 +2,10 @@
 
     python fork_server.py SOCKET
 
-A connection with a line of JSON (`arguments` of the command `litellm`, `environment`, `folder`) asks for a proxy. The
-answers are its `pid`, and at its end its `status` and `processor_seconds`; or `read_early`, the variables of other values
-here that LiteLLM reads at import, and the caller starts a process of its own. A proxy ends with its connection and the
-server with the last connection, so that nothing outlives the tests.
+A connection with a line of JSON (`arguments` of the command `litellm`, or `code` to run in its place; `environment`,
+`folder`) asks for a proxy. The answers are its `pid`, and at its end its `status` and `processor_seconds`; or `read_early`,
+the variables of other values here that LiteLLM reads at import, and the caller starts a process of its own. A proxy ends
+with its connection and the server with the last connection, so that nothing outlives the tests.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> None:
     gc.freeze()  # a collection would write to each object's page, and so copy it; the one thing that no started proxy has
     asked = Server(Path(sys.argv[1]), read_early).serve()
     if asked:
-        become_proxy(asked["arguments"], asked["folder"], asked["environment"] | changed)
+        become_proxy(asked, asked["folder"], asked["environment"] | changed)
 
 
 class Server:
@@ -139,8 +139,8 @@ class Server:
             _tell(connection, status=os.waitstatus_to_exitcode(status), processor_seconds=used.ru_utime + used.ru_stime)
 
 
-def become_proxy(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
-    """Be the process that `litellm` with these arguments, environment and folder is."""
+def become_proxy(asked: dict[str, Any], folder: str, environment: dict[str, str]) -> None:
+    """Be the process that `litellm` with these arguments, environment and folder is, or that runs this code."""
     ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     own = str(Path.cwd())  # LiteLLM adds it to the path
     os.chdir(folder)
@@ -156,12 +156,17 @@ def become_proxy(arguments: list[str], folder: str, environment: dict[str, str])
     behind = sys.path.index(PROGRAMS) + 1
     sys.path[behind:behind] = given
     sys.path_importer_cache.clear()
-    sys.argv = ["litellm", *arguments]
     if "numpy.random" in sys.modules:  # `random` does so by itself
         sys.modules["numpy.random"].seed()
+    if "code" in asked:
+        gc.unfreeze()
+        exec(asked["code"], {"__name__": "__main__"})  # noqa: S102 - the code of a test
+        sys.stdout.flush()
+        os._exit(0)  # nobody needs LiteLLM taken to pieces
+    sys.argv = ["litellm", *asked["arguments"]]
     from litellm.proxy.proxy_cli import run_server
 
-    sys.exit(run_server(arguments))
+    sys.exit(run_server(asked["arguments"]))
 
 
 def _line(connection: socket.socket) -> bytes:

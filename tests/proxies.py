@@ -19,6 +19,8 @@ from typing import Any
 from ctx_hooks.testing import ProxyProcess
 
 SERVER = Path(__file__).with_name("fork_server.py")
+SECONDS = 300
+"""For what takes milliseconds on a quiet machine."""
 WITHOUT_PAUSES = {"MAX_RETRY_DELAY": "0", "JITTER": "0"}
 """LiteLLM waits before it asks again after a rate limit."""
 
@@ -107,6 +109,18 @@ class ForkedProcess:
             self._status, self.processor_seconds = ended["status"], ended["processor_seconds"]
             self._connection.close()
         return self._status
+
+
+def printed_by(code: str, **environment: str) -> str:
+    """Return what a process prints that has imported LiteLLM's proxy, and nothing of the plugin, before it runs `code`."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = ForkedProcess({"code": code, "environment": Proxy({}, environment).environment(), "folder": folder})
+        assert process.pid, process.read_early
+        status = process.wait(SECONDS)
+        Proxy.ended_seconds += process.processor_seconds
+        printed = Path(folder, "log").read_text()
+    assert status == 0, printed
+    return printed
 
 
 @cache

@@ -60,7 +60,7 @@ def odd_requests(draw: Any, fmt: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("fmt", CALL_TYPES)
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_library_raises_its_own_error_or_none(fmt, data):
     payload = data.draw(odd_requests(fmt))
@@ -76,7 +76,7 @@ def test_the_library_raises_its_own_error_or_none(fmt, data):
 
 
 @pytest.mark.parametrize("fmt", CALL_TYPES)
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 async def test_the_plugin_has_nothing_to_survive(fmt, data):
     payload = data.draw(odd_requests(fmt))

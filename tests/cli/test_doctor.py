@@ -8,9 +8,11 @@ from contextlib import closing
 
 import pytest
 import yaml
+from proxies import Proxy
 from redis_process import RedisProcess
 
 from ctx_hooks.cli import main
+from ctx_hooks.cli.doctor import overflow
 from ctx_hooks.cli.doctor.installation import versions_finding
 from ctx_hooks.cli.weak_spots import CALLBACK
 
@@ -32,6 +34,7 @@ HOOKS = {
 def _own_environment(monkeypatch):
     for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "CTX_HOOKS_ENABLED"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(overflow, "ProxyProcess", Proxy)  # a fork; where the package is built, one starts as a user's does
 
 
 @pytest.fixture

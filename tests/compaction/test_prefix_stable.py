@@ -67,14 +67,14 @@ def test_between_two_compactions_every_byte_is_shared(fmt):
 
 
 @every_format
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), trigger=st.integers(200, 1_500))
 def test_growing_conversations_are_stable(fmt, data, trigger):
     messages = data.draw(payloads(fmt))
     assert_stable(messages, fmt, trigger)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     remark_lines=st.integers(5, 30),
     request_fraction=st.floats(0.2, 0.8),

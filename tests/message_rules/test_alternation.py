@@ -19,7 +19,7 @@ FORMATS = ("openai-chat", "anthropic", "openai-responses")
 """Those that are translated for the templates of which the rule is; of Gemini's contents see below."""
 every_format = pytest.mark.parametrize("fmt", FORMATS)
 every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
-thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 dialogues = st.lists(st.one_of(texts, st.just("ok")), min_size=5, max_size=41).filter(lambda t: len(t) % 2)
 
 

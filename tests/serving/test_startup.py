@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
+from proxies import printed_by
 
 STATE = """
 import gc, sys
@@ -25,16 +22,8 @@ print(before != after, gc.get_freeze_count() > 0, sys.getswitchinterval() != 0.0
 
 def state(settings, **environment):
     """Return whether LiteLLM is patched, objects are frozen, the switch interval is another and vocabularies are loaded."""
-    code = STATE.replace("SETTINGS", repr(settings))
-    kept = {k: v for k, v in os.environ.items() if k != "CTX_HOOKS_ENABLED"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**kept, **environment, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return tuple(word == "True" for word in done.stdout.split()[-4:])
+    printed = printed_by(STATE.replace("SETTINGS", repr(settings)), **{"CTX_HOOKS_ENABLED": "1", **environment})
+    return tuple(word == "True" for word in printed.split()[-4:])
 
 
 TWO_HANDLERS = """
@@ -67,8 +56,7 @@ except litellm.ContextWindowExceededError:
 
 def test_all_handlers_of_a_process_share_one_state():
     """LiteLLM is patched once; what a patch notes reaches the state by which requests are treated now."""
-    done = subprocess.run([sys.executable, "-c", TWO_HANDLERS], capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1:] == ["ContextWindowExceededError"]
+    assert printed_by(TWO_HANDLERS).split()[-1:] == ["ContextWindowExceededError"]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 import json
 import logging
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from litellm._logging import JsonFormatter
+from proxies import printed_by
 from told_events import ANSWER, CALL, DECISION, FAILURE, SECRET, SUMMARY, secret_session
 
 from ctx_hooks.policy.settings import Settings
@@ -122,9 +120,11 @@ async def test_no_text_of_a_conversation_is_logged(lines):
 
 LOGGING = """
 import litellm, sys
+from litellm import _logging
 sys.path.insert(0, FOLDER)
-from litellm._logging import verbose_proxy_logger
-verbose_proxy_logger.setLevel(LEVEL)  # as the proxy does for LITELLM_LOG
+for each in (_logging.verbose_proxy_logger, _logging.handler):
+    each.setLevel(LEVEL)  # as LiteLLM does for LITELLM_LOG
+_logging.numeric_level = _logging.resolve_log_level(LEVEL)
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.sinks import attach_sinks
 from ctx_hooks.telemetry.listeners import emit
@@ -139,14 +139,8 @@ emit(DECISION)
 @pytest.mark.parametrize(("level", "as_json"), [("INFO", False), ("INFO", True), ("WARNING", False), ("WARNING", True)])
 def test_lines_appear_once_where_litellm_shows_its_own_and_as_json_where_it_logs_json(level, as_json):
     code = LOGGING.replace("FOLDER", repr(str(Path(__file__).parents[1]))).replace("LEVEL", repr(level))
-    done = subprocess.run(
-        [sys.executable, "-c", code.replace("JSON", repr(as_json))],
-        env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if "event=decision" in line]
+    printed = printed_by(code.replace("JSON", repr(as_json)))
+    lines = [line for line in printed.splitlines() if "event=decision" in line]
     assert len(lines) == (level == "INFO")
     for line in lines:
         assert line.startswith("{") == as_json

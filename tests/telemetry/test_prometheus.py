@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from proxies import printed_by
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
 from ctx_hooks.telemetry.events import (
@@ -263,6 +262,6 @@ else:
 def test_a_process_counts_once_in_litellms_registry_unless_it_is_told_or_made_not_to(settings, hidden, expected):
     """However many handlers it makes; without prometheus_client it starts all the same, and says nothing of it."""
     code = HANDLERS.replace("SETTINGS", repr(settings)).replace("HIDDEN", repr(hidden))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-2:] == ["figure", expected]
-    assert "Prometheus" not in done.stderr
+    printed = printed_by(code)
+    assert printed.split()[-2:] == ["figure", expected]
+    assert "Prometheus" not in printed

@@ -23,7 +23,7 @@ from ctx_hooks.tokens.counter import Counter
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_step = pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 every_format = pytest.mark.parametrize("fmt", FORMATS)
-thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 goals = st.integers(20, 2_000)
 
 
@@ -35,37 +35,20 @@ def budget_of(goal: int) -> Budget:
 @every_format
 @thorough
 @given(data=st.data(), goal=goals)
-def test_a_step_never_grows_the_conversation_nor_breaks_a_rule(step, fmt, data, goal):
-    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
+def test_a_step_grows_nothing_breaks_no_rule_leaves_its_input_and_is_done_at_once(step, fmt, data, goal):
+    messages = data.draw(payloads(fmt))
+    before = copy.deepcopy(messages)
+    codec, budget = CODECS[fmt], budget_of(goal)
+    conversation = codec.read(messages)
     assert not message_rules.violations(conversation)
-    budget = budget_of(goal)
     outcome = compress(conversation, budget, (step,))
     assert outcome.tokens_after <= outcome.tokens_before
     assert message_rules.violations(outcome.conversation) == ()
-    written = CODECS[fmt].write(outcome.conversation)
-    assert message_rules.violations(CODECS[fmt].read(written)) == ()
-
-
-@every_step
-@every_format
-@thorough
-@given(data=st.data(), goal=goals)
-def test_a_step_applied_twice_does_what_it_did_once(step, fmt, data, goal):
-    codec = CODECS[fmt]
-    once = compress(codec.read(data.draw(payloads(fmt))), budget_of(goal), (step,))
-    again = compress(codec.read(codec.write(once.conversation)), budget_of(goal), (step,))
-    assert codec.write(again.conversation) == codec.write(once.conversation)
-
-
-@every_step
-@every_format
-@thorough
-@given(data=st.data(), goal=goals)
-def test_a_step_leaves_its_input_as_it_was(step, fmt, data, goal):
-    messages = data.draw(payloads(fmt))
-    before = copy.deepcopy(messages)
-    compress(CODECS[fmt].read(messages), budget_of(goal), (step,))
     assert messages == before
+    written = codec.write(outcome.conversation)
+    again = codec.read(written)
+    assert message_rules.violations(again) == ()
+    assert codec.write(compress(again, budget, (step,)).conversation) == written
 
 
 @every_format
@@ -107,7 +90,7 @@ def test_the_same_request_becomes_the_same_bytes_in_every_process():
             text=True,
             check=True,
         ).stdout
-        for seed in ("1", "2", "77")
+        for seed in ("1", "77")
     }
     assert len(printed) == 1
 

@@ -17,13 +17,9 @@ from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.unknown_names import unknown_names
 from ctx_hooks.tokens.counter import Counter
 
-SHORT_CHARS = 4_000
-LONG_CHARS = 8 * SHORT_CHARS
-SLACK_SECONDS = 0.2
-"""What no linear reader takes for the long text: the slowest takes 0.08 s for as many lines."""
-CEILING_CHARS = 125_000
-CEILING_SECONDS = 2.0 * CEILING_CHARS / 1_000_000
-"""Two seconds for a megabyte."""
+CHARS = 125_000
+MOST_SECONDS = 2.0 * CHARS / 1_000_000
+"""Two seconds for a megabyte, which quadratic work exceeds at this length even where it takes 30 ns for each pair."""
 WORDS = ("alpha", "worker", "line", "return", "error", "日志")
 
 READERS = {
@@ -63,21 +59,11 @@ def seconds(read, text):
 
 
 @every_kind
-def test_eight_times_the_text_takes_about_eight_times_the_time(kind):
-    """Quadratic time would be sixty-four times; of a pattern like those that were mended here it would be a second."""
-    for make in (kind, behind_header(kind)):
-        short, long = make(SHORT_CHARS), make(LONG_CHARS)
-        for name, read in READERS.items():
-            once = seconds(read, short)
-            assert seconds(read, long) < 16 * once + SLACK_SECONDS, name
-
-
-@every_kind
 def test_no_text_takes_more_than_two_seconds_a_megabyte(kind):
     for make in (kind, behind_header(kind)):
-        text = make(CEILING_CHARS)
+        text = make(CHARS)
         for name, read in READERS.items():
-            assert seconds(read, text) < CEILING_SECONDS, name
+            assert seconds(read, text) < MOST_SECONDS, name
 
 
 def test_there_are_sixty_kinds_of_text_each_as_long_as_asked():

@@ -19,7 +19,7 @@ from ctx_hooks.texts.pieces import PIECE_CHARS
 REWRITES = {"terminal_noise": terminal_noise.clean, "json_layout": json_layout.compact}
 every_rewrite = pytest.mark.parametrize("rewrite", REWRITES.values(), ids=REWRITES)
 every_kind = pytest.mark.parametrize("kind", kinds.values(), ids=kinds)
-thorough = settings(max_examples=300, deadline=None)
+thorough = settings(max_examples=100, deadline=None)
 
 
 def visible(text):
@@ -74,13 +74,14 @@ def test_a_lossless_step_never_lengthens_a_text_and_is_done_at_once(rewrite, tex
     assert rewrite(once) == once
 
 
-@every_rewrite
 @every_kind
-def test_a_long_text_keeps_every_visible_character_across_the_pieces_it_is_read_in(rewrite, kind):
-    for text in (kind(3 * PIECE_CHARS), behind_header(kind)(3 * PIECE_CHARS)):
-        once = rewrite(text)
-        assert visible(once) == visible(text)
-        assert rewrite(once) == once
+def test_a_long_text_keeps_every_visible_character_across_the_pieces_it_is_read_in(kind):
+    for text in (kind(2 * PIECE_CHARS), behind_header(kind)(2 * PIECE_CHARS)):
+        shown = visible(text)
+        for rewrite in REWRITES.values():
+            once = rewrite(text)
+            assert once == text or visible(once) == shown
+            assert rewrite(once) == once
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 
 import pytest
@@ -74,12 +75,15 @@ def sent(messages, fmt, summaries=NO_SUMMARIES, trigger=TRIGGER, **policy):
     return [json.dumps(m, sort_keys=True) for m in CODECS[fmt].write(outcome.conversation)], outcome, cut
 
 
-def session(fmt, turns=60):
+@cache
+def session(fmt, turns=30):
     return items_of(agent_session(fmt, turns=turns))
 
 
-def first_compaction(messages, fmt):
-    """Return the length at which the conversation is first compacted so that exchanges give way."""
+@cache
+def first_compaction(fmt):
+    """Return the length at which the session is first compacted so that exchanges give way."""
+    messages = session(fmt)
     waiting, points = known(messages, fmt), request_points(history_of(messages, fmt).index)
     choices = ((n, sent(messages[:n], fmt, waiting)[1].choice) for n in points if n)
     return next(n for n, choice in choices if choice is not None and choice.removes)
@@ -101,7 +105,7 @@ def test_while_no_summary_is_written_the_bytes_are_those_of_a_policy_without(fmt
 @every_format
 def test_a_compaction_holds_the_newest_summary_of_its_messages_quoted_behind_the_system_text(fmt):
     messages = session(fmt)
-    n = first_compaction(messages, fmt)
+    n = first_compaction(fmt)
     older, newest, later = (written_of(messages, fmt, k, f"## Goal\nnumber {k}") for k in (n // 4, n // 2, n + 2))
     now, outcome, cut = sent(messages[:n], fmt, known(messages, fmt, older, newest, later))
     (place,) = [i for i, m in enumerate(outcome.conversation.messages) if HEADING in m.text]
@@ -117,10 +121,10 @@ def test_a_compaction_holds_the_newest_summary_of_its_messages_quoted_behind_the
 
 
 @every_format
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whenever_summaries_get_ready_the_prefix_is_shared_until_a_compaction_and_rules_and_budget_hold(fmt, data):
-    payload = agent_session(fmt, turns=60)
+    payload = agent_session(fmt, turns=40)
     messages = items_of(payload)
     points = request_points(history_of(messages, fmt).index)[1:]
     ready = data.draw(st.sets(st.sampled_from(points), max_size=8))
@@ -143,7 +147,7 @@ def test_whenever_summaries_get_ready_the_prefix_is_shared_until_a_compaction_an
 
 def test_a_compaction_that_was_sent_in_one_form_keeps_it():
     messages = session("openai-chat")
-    n = first_compaction(messages, "openai-chat")
+    n = first_compaction("openai-chat")
     summary = written_of(messages, "openai-chat", n // 2)
     plain, outcome, _ = sent(messages[:n], "openai-chat", known(messages, "openai-chat"))
     chosen = {outcome.choice.compaction: ""}
@@ -169,7 +173,7 @@ def bytes_of_a_session():
     found = sha256()
     for fmt in FORMATS:
         messages = session(fmt)
-        summaries = known(messages, fmt, written_of(messages, fmt, first_compaction(messages, fmt) // 2))
+        summaries = known(messages, fmt, written_of(messages, fmt, first_compaction(fmt) // 2))
         now, outcome, _ = sent(messages, fmt, summaries)
         found.update("\n".join((outcome.choice.compaction, outcome.choice.prefix, *now)).encode())
     return found.hexdigest()
@@ -194,7 +198,7 @@ def text_of(tokens):
 @every_format
 def test_a_summary_written_for_a_larger_window_stays_out_byte_for_byte(fmt):
     messages = session(fmt)
-    n = first_compaction(messages, fmt)
+    n = first_compaction(fmt)
     long, short = (written_of(messages, fmt, n // 2, text_of(share * TRIGGER)) for share in (0.2, 0.1))
     now, outcome, _ = sent(messages[:n], fmt, known(messages, fmt, long))
     assert now == sent(messages[:n], fmt)[0]
@@ -217,7 +221,7 @@ def test_a_summary_that_what_is_protected_leaves_no_room_for_stays_out_byte_for_
 
 def test_a_summary_of_another_history_tenant_model_or_prompt_is_not_found():
     messages = session("openai-chat")
-    n = first_compaction(messages, "openai-chat")
+    n = first_compaction("openai-chat")
     summary = written_of(messages, "openai-chat", n // 2)
     edited = [*messages[:3], spoken("openai-chat", "user", "Something else."), *messages[3:]]
     assert sent(edited[:n], "openai-chat", known(messages, "openai-chat", summary))[0] == sent(edited[:n], "openai-chat")[0]
@@ -245,7 +249,7 @@ def test_sessions_that_begin_with_the_same_request_part_at_its_answer(fmt):
 def test_system_text_that_changes_with_each_request_changes_no_key_and_no_prefix():
     said = session("openai-chat")
     assert said[0]["role"] == "system"
-    n = first_compaction(said, "openai-chat")
+    n = first_compaction("openai-chat")
     summary = written_of(said, "openai-chat", n // 2)
     later = [{**said[0], "content": "It is 12:31."}, *said[1:]]
     choices = [sent(m[:n], "openai-chat", known(m, "openai-chat", summary))[1].choice for m in (said, later)]
@@ -259,7 +263,7 @@ def test_system_text_that_changes_with_each_request_changes_no_key_and_no_prefix
 def test_a_cache_marker_that_moves_changes_neither_the_key_nor_a_prefix_nor_a_choice(fmt):
     """Claude Code marks its newest messages, and writes a text as a block where it marks it, as a string where not."""
     messages = session(fmt)
-    n = first_compaction(messages, fmt)
+    n = first_compaction(fmt)
     summary = written_of(messages, fmt, n // 2)
     choices = []
     for marked in (0, 1, n // 2 - 1, n - 1):
