@@ -82,7 +82,7 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
         MalformedConversationError: the request holds no conversation.
         CompressionTimeoutError: the deadline has passed.
     """
-    counter = Counter(vocabulary_of(to.model), deadline)
+    counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
     measure = timings.timed("counting", partial(counted_history, counter=counter))
     compress = timings.timed("compressing", partial(fitting.compressed, known))
     return _decide(request, to, known, counter, measure, compress)
@@ -109,7 +109,7 @@ def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) ->
 
     The arguments and errors are those of `decide`.
     """
-    counter = Counter(vocabulary_of(to.model), deadline)
+    counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
     compress = partial(fitting.with_all_cut_texts, known)
     cut = _decide(request, to, known, counter, partial(counted_history, counter=counter), compress).cut
     return {handle: text for handle, text in cut.items() if text is not None}
@@ -135,12 +135,16 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if not outcome.fits and to.attempt and not plan.cut_newest:
         outcome = compress(newest, history, replace(budget, cut_newest=True), to)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
+    others, sent = attempt.other_tokens, outcome.conversation
+    if changes and others and to.policy.enforces:
+        others = counter.others(sent.messages, sent.preamble)
     offers = bool(changes) and outcome.offers
     if offers:
         changes |= retrieval_tool.tools_with_it(request)
     attempt = replace(
         attempt,
         sent_tokens=LocalTokens(outcome.tokens_after + (plan.most_tokens - budget.goal_tokens if offers else 0)),
+        other_tokens=others,
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
         rewrites=outcome.rewrites,

@@ -25,6 +25,7 @@ class History:
         preamble_tokens: the tokens of what is sent beside the messages.
         preamble_digest: stands for the same in cache keys.
         continues: whether the provider stores what came before these messages.
+        other_tokens: its tokens of other scripts, figures and base64, without their weight.
 
     >>> from ctx_hooks.compaction.message_index import message_stats
     >>> from ctx_hooks.formats.reader import MessageReader
@@ -42,6 +43,7 @@ class History:
     preamble_tokens: LocalTokens
     preamble_digest: bytes
     continues: bool = False
+    other_tokens: LocalTokens = LocalTokens(0)
 
     def conversation(self, counter: Counter, length: int | None = None) -> Conversation:
         """Return the first messages, or all; `counter` learns their sizes from the index and need not count them."""
@@ -75,4 +77,5 @@ def history_of(
 ) -> History:
     """Return the history of the messages that `index` lists, behind the preamble that the reader has."""
     preamble_tokens = LocalTokens(sum(counter.text(text) for text in messages.preamble))
-    return History(messages, index, preamble_tokens, digest_of(messages.preamble), continues)
+    others = counter.others((), messages.preamble) + sum(m.other_tokens for m in index)
+    return History(messages, index, preamble_tokens, digest_of(messages.preamble), continues, LocalTokens(others))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 BLOCK_MESSAGES = 32
 """A block of so many messages is known by one digest: of a long history in a third of the time that each of its own takes,
 and of one that has grown only the last block is looked at message by message."""
-FIGURES_BYTES = 64
-"""What the two numbers of tokens in the stats take."""
+FIGURES_BYTES = 96
+"""What the three numbers of tokens in the stats take."""
 
 
 class MessageStats(NamedTuple):
@@ -46,6 +46,7 @@ class MessageStats(NamedTuple):
         stays: whether no compaction removes it.
         guessed_tokens: those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
         is_question: whether a user asks in it.
+        other_tokens: its tokens of other scripts, figures and base64, without their weight.
     """
 
     digest: bytes
@@ -56,6 +57,7 @@ class MessageStats(NamedTuple):
     stays: bool = False
     guessed_tokens: LocalTokens = LocalTokens(0)
     is_question: bool = False
+    other_tokens: LocalTokens = LocalTokens(0)
 
 
 class TokenSums:
@@ -75,7 +77,7 @@ class TokenSums:
         return self._sums[bisect_left(self._chosen, length)]
 
 
-_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool]
+_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens]
 _Block: TypeAlias = tuple[tuple[Any, ...], ...]
 
 _figures: ContentCache[_Figures] = ContentCache()
@@ -161,7 +163,7 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
         text = orjson.dumps(messages.items[start : start + BLOCK_MESSAGES])
     except TypeError:
         return stats
-    key = (messages.format, counter.vocabulary, messages.honors_skip, digest_of_bytes(text))
+    key = (messages.format, counter.vocabulary, counter.other_weight, messages.honors_skip, digest_of_bytes(text))
     return starmap(MessageStats, _blocks.get(key, lambda: tuple(map(tuple, stats)), _block_bytes))
 
 
@@ -177,8 +179,9 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
         counter.deadline.check()
         message = messages.message(i)
         longest = max((len(r.text) for r in message.results), default=0)
-        guessed = counter.guessed(message, fmt)
+        guessed, others = counter.guessed(message, fmt), counter.others((message,))
         spoken = (message.role, is_request(message))
-        return counter.message(message, fmt), *spoken, longest, stays(message), guessed, is_question(message)
+        return counter.message(message, fmt), *spoken, longest, stays(message), guessed, is_question(message), others
 
-    return MessageStats(digest, *_figures.get((fmt, counter.vocabulary, messages.honors_skip, digest), read))
+    key = (fmt, counter.vocabulary, counter.other_weight, messages.honors_skip, digest)
+    return MessageStats(digest, *_figures.get(key, read))

@@ -100,6 +100,7 @@ class _Assembly:
         self._repair = repair
         digests = (history.preamble_digest.hex(), thresholds.digest().hex())
         self._start = digest_of((history.messages.format, *digests, repair, history.continues))
+        self._weighed = digest_of((self._start.hex(), thresholds.trigger.counter.other_weight))
         least = least_capped_chars(thresholds.trigger.window_tokens, thresholds.trigger.policy)
         self._oversized = frozenset(i for i, m in enumerate(history.index) if m.result_chars > least)
         arrived_tokens = [m.tokens for m in history.index]
@@ -182,7 +183,7 @@ class _Assembly:
 
     def _digest(self, length: int, summary: WrittenSummary | None) -> bytes:
         """Return what stands for the first messages, and for all else that a compaction of them depends on."""
-        start = self._start if summary is None else digest_of((self._start.hex(), summary.length, summary.text))
+        start = self._weighed if summary is None else digest_of((self._weighed.hex(), summary.length, summary.text))
         return digest_behind(start, self._history.index[:length])
 
     def _choice(self, compaction: Compaction) -> Choice | None:
@@ -198,7 +199,7 @@ class _Assembly:
     def _capped_tokens(self, i: int) -> LocalTokens:
         """Return the tokens of a message with oversized results as it is sent while it is not compacted."""
         counter, fmt = self._thresholds.trigger.counter, self._history.messages.format
-        key = (self._start, self._history.index[i].digest)
+        key = (self._weighed, self._history.index[i].digest)
         return _capped_tokens.get(key, lambda: counter.message(self._arrived(i), fmt))
 
     def _originals(self, length: int) -> Conversation:

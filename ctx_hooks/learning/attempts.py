@@ -37,6 +37,8 @@ class Attempt:
         first_tokens: what the first attempt of the request sent.
         output_tokens: the requested output, as it was sent.
         most_tokens: an upper bound of the request in any vocabulary, where it was not counted.
+        other_tokens: how much of `sent_tokens` is of other scripts, figures and base64, without its weight.
+        other_weight: what each of these counts as in all figures of local tokens.
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
         counts_all: False for a request with content that cannot be counted here, such as a stored history.
         hosted_calls: whether what cannot be counted is only what hosted tools have left in the history.
@@ -98,6 +100,8 @@ class Attempt:
     milliseconds: Mapping[str, float] = field(default_factory=dict)
     request_id: str = ""
     choice: Choice | None = None
+    other_tokens: LocalTokens = LocalTokens(0)
+    other_weight: float = 1.0
 
     @property
     def mode(self) -> Mode:
@@ -108,6 +112,14 @@ class Attempt:
     def sent_provider_tokens(self) -> ProviderTokens:
         """The estimate of what was sent; 0 where it was not counted."""
         return to_provider(self.sent_tokens or LocalTokens(0), self.factor)
+
+    def weighed(self, other_weight: float) -> Attempt:
+        """Return the attempt with what it sent by another weight of other scripts."""
+        if self.sent_tokens is None or not self.sent_tokens:
+            return replace(self, other_weight=other_weight)
+        sent = LocalTokens(max(1, self.sent_tokens + int(self.other_tokens * (other_weight - self.other_weight))))
+        first = LocalTokens(int((self.first_tokens or self.sent_tokens) * sent / self.sent_tokens))
+        return replace(self, sent_tokens=sent, first_tokens=first, other_weight=other_weight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Provider tokens per local token: known for families, learned per deployment from real usage."""
+"""Provider tokens per local token: known for families, learned per deployment from real usage.
+
+Of text in other scripts than Latin, of figures and of base64 vocabularies differ most, so these have a ratio of their own.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,12 @@ FAMILY_FACTORS = {"claude": 1.3}
 """Claude has about 1.32 provider tokens per o200k_base token: the median of eighteen real sessions, 1.17 to 1.50."""
 LEAST_RATIO, LARGEST_RATIO = 0.5, 2.5
 """A ratio outside is a different conversation, not a tokenizer."""
+LARGEST_OTHER_RATIO = 5.0
+"""A vocabulary of bytes has three to four tokens where o200k_base has one of Japanese or of an emoji."""
+OTHER_FRACTION = 0.2
+"""A request of which this much is of other scripts shows their ratio, any other that of Latin words."""
+LEAST_OTHER_FRACTION = 0.05
+"""Of a smaller share they cannot be why a request has more tokens than expected."""
 REMEMBERED = 15
 """The median of so many observations is in use: the first one at once; after a drift it takes eight to follow."""
 GRID_FRACTION = 0.04
@@ -36,12 +45,15 @@ def family_factor(model: str) -> float:
 class Calibration:
     """The latest ratios of provider tokens to local tokens of one deployment, and the one in use; None before the first.
 
+    The one in use is their median; for other scripts their maximum, which is a bound for every mix between those seen.
+
     >>> Calibration().observe(LocalTokens(10_000), ProviderTokens(13_000)).factor("claude-sonnet-4")
     1.3159
     """
 
     ratios: tuple[float, ...] = ()
     published: float | None = None
+    is_bound: bool = False
 
     def observe(self, local_tokens: LocalTokens, provider_tokens: ProviderTokens) -> Calibration:
         """Return the calibration after one more answer; itself when the observation says nothing.
@@ -53,18 +65,19 @@ class Calibration:
         if local_tokens < LEAST_LOCAL_TOKENS or provider_tokens <= 0:
             return self
         ratio = provider_tokens / local_tokens
-        if not LEAST_RATIO <= ratio <= LARGEST_RATIO:
+        if not LEAST_RATIO <= ratio <= (LARGEST_OTHER_RATIO if self.is_bound else LARGEST_RATIO):
             return self
         ratios = (*self.ratios, round(ratio, 4))[-REMEMBERED:]
-        median = statistics.median(ratios)
-        moved = self.published is None or abs(median / self.published - 1) > HYSTERESIS_FRACTION
-        return Calibration(ratios, _quantised(median) if moved else self.published)
+        found = max(ratios) if self.is_bound else statistics.median(ratios)
+        moved = self.published is None or abs(found / self.published - 1) > HYSTERESIS_FRACTION
+        return Calibration(ratios, quantised(found) if moved else self.published, self.is_bound)
 
     def factor(self, model: str) -> float:
         """Return the provider tokens per local token: learned, else that of the model's family."""
         return self.published if self.published is not None else family_factor(model)
 
 
-def _quantised(ratio: float) -> float:
+def quantised(ratio: float) -> float:
+    """Return the ratio on the grid."""
     step = math.log1p(GRID_FRACTION)
     return round(math.exp(round(math.log(ratio) / step) * step), 4)

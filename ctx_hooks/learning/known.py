@@ -28,6 +28,7 @@ class Known:
     Attributes:
         window: the window, with what was learned of it.
         factor: provider tokens per local token.
+        other_weight: what a local token of other scripts, figures and base64 counts as.
         output_limit_tokens: the largest output that the deployment gives; None where it has shown none.
         answer_tokens: what an answer to this tenant may need, by those before it; None before the first.
         counts: whether the request is counted, whatever its size.
@@ -48,6 +49,7 @@ class Known:
     stored_tokens: ProviderTokens = ProviderTokens(0)
     previous: Attempt | None = None
     summaries: Summaries = NO_SUMMARIES
+    other_weight: float = 1.0
 
     def budget_tokens(self, policy: Policy, least_output: ProviderTokens, history: History) -> LocalTokens:
         """Return what a request may have.
@@ -75,34 +77,42 @@ class Known:
 
     def attempt(self, request: Request, to: Target, history: History | None = None) -> Attempt:
         """Return the attempt that sends a request as it came; `history` is None where it was not counted."""
-        tokens = history.tokens if history is not None else None
-        counts_all = history is None or not request.has_uncounted_content
-        return Attempt(
+        attempt = Attempt(
             to.deployment,
             to.model,
             to.tenant,
             request.format,
-            tokens,
-            tokens,
+            None,
+            None,
             self.window,
             self.factor,
             to.window.tokens,
             to.attempt,
             output_tokens=request.max_output_tokens,
-            guessed_tokens=guessed_tokens_of(request, history) if history is not None else LocalTokens(0),
-            counts_all=counts_all,
-            hosted_calls=not counts_all and not request.holds_unbounded_content,
-            unbilled=history is not None and request.holds_unbilled_reasoning,
             stored=request.continues_stored_history,
             truncates=request.asks_for_truncation,
-            seen_tokens=history.seen_tokens if history is not None else LocalTokens(0),
             request_id=to.request_id,
+            other_weight=self.other_weight,
         )
+        return attempt if history is None else counted(attempt, request, history)
 
 
-def guessed_tokens_of(request: Request, history: History) -> LocalTokens:
-    """Return how many tokens of a counted request are a guess: media, reasoning, and definitions of hosted tools."""
-    return LocalTokens(sum(m.guessed_tokens for m in history.index) + request.hosted_tools_tokens)
+def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
+    """Return the attempt that sends a request as it came, with what was counted of it.
+
+    A guess are media, reasoning, and definitions of hosted tools.
+    """
+    return replace(
+        attempt,
+        received_tokens=history.tokens,
+        sent_tokens=history.tokens,
+        guessed_tokens=LocalTokens(sum(m.guessed_tokens for m in history.index) + request.hosted_tools_tokens),
+        other_tokens=history.other_tokens,
+        counts_all=not request.has_uncounted_content,
+        hosted_calls=request.has_uncounted_content and not request.holds_unbounded_content,
+        unbilled=request.holds_unbilled_reasoning,
+        seen_tokens=history.seen_tokens,
+    )
 
 
 def known_of(
@@ -122,13 +132,16 @@ def known_of(
         stored_tokens: the history that the provider keeps, as far as its size is known.
     """
     policy, tenant = to.policy, to.tenant
-    factor = stats.factor(tenant, to.model, now) if policy.calibrate else family_factor(to.model)
+    factor, other_weight = family_factor(to.model), 1.0
+    if policy.calibrate:
+        factor, other_weight = stats.factor(tenant, to.model, now), stats.other_weight(tenant, to.model, now)
     window = _learned_window(to, stats, now)
+    previous = previous and previous.weighed(other_weight)
     if previous is not None and previous.deployment == to.deployment:
         window = _window_for_retry(window, factor, to.attempt, previous)
     counts = bool(to.attempt) or not to.retried or policy.looks_at_every_request or stats.counts_next(tenant, now)
     output_limit, answer = stats.output_limit_tokens(tenant, now), stats.answer_tokens(tenant, now)
-    return Known(window, factor, output_limit, answer, counts, stored_tokens, previous)
+    return Known(window, factor, output_limit, answer, counts, stored_tokens, previous, other_weight=other_weight)
 
 
 def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:

@@ -17,7 +17,7 @@ from ctx_hooks.learning.stats import LARGEST_STAYS, DeploymentStats, Key, Kind, 
 KEY_PREFIX = "ctx_hooks:stats:"
 KEPT_SECONDS = 7 * 24 * 3600
 MOST_FIELDS = 600
-"""Seven kinds of 64 tenants, and three of the deployment's own, with room to spare; a hash with more is started anew."""
+"""Eight kinds of 64 tenants, and three of the deployment's own, with room to spare; a hash with more is started anew."""
 REFUSAL, NO_REFUSAL = "refusal", "none"
 """The field that names the newest refusal, and its value where it is missing. A worker that knows it has nothing to read."""
 SHOWN_BY_REFUSALS = frozenset({"limit", "own_limit", "refused", "output_limit", "holds_output"})

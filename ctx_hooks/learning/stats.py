@@ -13,7 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from ctx_hooks.learning.calibration import LARGEST_RATIO, LEAST_RATIO, REMEMBERED, Calibration, family_factor
+from ctx_hooks.learning.calibration import (
+    LARGEST_OTHER_RATIO,
+    LARGEST_RATIO,
+    LEAST_RATIO,
+    REMEMBERED,
+    Calibration,
+    family_factor,
+    quantised,
+)
 from ctx_hooks.tokens.units import ProviderTokens
 
 Kind = Literal[
@@ -23,6 +31,7 @@ Kind = Literal[
     "output_limit",
     "holds_output",
     "ratios",
+    "other_ratios",
     "low_bill",
     "accepted_input",
     "accepted_output",
@@ -30,9 +39,14 @@ Kind = Literal[
     "answer",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+RATIOS: tuple[Kind, ...] = ("ratios", "other_ratios")
 
 DAY_SECONDS = 24 * 3600.0
-KEPT_SECONDS: Mapping[Kind, float] = dict.fromkeys(KINDS, DAY_SECONDS) | {"ratios": 7 * DAY_SECONDS, "low_bill": 3600.0}
+KEPT_SECONDS: Mapping[Kind, float] = {
+    **dict.fromkeys(KINDS, DAY_SECONDS),
+    **dict.fromkeys(RATIOS, 7 * DAY_SECONDS),
+    "low_bill": 3600.0,
+}
 """How long an observation holds: providers raise windows and operators change servers, tokenizers stay."""
 LEAST_LIMIT_TOKENS = 1_000
 """No chat model in use has a smaller window; a smaller figure is an error number, an index or made up."""
@@ -45,6 +59,7 @@ RANGES: Mapping[Kind, tuple[int, float, float]] = {
     "output_limit": (1, 1, LARGEST_TOKENS),
     "holds_output": (1, 1, 1),
     "ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO),
+    "other_ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_OTHER_RATIO),
     "low_bill": (2, 0, LARGEST_TOKENS),
     "accepted_input": (1, 0, LARGEST_TOKENS),
     "accepted_output": (1, 0, LARGEST_TOKENS),
@@ -77,7 +92,7 @@ class Observation:
 
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
     which says nothing to other tenants. `refused`: the size of a request that was refused without a
-    figure. `holds_output`: 1. `ratios`: the ratio in use, then the latest ones. `low_bill`: what was sent, in
+    figure. `holds_output`: 1. `ratios`, `other_ratios`: the ratio in use, then the latest. `low_bill`: what was sent, in
     provider tokens, 0 for a request that was not counted, and what the provider counted of it. `accepted_*`: the input
     that the provider counted, the requested output, and both together, of an answered request. `answer`: the output that
     an answer had.
@@ -172,10 +187,10 @@ class DeploymentStats:
             return True
         return False if self.accepted("accepted_total", now) > window_tokens else None
 
-    def calibration(self, tenant: str, now: float) -> Calibration:
-        """Return the ratios that a tenant's answers have shown."""
-        found = self.of("ratios", tenant, now)
-        return Calibration(found.values[1:], found.values[0]) if found else Calibration()
+    def calibration(self, kind: Kind, tenant: str, now: float) -> Calibration:
+        """Return the ratios of a kind that a tenant's answers have shown."""
+        found, is_bound = self.of(kind, tenant, now), kind == "other_ratios"
+        return Calibration(found.values[1:], found.values[0], is_bound) if found else Calibration(is_bound=is_bound)
 
     def factor(self, tenant: str, model: str, now: float) -> float:
         """Return a tenant's provider tokens per local token.
@@ -183,17 +198,24 @@ class DeploymentStats:
         Where its own answers have shown nothing yet it is the median over the others, within a quarter of the model
         family's factor as long as these are fewer than three.
         """
-        own = self.calibration(tenant, now).published
+        return self._ratio("ratios", tenant, family_factor(model), now)
+
+    def other_weight(self, tenant: str, model: str, now: float) -> float:
+        """Return what a local token of other scripts, figures and base64 counts as, so that `factor` holds for it too."""
+        factor = self.factor(tenant, model, now)
+        return quantised(self._ratio("other_ratios", tenant, factor, now) / factor)
+
+    def _ratio(self, kind: Kind, tenant: str, expected: float, now: float) -> float:
+        own = self.calibration(kind, tenant, now).published
         if own is not None:
             return own
-        family = family_factor(model)
-        others = list(self._of_others(("ratios",), tenant, now).values())
+        others = list(self._of_others((kind,), tenant, now).values())
         if not others:
-            return family
+            return expected
         median = statistics.median(others)
         if len(others) >= MEDIAN_TENANTS:
             return median
-        return min(max(median, family / FOREIGN_RATIO_FACTOR), family * FOREIGN_RATIO_FACTOR)
+        return min(max(median, expected / FOREIGN_RATIO_FACTOR), expected * FOREIGN_RATIO_FACTOR)
 
     def counts_next(self, tenant: str, now: float) -> bool:
         """Whether the tenant's next request is counted, whatever its size: the last had oddly few provider tokens."""

@@ -12,11 +12,18 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from ctx_hooks.learning.calibration import LARGEST_RATIO, LEAST_RATIO, Calibration
+from ctx_hooks.learning.calibration import (
+    LARGEST_OTHER_RATIO,
+    LARGEST_RATIO,
+    LEAST_OTHER_FRACTION,
+    LEAST_RATIO,
+    OTHER_FRACTION,
+    Calibration,
+)
 from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
@@ -70,7 +77,7 @@ def of_answer(
         if before is None or not 0 < before.values[0] <= attempt.sent_provider_tokens:
             shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
     elif attempt.counts_all and _mostly_text(attempt):
-        shown |= _ratio(stats, attempt, attempt.sent_tokens, provider_tokens, now)
+        shown |= _ratio(stats, attempt, provider_tokens, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
     if _was_counted(attempt, provider_tokens):
@@ -99,11 +106,12 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
         return _told(attempt, overflow, now)
     if overflow.kind == "output_limit":
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
-    if given and not LEAST_RATIO <= given / max(1, sent) <= LARGEST_RATIO:
+    if given and not _unweighed_tokens(attempt) * LEAST_RATIO <= given <= _most_tokens(attempt):
         return {}
     shown: dict[Key, Observation] = {}
     if given and not overflow.at_least:
-        shown |= _ratio(stats, attempt, sent, given, now)
+        exceeds = given > attempt.sent_provider_tokens * (1 + ESTIMATE_ERROR_FRACTION)
+        shown |= _ratio(stats, attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
     if overflow.kind == "input_plus_output":
         shown["holds_output", tenant] = Observation((1,), now)
     refused = attempt.sent_provider_tokens
@@ -172,15 +180,34 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
 
 
 def _ratio(
-    stats: DeploymentStats, attempt: Attempt, local_tokens: LocalTokens, provider_tokens: ProviderTokens, now: float
+    stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float, least: float = OTHER_FRACTION
 ) -> dict[Key, Observation]:
+    """Return the ratio that a count shows: of other scripts where their share is `least`, else of the whole."""
     if attempt.unbilled:
         return {}
-    before = stats.calibration(attempt.tenant, now)
-    after: Calibration = before.observe(local_tokens, provider_tokens)
+    kind: Kind = "ratios"
+    local = attempt.sent_tokens or LocalTokens(0)
+    if attempt.other_tokens >= max(1, least * _unweighed_tokens(attempt)):
+        kind, local = "other_ratios", attempt.other_tokens
+        provider_tokens = ProviderTokens(int(provider_tokens - _latin_tokens(attempt) * attempt.factor))
+    before = stats.calibration(kind, attempt.tenant, now)
+    after: Calibration = before.observe(local, provider_tokens)
     if after == before or after.published is None:
         return {}
-    return {("ratios", attempt.tenant): Observation((after.published, *after.ratios), now)}
+    return {(kind, attempt.tenant): Observation((after.published, *after.ratios), now)}
+
+
+def _latin_tokens(attempt: Attempt) -> float:
+    return (attempt.sent_tokens or 0) - attempt.other_tokens * attempt.other_weight
+
+
+def _unweighed_tokens(attempt: Attempt) -> float:
+    return _latin_tokens(attempt) + attempt.other_tokens
+
+
+def _most_tokens(attempt: Attempt) -> float:
+    """Return the most provider tokens that any tokenizer has for what was sent."""
+    return _latin_tokens(attempt) * LARGEST_RATIO + attempt.other_tokens * LARGEST_OTHER_RATIO
 
 
 def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
@@ -192,11 +219,11 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     sent = attempt.sent_tokens
     if not attempt.counts_all or provider_tokens > attempt.window_tokens:
         return False
-    return provider_tokens <= (attempt.most_tokens if sent is None else sent * LARGEST_RATIO)
+    return provider_tokens <= (attempt.most_tokens if sent is None else _most_tokens(attempt))
 
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
-    expected = ((attempt.sent_tokens or 0) - attempt.guessed_tokens) * attempt.factor
+    expected = (_unweighed_tokens(attempt) - attempt.guessed_tokens) * attempt.factor
     return attempt.counts_all and LEAST_LOW_TOKENS <= provider_tokens < LOW_BILL_FRACTION * expected
 
 

@@ -16,7 +16,7 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import Attempts
 from ctx_hooks.learning.calibration import LEAST_RATIO
-from ctx_hooks.learning.known import guessed_tokens_of, known_of
+from ctx_hooks.learning.known import counted, known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
 from ctx_hooks.request.history import counted_history
@@ -222,21 +222,12 @@ class AttemptRunner:
         if previous.sent_tokens is not None or previous.overflow is None:
             return previous
         deadline = Deadline(to.policy.compression_timeout_seconds)
-        counter = Counter(vocabulary_of(previous.model), deadline)
+        counter = Counter(vocabulary_of(previous.model), deadline, previous.other_weight)
         try:
             history = await self.away(most_tokens, lambda: counted_history(request, counter), deadline)
         except CompressionTimeoutError:
             return previous  # what cannot be counted in time teaches nothing
-        previous = replace(
-            previous,
-            received_tokens=history.tokens,
-            sent_tokens=history.tokens,
-            first_tokens=history.tokens,
-            guessed_tokens=guessed_tokens_of(request, history),
-            counts_all=not request.has_uncounted_content,
-            unbilled=request.holds_unbilled_reasoning,
-            hosted_calls=request.has_uncounted_content and not request.holds_unbounded_content,
-        )
+        previous = replace(counted(previous, request, history), first_tokens=history.tokens)
         self.attempts.sent(to.request_id, previous)
         await self._learn_refusal(previous)
         return previous

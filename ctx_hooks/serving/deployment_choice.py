@@ -17,7 +17,7 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.serving.attempt_runner import LOOP_BYTES
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ProviderTokens, to_local
-from ctx_hooks.tokens.vocabulary import vocabulary_of
+from ctx_hooks.tokens.vocabulary import VocabularyName, vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +42,11 @@ class Option(NamedTuple):
     to: Target
     known: Known
     refused: bool = False
+
+    @property
+    def counts_by(self) -> tuple[VocabularyName, float]:
+        """The vocabulary, and the weight of other scripts, by which a request to it is counted."""
+        return vocabulary_of(self.to.model), self.known.other_weight
 
 
 async def preferred(
@@ -86,17 +91,17 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
         MalformedConversationError: the request holds no conversation.
         CompressionTimeoutError: the deadline has passed.
     """
-    histories: dict[str, History] = {}
+    histories: dict[tuple[VocabularyName, float], History] = {}
     if not request.is_too_large:
-        names = {vocabulary_of(option.to.model) for option in options}
-        histories = {name: counted_history(request, Counter(name, deadline)) for name in names}
+        counts = {option.counts_by for option in options}
+        histories = {(name, weight): counted_history(request, Counter(name, deadline, weight)) for name, weight in counts}
     filtered_alike: dict[str, list[Option]] = defaultdict(list)
     for option in options:
         filtered_alike[litellm_compat.filter_key_of(option.entry, request.fields)].append(option)
     best: list[Option] = []
     for alike in filtered_alike.values():
         largest = max(option.known.window.tokens for option in alike)
-        holding = [option for option in alike if _holds(request, option, histories.get(vocabulary_of(option.to.model)))]
+        holding = [option for option in alike if _holds(request, option, histories.get(option.counts_by))]
         best += holding or [option for option in alike if option.known.window.tokens == largest]
     return best
 

@@ -100,3 +100,22 @@ def test_an_image_costs_what_the_provider_documents(block, fmt, expected):
 
 def test_the_vocabularies_are_those_of_tiktoken():
     assert encoding("cl100k_base").name == tiktoken.get_encoding("cl100k_base").name
+
+
+@pytest.mark.parametrize(
+    "text", [CHINESE, "🚀🎉" * 90, base64.b64encode(bytes(range(256))).decode(), "12.5,7.25,0.1\n" * 30]
+)
+def test_other_scripts_figures_and_base64_count_by_their_weight(text):
+    plain, weighed = Counter("o200k_base"), Counter("o200k_base", other_weight=2.5)
+    message = CODECS["openai-chat"].read([{"role": "user", "content": PROSE + text}]).messages
+    alone = CODECS["openai-chat"].read([{"role": "user", "content": text}]).messages
+    assert plain.others(alone) == weighed.others(alone) == plain.text(text)
+    assert weighed.text(text) == -(-plain.text(text) * 5 // 2)
+    assert plain.others(message) <= plain.text(PROSE + text)
+
+
+@pytest.mark.parametrize(
+    "text", [PROSE, CODE, "“Où êtes-vous — à l’école?” Nguyễn Đức\n" * 40, "┌──┐ → ✓ ×\n" * 40], ids=str
+)
+def test_latin_words_code_and_boxes_count_as_they_are(text):
+    assert Counter("o200k_base", other_weight=3.0).text(text) == Counter("o200k_base").text(text)

@@ -16,7 +16,7 @@ from ctx_hooks.cli.replay.ways import MOST_FIGURE, Deployments, Way, target_of, 
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.learning.known import known_of
-from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.learning.stats import RATIOS, DeploymentStats
 from ctx_hooks.learning.updates import of_answer
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.request.request import Request
@@ -110,7 +110,9 @@ class Replay:
     def _add_request(
         self, found: Recorded, request: Request, deployment: Deployment, plain: Target, targets: Sequence[Target]
     ) -> None:
-        counter = Counter(vocabulary_of(deployment.model))
+        shown = self._shown.get(deployment.model, DeploymentStats())
+        weight = shown.other_weight(plain.tenant, deployment.model, NOW)
+        counter = Counter(vocabulary_of(deployment.model), other_weight=weight)
         request = without_markers(request)
         history = history_in(request, counter)
         begin = partial(_begun, found.session, deployment.model, len(self.ways))
@@ -120,7 +122,6 @@ class Replay:
         if not found.has_all:
             history = history_in(request, counter, _not_held(found, session, history.tokens, deployment.model))
         received = as_received(history)
-        shown = self._shown.get(deployment.model, DeploymentStats())
         ratio = shown.factor(plain.tenant, deployment.model, NOW)
         if found.billed is not None:
             ratio = found.billed.input_tokens / max(1, received.tokens)
@@ -144,7 +145,7 @@ class Replay:
             attempt = known_of(plain, shown, NOW).attempt(request, plain, history)
             answer = of_answer(shown, attempt, found.billed.input_tokens, NOW)
             # Not what it shows of the window, since `--window` may be another than that of the history.
-            self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] == "ratios"}, NOW)
+            self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in RATIOS}, NOW)
 
     def _add_figures(self, found: Recorded, plain: Target, targets: Sequence[Target]) -> None:
         """Count a request without texts: what a compaction of it leaves is not known."""
