@@ -1,95 +1,107 @@
-"""How long the event loop is held up while a request with a long history is arranged and fitted.
+"""How long a proxy's event loop is held up by a request with a long history, without the plugin and with it.
 
-    python benchmarks/event_loop.py
+    uv run python benchmarks/event_loop.py [--shape "30 MB in 3,000 messages"]
 
-A task sleeps a millisecond at a time; what it sleeps longer, the loop was held up. Python lets another thread go on after
-5 ms: a thread that works holds the loop up by that much, unless one call into C takes longer. The garbage collector's does,
-whose longest pause is printed too: it grows with the objects of the request itself.
+In the proxy a task sleeps a millisecond at a time; what it sleeps longer while the process works, the loop was held up.
+LiteLLM reads and writes such a request on the loop. The plugin works in a thread, which lets the loop go on after Python's
+switch interval of 5 ms unless one call into C, or the garbage collector, takes longer.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import time
-from dataclasses import replace
+import argparse
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
 
-from ctx_hooks.litellm_compat import with_request_id
-from ctx_hooks.policy.settings import Policy, Settings
-from ctx_hooks.request.request import Request
-from ctx_hooks.request.target import Target
-from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.tokens.units import ProviderTokens
-from ctx_hooks.tokens.window import Window
+import httpx
 
-SLEEP_SECONDS = 0.001
+from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+
+WINDOW_TOKENS = 128_000
+PROVIDER_TOKENS = 100_000_000
+"""The provider refuses nothing: without the plugin a refusal and its traceback would be measured."""
+ANSWER_SECONDS = 600
+REPEATS = 2
+READ = "sk-read"
 SHAPES = {
-    "30 MB in 3,000 messages": (3_000, 10_000),
-    "200,000 messages": (200_000, 40),
+    "30 MB in 3,000 messages": (2_999, 10_000),
     "30 MB in one message": (1, 30_000_000),
+    "20,000 messages": (19_999, 40),
 }
+WATCH = f"""
+import asyncio, os, time
+from litellm.proxy._types import UserAPIKeyAuth
+
+watching, held = [], [0.0]
+
+async def watch():
+    while True:
+        start, worked = time.perf_counter(), time.process_time()
+        await asyncio.sleep(0.001)
+        held[0] = max(held[0], min(time.perf_counter() - start - 0.001, time.process_time() - worked))
+
+async def user_api_key_auth(request, api_key):
+    if not watching:
+        watching.append(asyncio.create_task(watch()))
+    if api_key == "{READ}":
+        with open(os.environ["HELD"], "w") as file:
+            file.write(str(held[0]))
+        held[0] = 0.0
+    return UserAPIKeyAuth(api_key=api_key)
+"""
 
 
-def request_of(messages: int, chars: int) -> Request:
+def body_of(messages: int, chars: int) -> dict[str, Any]:
     """Return a request of messages with so many characters each."""
     text = ("The value of the row is 17, as the log says. " * (chars // 45 + 1))[:chars]
-    roles = ("user", "assistant")
-    listed = [{"role": roles[n % 2], "content": f"{n} {text}"} for n in range(messages)]
-    return Request("openai-chat", with_request_id({"model": "served", "messages": listed, "metadata": {"a": 1}}))
+    listed = [{"role": ("user", "assistant")[n % 2], "content": f"{n} {text}"} for n in range(messages)]
+    return {"model": "group", "messages": listed, "max_tokens": 100}
 
 
-async def longest_hold_seconds(request: Request, policy: Policy) -> tuple[float, float]:
-    """Return the longest hold of the loop, and how long the request took."""
-    flow, held_seconds, is_done = RequestFlow(Settings()), 0.0, False
-    to = Target("openai/gpt-4o", "one", Window(ProviderTokens(128_000), "model_info"), policy, "one")
+def measure(url: str, folder: Path, *, plugin: bool, shapes: list[str]) -> None:
+    """Print a line for each request."""
+    params = {"model": "openai/gpt-4o", "api_base": f"{url}/v1", "api_key": "none"}
+    info = {"max_input_tokens": WINDOW_TOKENS}
+    config = {
+        "model_list": [{"model_name": "group", "litellm_params": params, "model_info": info}],
+        "litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"] if plugin else []},
+        "general_settings": {
+            "master_key": "os.environ/LITELLM_MASTER_KEY",
+            "custom_auth": "watch_auth.user_api_key_auth",
+        },
+    }
+    root = str(Path(__file__).resolve().parents[1])
+    environment = {"PYTHONPATH": os.pathsep.join([str(folder), root]), "HELD": str(folder / "held")}
+    with ProxyProcess(config, environment) as proxy, httpx.Client(timeout=ANSWER_SECONDS) as client:
 
-    async def watch() -> None:
-        nonlocal held_seconds
-        while not is_done:
-            start = time.perf_counter()
-            await asyncio.sleep(SLEEP_SECONDS)
-            held_seconds = max(held_seconds, time.perf_counter() - start - SLEEP_SECONDS)
+        def post(body: dict[str, Any], key: str = "sk-one") -> int:
+            headers = {"Authorization": f"Bearer {key}"}
+            return client.post(f"{proxy.url}/v1/chat/completions", json=body, headers=headers).status_code
 
-    watching = asyncio.create_task(watch())
-    await asyncio.sleep(0.1)
-    start = time.perf_counter()
-    data = dict(request.fields)
-    if policy.retrieval:
-        data = await flow.rounds.restored(data)
-    await flow.fitted(replace(request, fields=data), data, to)
-    spent_seconds = time.perf_counter() - start
-    is_done = True
-    await watching
-    return held_seconds, spent_seconds
-
-
-class Pauses:
-    """Notes the longest run of the garbage collector."""
-
-    def __init__(self) -> None:
-        self.longest_seconds = self._began = 0.0
-
-    def __call__(self, phase: str, _: object) -> None:
-        """Note a beginning, or an end."""
-        if phase == "start":
-            self._began = time.perf_counter()
-        else:
-            self.longest_seconds = max(self.longest_seconds, time.perf_counter() - self._began)
+        short = body_of(3, 10)
+        post(short)
+        post(short, READ)
+        for shape in shapes:
+            for _ in range(REPEATS):
+                status = post(body_of(*SHAPES[shape]))
+                post(short, READ)
+                held_ms = float((folder / "held").read_text(encoding="utf-8")) * 1e3
+                print(f"{'with' if plugin else 'without':8} {shape}: longest hold {held_ms:.0f} ms, {status}", flush=True)
 
 
-async def main() -> None:
-    """Print a line for each shape and policy."""
-    await longest_hold_seconds(request_of(300, 10_000), Policy(retrieval=True))  # loads the vocabulary
-    for name, (messages, chars) in SHAPES.items():
-        for policy in (Policy(enabled=False), Policy(), Policy(retrieval=True)):
-            request, pauses = request_of(messages, chars), Pauses()
-            gc.callbacks.append(pauses)
-            held, spent = await longest_hold_seconds(request, policy)
-            gc.callbacks.remove(pauses)
-            kind = "retrieval" if policy.retrieval else "default" if policy.enabled else "off"
-            collected = f"garbage collection {pauses.longest_seconds * 1e3:.1f} ms"
-            print(f"{name}, {kind}: longest hold {held * 1e3:.1f} ms, {collected}, in all {spent:.2f} s")
+def main() -> None:
+    """Measure both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shape", choices=SHAPES, help="by default all")
+    shape = parser.parse_args().shape
+    with FakeProvider(ProviderSettings(window_tokens=PROVIDER_TOKENS)) as provider, tempfile.TemporaryDirectory() as name:
+        Path(name, "watch_auth.py").write_text(WATCH, encoding="utf-8")
+        for plugin in (False, True):
+            measure(provider.url, Path(name), plugin=plugin, shapes=[shape] if shape else list(SHAPES))
+            provider.reset()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

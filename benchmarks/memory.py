@@ -5,8 +5,8 @@
 One proxy serves the same requests twice from a fresh start: without the plugin, then with it. A tenant's session grows
 turn by turn through a window of 2,000 tokens: most requests are compressed, one in twenty holds an image of 200 KB, one
 in two hundred an image of 4 MB, one in fifty is abandoned by its client, and a third are streamed. The rows are the
-proxy's resident memory after each tenth of the requests. The plugin's stated bound is `cache_bytes` and, with
-`--archive`, the archive's `max_bytes`; the last line compares what the plugin adds with that bound and 64 MB.
+proxy's resident memory after each tenth of the requests. The plugin's stated bound is `cache_bytes`, a vocabulary
+and, with `--archive`, the archive's `max_bytes`; the last line compares what the plugin adds with that bound and 64 MB.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 WINDOW_TOKENS = 2_000
 CACHE_BYTES = 64_000_000
 ARCHIVE_BYTES = 32_000_000
+VOCABULARY_BYTES = 80_000_000
+"""o200k_base, which LiteLLM does not load itself."""
 MARGIN_BYTES = 64_000_000
 LONGEST_TURNS = 16
 ANSWER_SECONDS = 120
@@ -151,7 +153,7 @@ def main() -> None:
     parser.add_argument("--archive", action="store_true", help="archive what is cut, and let models retrieve it")
     arguments = parser.parse_args()
     without, with_plugin = (resident_bytes(arguments, plugin=plugin) for plugin in (False, True))
-    bound = CACHE_BYTES + (ARCHIVE_BYTES if arguments.archive else 0)
+    bound = CACHE_BYTES + VOCABULARY_BYTES + (ARCHIVE_BYTES if arguments.archive else 0)
     added = max(with_plugin) - max(without)
     print(f"added {added / 1e6:.0f} MB; stated bound {bound / 1e6:.0f} MB and {MARGIN_BYTES / 1e6:.0f} MB: ", end="")
     print("within" if added <= bound + MARGIN_BYTES else "above")

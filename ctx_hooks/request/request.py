@@ -55,8 +55,9 @@ TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
 MOST_REQUEST_BYTES = 32_000_000
 """Larger requests lose their oldest turns at once. The largest windows, of two million tokens, hold about 8 MB of text;
 beyond four times that nearly all is dropped anyway, and choosing what stays takes some ten times the request in memory."""
-MOST_MESSAGES = 200_000
-"""The same for the number of messages: at 40 tokens a message they would fill four windows of two million tokens."""
+MOST_MESSAGES = 50_000
+"""The same for the number of messages: at 40 tokens a message they fill a window of two million tokens. Python's garbage
+collector, which stops all threads, takes half a second for the objects of so many."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import orjson
 from ctx_hooks.formats.fields import MEDIA_KINDS, text_or_empty
 from ctx_hooks.formats.gemini import MEDIA_FIELDS
 from ctx_hooks.formats.payloads import is_payload
+from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS
 
 VALUE_TOKENS = 8
 """More than the brackets, colon and comma around a value, and than a message, call or result costs beside its content."""
@@ -65,6 +66,8 @@ def most_tokens(values: Iterable[Any], enough: int, most_values: float = MOST_VA
 def _string_tokens(text: str, enough: int) -> int:
     if len(text) > enough:
         return len(text)
+    if len(text) > AT_ONCE_CHARS:
+        return sum(_string_tokens(text[i : i + AT_ONCE_CHARS], enough) for i in range(0, len(text), AT_ONCE_CHARS))
     try:
         size = len(orjson.dumps(text))
     except TypeError:

@@ -9,7 +9,7 @@ import pytest
 
 import ctx_hooks
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.runtime.content_cache import ENTRY_BYTES, ContentCache, Memory, digest
+from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS, ENTRY_BYTES, ContentCache, Memory, digest, digest_of_bytes
 from ctx_hooks.testing import agent_session
 
 SMALL_ENTRY_BYTES = ENTRY_BYTES + sys.getsizeof("a")
@@ -33,6 +33,13 @@ def test_the_least_recently_used_entries_go_first_whichever_cache_holds_them():
     assert cache.get("a", lambda: -1) == 1
     assert other.get("a", lambda: -2) == -2
     assert memory.size_bytes <= 2 * SMALL_ENTRY_BYTES
+
+
+@pytest.mark.parametrize(
+    "text", ["", "é" * AT_ONCE_CHARS, "x" * (AT_ONCE_CHARS - 1) + "\ud83d\ude00" + "\U0001f600" * AT_ONCE_CHARS]
+)
+def test_the_digest_of_a_long_text_is_that_of_its_bytes(text):
+    assert digest(text) == digest_of_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def test_a_limit_of_nothing_keeps_nothing():
