@@ -83,6 +83,7 @@ class TestASlowRedis:
 
     async def test_makes_one_request_wait_and_no_other(self, store, relay, key, monkeypatch):
         """The wait is longer than any busy machine takes for those that do not wait."""
+        monkeypatch.setattr(shared_store, "SLOW_SECONDS", DEAD_SECONDS)
         await read(store, key)
         relay.is_open.clear()
         monkeypatch.setattr(shared_store, "HURRY_SECONDS", 1.0)
