@@ -16,6 +16,7 @@ from ctx_hooks.litellm_compat.callers import (
 from ctx_hooks.litellm_compat.cooldowns import spare_deployment
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
+    answering_id_of,
     checks_before_deployment,
     configuration,
     deployment_key_of,
@@ -62,6 +63,7 @@ __all__ = [
     "Answer",
     "Deployment",
     "account_of",
+    "answering_id_of",
     "arrange_rescue",
     "ask",
     "askers_of",

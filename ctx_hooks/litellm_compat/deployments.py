@@ -142,6 +142,11 @@ def named_deployment_of(kwargs: Mapping[str, Any]) -> tuple[str, str]:
     return str(found.get("id") or "")[:LONGEST_ID_CHARS], str(kwargs.get("model") or "")
 
 
+def answering_id_of(answer: Any) -> str:
+    """Return the Router's id of the deployment that gave an answer or a chunk of it, "" where it does not say so."""
+    return str(mapping_or_empty(getattr(answer, "_hidden_params", None)).get("model_id") or "")[:LONGEST_ID_CHARS]
+
+
 def shared_cache() -> Any:
     """Return the Redis cache that the Router uses, None without one."""
     return getattr(getattr(proxy_router(), "cache", None), "redis_cache", None)

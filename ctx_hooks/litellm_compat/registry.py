@@ -164,6 +164,7 @@ KEYS = (
     Key("request_tags", "spend has no tags of the plugin"),
     Key("response_cost", "with report_usage: original the cost header may be too high"),
     Key("_hidden_params", "the cost of summaries is not known"),
+    Key("model_id", "of two deployments that answer one request the usage of the newest is reported"),
     Key("_litellm_client_requested_model", "retrieval's further calls pass it on"),
     Key("user_api_key_budget_reservation", "retrieval's further calls settle the first call's reservation"),
     Key("_excluded_deployment_ids", LESS_CHOICE),

@@ -112,9 +112,9 @@ class AttemptRunner:
             refusal: the provider's own text.
             name: of the deployment that failed; by default the newest attempt has.
         """
-        self.summaries.failed(request_id)
         attempt = self.attempts.failed(request_id, overflow, refusal, name)
         if attempt is not None:
+            self.summaries.failed(attempt)
             await self._learn_refusal(attempt)
         return attempt
 
@@ -156,7 +156,7 @@ class AttemptRunner:
         if billed is not None:
             learned = replace(attempt, counts_all=attempt.counts_all and not used_hosted_tools)
             await self._learn_answer(learned, billed, response_id)
-        self.summaries.answered(request_id, attempt, billed)
+        self.summaries.answered(attempt, billed)
         return Answered(attempt, billed)
 
     async def _learn_answer(self, attempt: Attempt, billed: Billed, response_id: str) -> None:

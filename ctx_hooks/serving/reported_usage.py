@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import litellm_compat
@@ -24,11 +25,16 @@ class Growth(NamedTuple):
 
     Attributes:
         before_choice: by what was cut before the Router chose a deployment.
-        for_deployment: by what was cut for the deployment.
+        for_deployment: by what was cut for a deployment, by its key; the newest stands last.
     """
 
     before_choice: float = 1.0
-    for_deployment: float = 1.0
+    for_deployment: Mapping[str, float] = MappingProxyType({})
+
+    def at(self, deployment_id: str) -> float:
+        """Return it at the deployment that answers; at the newest if its id is "", which some answers do not state."""
+        found = [g for key, g in self.for_deployment.items() if not deployment_id or key.startswith(f"{deployment_id}:")]
+        return self.before_choice * (found[-1] if found else 1.0)
 
 
 class ReportedUsage:
@@ -54,16 +60,17 @@ class ReportedUsage:
         if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
             return  # the same attempt, cut before
         reports = to.policy.report_usage == "original" and not isinstance(decision, Untouched)
-        growth = _growth_of(attempt) if reports else 1.0
-        self._set(to.request_id, self._of(to.request_id)._replace(for_deployment=growth))
+        self._set(to.request_id, to.deployment, _growth_of(attempt) if reports else 1.0)
 
-    def failed(self, request_id: str) -> None:
+    def failed(self, request_id: str, deployment: str) -> None:
         """Forget what was cut for a deployment that failed: the next one may get the whole request."""
-        self._set(request_id, self._of(request_id)._replace(for_deployment=1.0))
+        self._set(request_id, deployment, 1.0)
 
     def note_fitted_before_choice(self, request_id: str) -> None:
         """Remember that what was cut so far is gone from what each attempt receives."""
-        self._set(request_id, Growth(before_choice=self._of(request_id).for_deployment))
+        growth = self._growths.pop(request_id, Growth()).at("")
+        if growth > 1:
+            self._growths[request_id] = Growth(growth)
 
     def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it.
@@ -108,14 +115,13 @@ class ReportedUsage:
         if unfinished:
             yield unfinished
 
-    def _of(self, request_id: str) -> Growth:
-        return self._growths.get(request_id, Growth())
-
-    def _set(self, request_id: str, growth: Growth) -> None:
-        if growth == Growth():
-            self._growths.pop(request_id, None)
+    def _set(self, request_id: str, deployment: str, growth: float) -> None:
+        known = self._growths.pop(request_id, Growth())
+        others = {key: g for key, g in known.for_deployment.items() if key != deployment}
+        found = Growth(known.before_choice, {**others, deployment: growth})
+        if found.before_choice == 1 and set(found.for_deployment.values()) == {1}:
             return
-        self._growths[request_id] = growth
+        self._growths[request_id] = found
         if len(self._growths) > RUNNING_REQUESTS:
             self._growths.popitem(last=False)
 
@@ -130,5 +136,5 @@ def _growth_of(attempt: Attempt | None) -> float:
 
 def _grown(answer: Any, growth: Growth) -> Any:
     with failing_open("leaves the usage of an answer as it was billed"):
-        return grown(answer, growth.before_choice * growth.for_deployment)
+        return grown(answer, growth.at(litellm_compat.answering_id_of(answer)))
     return answer

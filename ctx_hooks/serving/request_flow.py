@@ -173,7 +173,7 @@ class RequestFlow:
         name = DeploymentName(*litellm_compat.named_deployment_of(fields))
         noted = await self.runner.failed(request_id, overflow, litellm_compat.text_of(error), name)
         if noted is not None:
-            self.usage.failed(request_id)
+            self.usage.failed(request_id, noted.deployment)
             if overflow is not None:
                 self.recorder.refused(fields, overflow)
         handled = overflow is not None and mode == "enforce"

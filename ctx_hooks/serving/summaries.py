@@ -120,23 +120,22 @@ class SummaryFlights:
             return decided
         return await with_summaries((await self._store.of(asking.conversation)).summaries)
 
-    def answered(self, request_id: str, attempt: Attempt, billed: Billed | None) -> None:
+    def answered(self, attempt: Attempt, billed: Billed | None) -> None:
         """Have a summary written in the background where an answer's input has passed the soft mark.
 
         Args:
-            request_id: the request's id in this process.
             attempt: the attempt that was answered.
             billed: what the provider has billed; None where the answer states nothing.
         """
-        asking = self.unanswered.pop(request_id)
+        asking = self.unanswered.pop(attempt.request_id, attempt.deployment)
         if asking is None or billed is None or attempt.budget_tokens is None:
             return
         if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
             self._start(asking.fitted(attempt), None, attempt.choice.length if attempt.choice is not None else 0)
 
-    def failed(self, request_id: str) -> None:
+    def failed(self, attempt: Attempt) -> None:
         """Keep a request no longer whose attempt has failed; a retry brings it again."""
-        self.unanswered.pop(request_id)
+        self.unanswered.pop(attempt.request_id, attempt.deployment)
 
     async def _waited_for(self, asking: Asking, choice: Choice) -> Summaries:
         """Return what is known once the flight of a conversation is over, whoever has it, or `timeout_seconds` are."""

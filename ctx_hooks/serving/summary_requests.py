@@ -81,22 +81,23 @@ async def asking_of(
 
 
 class Unanswered:
-    """The requests whose answers may have a summary written, by their id in this process; bounded."""
+    """The requests whose answers may have a summary written, by their id in this process and the deployment; bounded."""
 
     def __init__(self) -> None:
-        self._asking: OrderedDict[str, Asking] = OrderedDict()
+        self._asking: OrderedDict[tuple[str, str], Asking] = OrderedDict()
         self._bytes = 0
 
     def add(self, asking: Asking) -> None:
         """Keep a request until its answer, as long as there is room."""
-        self.pop(asking.to.request_id)
-        self._asking[asking.to.request_id] = asking
+        key = (asking.to.request_id, asking.to.deployment)
+        self.pop(*key)
+        self._asking[key] = asking
         self._bytes += asking.size_bytes
         while len(self._asking) > MOST_UNANSWERED or self._bytes > MOST_UNANSWERED_BYTES:
-            self.pop(next(iter(self._asking)))
+            self.pop(*next(iter(self._asking)))
 
-    def pop(self, request_id: str) -> Asking | None:
+    def pop(self, request_id: str, deployment: str) -> Asking | None:
         """Return a request and keep it no longer; None where it is not kept."""
-        asking = self._asking.pop(request_id, None)
+        asking = self._asking.pop((request_id, deployment), None)
         self._bytes -= asking.size_bytes if asking is not None else 0
         return asking

@@ -67,7 +67,7 @@ def test_an_answer_states_what_was_received_in_the_tokens_that_were_billed(usage
 
 def test_what_was_cut_for_a_deployment_that_failed_is_not_told_of_the_next(usage):
     usage.note(target(), CUT, attempt(900, 300))
-    usage.failed(REQUEST_ID)
+    usage.failed(REQUEST_ID, "id:model")
     assert told(usage) == 100
 
 

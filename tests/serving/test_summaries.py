@@ -12,6 +12,7 @@ from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.decision import Compressed
+from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.learning.stored_summaries import StoredSummaries
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -68,11 +69,11 @@ async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(cap
 async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
     runner = AttemptRunner()
     await runner.decide(request_of(), TO)
-    kept = runner.summaries.unanswered.pop("request")
+    kept = runner.summaries.unanswered.pop("request", "deployment")
     assert kept is not None
     runner.summaries.unanswered.add(kept)
     await runner.failed("request", None)
-    assert runner.summaries.unanswered.pop("request") is None
+    assert runner.summaries.unanswered.pop("request", "deployment") is None
 
 
 async def test_requests_that_are_never_answered_take_bounded_memory(monkeypatch):
@@ -80,10 +81,10 @@ async def test_requests_that_are_never_answered_take_bounded_memory(monkeypatch)
     unanswered = Unanswered()
     for name in ("a", "b", "c", "b"):
         unanswered.add(await asking(name, 40))
-    assert [unanswered.pop(name) is not None for name in ("a", "b", "c")] == [False, True, True]
+    assert [unanswered.pop(name, "deployment") is not None for name in ("a", "b", "c")] == [False, True, True]
     unanswered.add(await asking("d", 101))
     unanswered.add(await asking("e", 100))
-    assert [unanswered.pop(name) is not None for name in ("d", "e")] == [False, True]
+    assert [unanswered.pop(name, "deployment") is not None for name in ("d", "e")] == [False, True]
 
 
 async def test_the_size_of_a_request_is_no_less_than_its_text():
@@ -115,3 +116,12 @@ async def test_without_a_policy_for_summaries_nothing_is_awaited_or_kept():
     flights = SummaryFlights(SharedStore())
     to = replace(TO, policy=Policy())
     assert await flights.decided(request_of(), to, "known", decide, never) == "known"
+
+
+async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_each():
+    runner = AttemptRunner()
+    for deployment in ("deployment", "shadow:model"):
+        await runner.decide(request_of(), replace(TO, deployment=deployment))
+    await runner.failed("request", None, "", DeploymentName("shadow", "model"))
+    assert runner.summaries.unanswered.pop("request", "shadow:model") is None
+    assert runner.summaries.unanswered.pop("request", "deployment").to.deployment == "deployment"

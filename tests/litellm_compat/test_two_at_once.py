@@ -1,0 +1,106 @@
+"""One request that LiteLLM sends to two deployments at once teaches of each what that one has counted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import litellm
+import pytest
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy._types import UserAPIKeyAuth
+
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+
+WINDOWS = {"main": 20_000, "shadow": 8_000}
+WAIT_SECONDS = 60.0
+SESSION = agent_session("openai-chat", model="main", turns=10)
+
+
+class MainWaits(CustomLogger):
+    """Holds the call of MAIN, which the plugin has seen, until that of SHADOW is at the provider."""
+
+    def __init__(self, provider):
+        super().__init__()
+        self._provider = provider
+
+    async def async_pre_call_deployment_hook(self, kwargs, call_type):
+        async def shadow_arrived():
+            return any(r["model"] == "shadow" for r in await asyncio.to_thread(self._provider.requests))
+
+        if kwargs["model"].endswith("main"):
+            await until(shadow_arrived)
+        return kwargs
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with FakeProvider(ProviderSettings(windows=WINDOWS)) as running:
+        yield running
+
+
+@pytest.fixture
+def router(provider, proxy_router, monkeypatch):
+    """Install a proxy's Router whose `main` is mirrored to `shadow`, and whose `alone` is not."""
+    for name in ("input_callback", "success_callback", "failure_callback"):
+        monkeypatch.setattr(litellm, name, [])
+    provider.reset(held_models=["shadow"])
+
+    def deployment(group, name, **more):
+        parameters = {"model": f"openai/{name}", "api_base": f"{provider.url}/v1", "api_key": "none", **more}
+        policy = {"report_usage": "original", "warn_below_tokens": 0}
+        info = {"id": group, "max_input_tokens": WINDOWS[name], "ctx_hooks": policy}
+        return {"model_name": group, "litellm_params": parameters, "model_info": info}
+
+    mirrored = deployment("mirrored", "main", silent_model="shadow")
+    made = proxy_router(mirrored, deployment("main", "main"), deployment("shadow", "shadow"), num_retries=0)
+    monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), MainWaits(provider)])
+    return made
+
+
+async def until(found):
+    end = time.monotonic() + WAIT_SECONDS
+    while not await found():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
+async def learned(group):
+    """Return the ratios of MAIN and SHADOW, by tenant, once MAIN's answer is logged."""
+
+    async def stats():
+        return [await CtxHooks.flow.runner.learned.of(key) for key in (f"{group}:openai/main", "shadow:openai/shadow")]
+
+    async def is_learned():
+        return any(found.observations for found in await stats())
+
+    await until(is_learned)
+    return [[o.values[0] for (kind, _), o in found.observations.items() if kind == "ratios"] for found in await stats()]
+
+
+async def arranged(model):
+    data = {**SESSION, "model": model, "metadata": {}}
+    return await litellm.callbacks[0].async_pre_call_hook(UserAPIKeyAuth(api_key="sk-one"), None, data, "acompletion")
+
+
+@pytest.mark.parametrize("how", ["silent_model", "fastest_response"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_what_one_deployment_counts_is_neither_ratio_nor_usage_of_the_other(how, stream, router, provider):
+    group = "mirrored" if how == "silent_model" else "main"
+    fields = {**await arranged(group), "stream": stream, "stream_options": {"include_usage": True}}
+    if how == "silent_model":
+        answer = await router.acompletion(**fields)
+    else:
+        answer = await router.abatch_completion_fastest_response(**{**fields, "model": "main, shadow"})
+    hooks, auth = litellm.callbacks[0], UserAPIKeyAuth(api_key="sk-one")
+    if stream:
+        chunks = [chunk async for chunk in hooks.async_post_call_streaming_iterator_hook(auth, answer, fields)]
+        (reported,) = [chunk.usage for chunk in chunks if getattr(chunk, "usage", None)]
+    else:
+        reported = (await hooks.async_post_call_success_hook(fields, auth, answer)).usage
+    (sent,) = [r["input_tokens"] for r in provider.requests() if r["model"] == "main"]
+    assert reported.prompt_tokens == sent
+    main, shadow = await learned(group)
+    assert main == [pytest.approx(1.0, abs=0.2)]
+    assert shadow == []
