@@ -47,8 +47,6 @@ class StoredHistories:
 
     async def tokens_of(self, tenant: str, response_id: str) -> ProviderTokens:
         """Return the provider tokens of the history up to and with a response, 0 where they are not known."""
-        if not response_id:
-            return ProviderTokens(0)
         key = _key(tenant, response_id)
         if key not in self._tokens and self._store.is_shared:
             with suppress(UnavailableError):  # then it is not known
