@@ -1,4 +1,4 @@
-"""`--processor-seconds` shows where the tests' time goes: by file, and by start of a proxy."""
+"""A real Redis; and `--processor-seconds`, which shows where the tests' time goes: by file, and by start of a proxy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,23 @@ from collections import Counter
 
 import proxies
 import pytest
+from redis_process import RedisProcess
 
 FILES: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module")
+def redis_server():
+    with RedisProcess() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_cache(redis_server):
+    """LiteLLM's connection to it."""
+    from litellm.caching.redis_cache import RedisCache
+
+    return RedisCache(host="127.0.0.1", port=redis_server.port)
 
 
 def pytest_addoption(parser):

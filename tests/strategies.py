@@ -11,6 +11,13 @@ from ctx_hooks.testing import gemini, sign
 
 FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
 """The field of each format that carries the messages."""
+CALL_TYPES = {
+    "openai-chat": "acompletion",
+    "anthropic": "anthropic_messages",
+    "openai-responses": "aresponses",
+    "gemini": "agenerate_content",
+}
+"""What LiteLLM calls a call in each format."""
 
 
 def items_of(payload):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS
+from strategies import CALL_TYPES, FIELDS
 
 import ctx_hooks
 from ctx_hooks.errors import MalformedConversationError
@@ -20,12 +20,6 @@ from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
-CALL_TYPES = {
-    "openai-chat": "acompletion",
-    "anthropic": "anthropic_messages",
-    "openai-responses": "aresponses",
-    "gemini": "agenerate_content",
-}
 SESSIONS = {
     fmt: agent_session(fmt, turns=5, result_chars=800, thinking=fmt in ("anthropic", "gemini")) for fmt in CALL_TYPES
 }

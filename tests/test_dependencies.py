@@ -7,7 +7,7 @@ import sys
 from collections import defaultdict
 from functools import cache
 from importlib.metadata import distributions, requires
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -40,11 +40,17 @@ OPTIONAL = {
 }
 
 
+@cache
+def trees():
+    """Return the syntax tree of each module of the package."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "ctx_hooks").rglob("*.py")}
+
+
 def imported():
     """Return the top-level names that any module of the package imports, wherever in it."""
     names = set()
-    for path in (ROOT / "ctx_hooks").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for tree in trees().values():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -52,6 +58,7 @@ def imported():
     return names - set(sys.stdlib_module_names) - {"ctx_hooks"}
 
 
+@cache
 def requirements(distribution):
     """Return the names of what a distribution requires here; `name[extra]` adds those of the extra."""
     required = Requirement(distribution)
@@ -67,8 +74,9 @@ def distributions_by_module():
     """Return the distributions of each top-level name by their files: Python 3.10's own function knows but a few."""
     found = defaultdict(set)
     for distribution in distributions():
-        for path in distribution.files or ():
-            found[PurePath(path.parts[0]).stem].add(canonicalize_name(distribution.metadata["Name"]))
+        name = canonicalize_name(distribution.metadata["Name"])
+        for top in {line.split(",")[0].split("/")[0] for line in (distribution.read_text("RECORD") or "").splitlines()}:
+            found[top.partition(".")[0]].add(name)
     return found
 
 
@@ -93,7 +101,7 @@ def test_what_is_imported_is_required_by_what_is_said_to_bring_it(module):
 @pytest.mark.parametrize("module", OPTIONAL)
 def test_what_is_optional_is_imported_inside_a_function_and_is_declared(module):
     assert f'"{module}>=' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    for path in (ROOT / "ctx_hooks").rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for path, tree in trees().items():
+        for node in tree.body:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 assert module not in ast.unparse(node), path

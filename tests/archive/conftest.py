@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from redis_process import RedisProcess
 
 from ctx_hooks.archive import archive
 from ctx_hooks.archive.archive import Archives
@@ -16,19 +15,6 @@ from ctx_hooks.telemetry.listeners import on
 
 PATIENT_SECONDS = 30.0
 """A read may take so long here: a busy machine is no broken store."""
-
-
-@pytest.fixture(scope="module")
-def redis_server():
-    with RedisProcess() as server:
-        yield server
-
-
-@pytest.fixture
-def redis_cache(redis_server):
-    from litellm.caching.redis_cache import RedisCache
-
-    return RedisCache(host="127.0.0.1", port=redis_server.port)
 
 
 @pytest.fixture

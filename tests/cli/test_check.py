@@ -36,14 +36,6 @@ def test_every_mistake_of_a_configuration_is_printed(tmp_path, capsys):
         assert expected in printed
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]"])
-def test_a_file_that_is_no_configuration_is_no_crash(text, tmp_path):
-    path = tmp_path / "config.yaml"
-    path.write_text(text)
-    assert main(["check", str(path)]) in (0, 1)
-    assert main(["check", str(tmp_path / "absent.yaml")]) == 1
-
-
 def test_the_table_names_the_scope_of_every_field_that_is_set(tmp_path, capsys):
     model = {"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"ctx_hooks": {"max_turns": 7}}}
     settings = {"defaults": {"reserve_tokens": 9}, "teams": {"red": {"language": "zh"}}}

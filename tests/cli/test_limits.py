@@ -25,11 +25,6 @@ def test_each_observation_is_a_line_with_its_values_its_tenant_and_its_age_the_n
     ]
 
 
-def test_everything_is_cleared_only_where_that_is_said(capsys):
-    assert main(["limits", "clear"]) == 2
-    assert "DEPLOYMENT" in capsys.readouterr().err
-
-
 def test_a_redis_that_cannot_be_reached_is_told(monkeypatch, capsys):
     with closing(socket.socket()) as unheard:
         unheard.bind(("127.0.0.1", 0))  # bound, so nobody else listens there

@@ -204,11 +204,6 @@ class TestThePage:
         assert not [tag for tag, attrs in Words(text).tags if tag in ("script", "link") or {"src", "href"} & set(attrs)]
         assert "default-src 'none'" in html.unescape(text)
 
-    def test_it_is_for_light_and_dark_for_narrow_screens_and_for_paper(self, report):
-        text = report(*KNOWN)
-        for expected in ("prefers-color-scheme: dark", "@media print", "max-width: 760px", 'name="viewport"'):
-            assert expected in text
-
     @pytest.mark.parametrize(
         "text", ["", "{}\n", json.dumps({"messages": [{"role": "user", "content": "hello"}]}, indent=1)]
     )
@@ -244,11 +239,6 @@ class TestWhichFiles:
         assert in_folder == {"events.1.jsonl", "events.1.jsonl.1", "events.2.jsonl"}
         assert {p.name for p in files_of(str(tmp_path / "*.2.*"))} == {"events.2.jsonl"}
         assert {p.name for p in files_of(str(tmp_path / "report.html"))} == {"report.html"}
-
-    def test_what_is_not_there_is_said(self, tmp_path, capsys):
-        assert main(["report", str(tmp_path / "none*"), "-o", str(tmp_path / "page.html")]) == 1
-        assert "no such file" in capsys.readouterr().err
-        assert not (tmp_path / "page.html").exists()
 
 
 class TestAnyNumberOfEventsFits:

@@ -19,7 +19,7 @@ from ctx_hooks.tokens.counter import Counter
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("fmt", FORMATS)
-many = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class _NeverCounts(Counter):

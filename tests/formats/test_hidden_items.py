@@ -16,10 +16,6 @@ ASKED = {"role": "user", "content": [{"type": "input_text", "text": "What is in 
 NEXT = {"type": "message", "role": "user", "content": "And then?"}
 
 
-ASKED = {"role": "user", "content": [{"type": "input_text", "text": "What is in the file?"}]}
-NEXT = {"type": "message", "role": "user", "content": "And then?"}
-
-
 def spliced(messages, turns):
     return hidden_turns.spliced(messages, heard(messages).anchors, turns)
 

@@ -25,13 +25,6 @@ NEXT = {"role": "user", "content": "And then?"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
 
 
-TOOL = "ctx_retrieve"
-MARKER = {"type": "ephemeral"}
-ASKED = {"role": "user", "content": "What is in the file?"}
-NEXT = {"role": "user", "content": "And then?"}
-THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("hm")}
-
-
 def spliced(messages, turns):
     return hidden_turns.spliced(messages, heard(messages).anchors, turns)
 

@@ -38,7 +38,6 @@ HELD = {
     "start": lambda usage: {"type": "message_start", "message": {"role": "assistant", "usage": usage}},
     "end": lambda usage: {"type": "response.completed", "response": {"output": [], "usage": usage}},
 }
-assert_note = None
 every_format = pytest.mark.parametrize("name", RAISED)
 
 

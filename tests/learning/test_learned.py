@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 import time
 
 import pytest
@@ -185,28 +182,15 @@ async def test_whatever_stands_under_our_keys_is_survived_and_replaced(plant, re
     assert await Learned(SharedStore(lambda: redis_cache)).of("planted") == DeploymentStats(shown)
 
 
-def test_the_operator_lists_and_clears_what_was_learned(redis_server):
-    port = redis_server.port
+def test_the_operator_lists_and_clears_what_was_learned(redis_server, redis_cache, capsys, monkeypatch):
+    monkeypatch.setenv("REDIS_HOST", "127.0.0.1")
+    monkeypatch.setenv("REDIS_PORT", str(redis_server.port))
 
     def limits(*arguments):
-        environment = {**os.environ, "REDIS_HOST": "127.0.0.1", "REDIS_PORT": str(port)}
-        command = [sys.executable, "-m", "ctx_hooks", "limits", *arguments]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        assert main(["limits", *arguments]) == 0
+        return capsys.readouterr().out
 
-    async def learn():
-        from litellm.caching.redis_cache import RedisCache
-
-        cache = RedisCache(host="127.0.0.1", port=port)
-        await Learned(SharedStore(lambda: cache)).learn("listed:model", seen("limit", "ann", 12_345))
-
-    asyncio.run(learn())
+    asyncio.run(Learned(SharedStore(lambda: redis_cache)).learn("listed:model", seen("limit", "ann", 12_345)))
     assert "12,345" in limits("ls", "listed:model")
     assert limits("clear", "listed:model") == "cleared listed:model\n"
     assert limits("ls", "listed:model") == "Nothing was learned.\n"
-
-
-def test_without_a_redis_the_operator_is_told_where_figures_are(capsys, monkeypatch):
-    for name in [n for n in os.environ if n.startswith("REDIS_")]:
-        monkeypatch.delenv(name)
-    assert main(["limits", "ls"]) == 1
-    assert "memory" in capsys.readouterr().err

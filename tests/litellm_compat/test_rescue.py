@@ -57,13 +57,6 @@ def test_the_operators_fallbacks_stand_behind_the_retries(router):
     assert arranged["context_window_fallbacks"][1:] == [{"other": ["large"]}]
 
 
-def test_general_fallbacks_hold_where_there_are_none_for_the_context_window(router):
-    router(fallbacks=[{"group": ["large"]}])
-    assert chain(arrange_rescue({"model": "group"}, 2)) == [1, 2, "large"]
-    router(fallbacks=[{"group": ["large"]}], context_window_fallbacks=[{"group": ["larger"]}])
-    assert chain(arrange_rescue({"model": "group"}, 2)) == [1, 2, "larger"]
-
-
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
@@ -79,12 +72,6 @@ def test_a_groups_own_fallbacks_stand_above_those_of_every_group(router, entries
     router(deployment("openai/group"))
     data = {"model": "openai/group", "context_window_fallbacks": entries}
     assert chain(arrange_rescue(data, 1), "openai/group") == [1, *expected]
-
-
-def test_a_callers_context_window_fallbacks_stand_above_the_operators(router):
-    router(context_window_fallbacks=[{"group": ["operators"]}])
-    data = {"model": "group", "context_window_fallbacks": [{"group": ["callers"]}]}
-    assert chain(arrange_rescue(data, 1)) == [1, "callers"]
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,7 @@ from litellm.proxy import proxy_server
 
 from ctx_hooks.litellm_compat.rescue import (
     arrange_rescue,
-    before_callers_list,
-    before_configured_fallbacks,
     take_retry_mark,
-    without_other_models,
 )
 
 OVERFLOW = "litellm.ContextWindowExceededError"
@@ -98,19 +95,3 @@ async def test_after_any_other_error_nothing_is_retried_and_the_fallbacks_are_as
     found = await asked(OPERATORS, data, answers=(OTHER_ERROR, "fine"))
     without = await asked(OPERATORS, data, answers=(OTHER_ERROR, "fine"), retries=0)
     assert found == without == expected
-
-
-@pytest.mark.parametrize(
-    ("changes", "fields"),
-    [
-        (before_configured_fallbacks({}, "group", 1), {"context_window_fallbacks"}),
-        (before_callers_list({"fallbacks": ["callers"]}, "group", 1), {"context_window_fallbacks", "fallbacks"}),
-        (
-            without_other_models("group", 1),
-            {"context_window_fallbacks", "fallbacks", "content_policy_fallbacks", "disable_fallbacks"},
-        ),
-    ],
-    ids=["configured", "plain list", "disabled"],
-)
-def test_a_regime_changes_the_fields_of_fallbacks_that_it_has_to_and_no_other(changes, fields):
-    assert set(changes) == fields

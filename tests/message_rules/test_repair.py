@@ -16,7 +16,7 @@ from ctx_hooks.testing import violations as refused
 
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_format = pytest.mark.parametrize("fmt", FORMATS)
-thorough = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 PAIRING = ("tool", "call")
 
 
@@ -52,19 +52,6 @@ def test_the_independent_judge_accepts_what_was_repaired(fmt, data):
     messages = data.draw(broken_payloads(fmt))
     repaired = ctx_hooks.repair(messages, format=fmt).messages
     assert repaired == [] or refused(fmt, request(fmt, repaired)) == []
-
-
-def test_a_misplaced_result_moves_behind_its_call():
-    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "go"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "user", "content": "quick!"},
-        {"role": "tool", "tool_call_id": "a", "content": "found"},
-    ]
-    done = ctx_hooks.repair(messages, format="openai-chat")
-    assert [m["role"] for m in done.messages] == ["user", "assistant", "tool", "user"]
-    assert [r.action for r in done.repairs] == ["moved"]
 
 
 def test_doubles_and_orphans_go_and_a_missing_result_is_added():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from ctx_hooks.errors import ConfigurationError
 from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.loading import load_settings
+from ctx_hooks.policy.loading import load_settings, settings_of
 from ctx_hooks.policy.presets import PRESETS
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
@@ -196,3 +197,52 @@ def test_patterns_match_model_groups_and_an_exact_name_wins():
     settings = {"models": {"openai/*": {"reserve_tokens": 1}, "openai/gpt-4o": {"reserve_tokens": 2}}}
     assert resolve(settings, group="openai/o3").policy.reserve_tokens == 1
     assert resolve(settings, group="openai/gpt-4o").policy.reserve_tokens == 2
+
+
+LEAST_AND_MOST = {
+    "window_tokens": (0, None),
+    "window_override_tokens": (0, None),
+    "warn_below_tokens": (0, None),
+    "block_below_tokens": (0, None),
+    "reserve_tokens": (0, None),
+    "keep_recent_tokens": (0, None),
+    "keep_recent_fraction": (0, 1),
+    "retrieval_fraction": (0, 0.5),
+    "retrieval_max_tokens": (0, None),
+    "learned_limit_floor_fraction": (0, 1),
+    "expected_turns": (1, None),
+    "tool_result_max_chars": (2_000, None),
+    "tool_result_max_lines": (1, None),
+    "tool_result_max_bytes": (200, None),
+    "text_max_chars": (1_000, None),
+    "rescue_attempts": (0, 3),
+    "max_turns": (1, None),
+}
+ABOVE_0 = ("target_fraction", "tool_result_max_fraction", "compression_timeout_seconds")
+
+
+@pytest.mark.parametrize("name", LEAST_AND_MOST)
+def test_a_figure_has_its_bounds_and_may_be_either_of_them(name):
+    least, most = LEAST_AND_MOST[name]
+    for value in (v for v in (least, most) if v is not None):
+        assert getattr(Policy(**{name: value}), name) == value
+    for value in (least - 1, *(() if most is None else (most + 1,))):
+        with pytest.raises(ValidationError):
+            Policy(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [*((name, 0) for name in ABOVE_0), ("reserve_fraction", 1), ("target_fraction", 1.1)]
+)
+def test_a_share_of_nothing_or_of_more_than_all_is_refused(name, value):
+    with pytest.raises(ValidationError):
+        Policy(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("value", "reserve_tokens"), [("nanobot", 4_096), ("nobody", 16_384), (["nanobot"], 16_384)], ids=str
+)
+def test_a_misspelt_policy_is_read_where_its_value_names_one(value, reserve_tokens):
+    read, (line,) = settings_of({"defaults": {"polcy": value}})
+    assert Policies(read).resolve(Caller()).policy.reserve_tokens == reserve_tokens
+    assert ("it is read as 'policy'" in line) == (value == "nanobot")

@@ -11,7 +11,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, spoken
+from strategies import CALL_TYPES, FIELDS, spoken
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
@@ -20,12 +20,6 @@ from ctx_hooks.request.request import Request, format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
-CALL_TYPES = {
-    "openai-chat": "acompletion",
-    "anthropic": "anthropic_messages",
-    "openai-responses": "aresponses",
-    "gemini": "agenerate_content",
-}
 every_format = pytest.mark.parametrize("fmt", CALL_TYPES)
 NO_END = 10**12
 
@@ -145,7 +139,7 @@ def request_with(fmt, body):
 
 
 @every_format
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(body=bodies)
 def test_no_request_counts_more_than_its_bound(fmt, body):
     request = request_with(fmt, body)

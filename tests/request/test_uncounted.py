@@ -7,7 +7,7 @@ import random
 import struct
 
 import pytest
-from strategies import FIELDS
+from strategies import CALL_TYPES, FIELDS
 
 from ctx_hooks.conversation.model import Media
 from ctx_hooks.request.request import request_of
@@ -16,12 +16,6 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.media import media_tokens
 
-CALL_TYPES = {
-    "openai-chat": "acompletion",
-    "anthropic": "anthropic_messages",
-    "openai-responses": "aresponses",
-    "gemini": "agenerate_content",
-}
 PIXELS = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
 PNG = base64.b64encode(PIXELS + random.Random(1).randbytes(3_000)).decode()
 PDF = base64.b64encode(b"%PDF-1.7" + random.Random(2).randbytes(3_000)).decode()

@@ -114,15 +114,6 @@ class TestRetries:
         again = replace(to(**fields), deployment=deployment)
         assert isinstance(await runner.decide(session(), again), expected)
 
-    async def test_a_refused_request_is_sent_again_smaller(self):
-        runner = AttemptRunner()
-        first = await runner.decide(session(), to())
-        assert isinstance(first, Untouched)
-        await runner.failed("request", OVERFLOW, "too long")
-        decision = await runner.decide(session(), to(attempt=1))
-        assert isinstance(decision, Rescued)
-        assert decision.figures.tokens_after <= 20_000
-
     async def test_it_is_smaller_than_what_was_sent_and_not_only_than_what_came(self):
         runner = AttemptRunner()
         before = (await runner.decide(session(), to(20_000))).figures.tokens_after

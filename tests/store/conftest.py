@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 import pytest_asyncio
-from redis_process import RedisProcess
 from redis_relay import RedisRelay
-
-
-@pytest.fixture(scope="module")
-def redis_server():
-    with RedisProcess() as server:
-        yield server
 
 
 @pytest_asyncio.fixture

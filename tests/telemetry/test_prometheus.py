@@ -5,67 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import told_events
 from prometheus_client import CollectorRegistry, generate_latest
 from proxies import printed_by
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
-from ctx_hooks.telemetry.events import (
-    AnswerEvent,
-    Call,
-    DecisionEvent,
-    FailureEvent,
-    LimitEvent,
-    OverflowEvent,
-    TruncationEvent,
-)
+from ctx_hooks.telemetry.events import Call, FailureEvent, LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 from ctx_hooks.telemetry.sinks import attach
-from ctx_hooks.tokens.usage import Billed
 
 CALL = Call("r", "c", "gpt", "id:openai/gpt", "openai/gpt", "t1", "Team", "key", "org", "acompletion", "cli/1")
 CALLER = {"requested_model": "gpt", "team": "t1", "team_alias": "Team", "api_key_alias": "key"}
-DECISION = DecisionEvent(
-    "decision",
-    0.0,
-    CALL,
-    "enforce",
-    "compressed",
-    "",
-    "budget",
-    0,
-    "openai-chat",
-    9_000,
-    4_000,
-    9_900,
-    4_400,
-    5_000,
-    8_000,
-    "learned",
-    128_000,
-    1.1,
-    None,
-    None,
-    (),
-    {"total": 40.0, "counting": 30.0},
-    {},
+DECISION = replace(
+    told_events.DECISION, call=CALL, window_tokens=128_000, steps=(), milliseconds={"total": 40.0, "counting": 30.0}
 )
-BILL = Billed(4_400)
-ANSWER = AnswerEvent(
-    "answer",
-    0.0,
-    CALL,
-    "enforce",
-    "compressed",
-    "budget",
-    1,
-    4_000,
-    BILL,
-    beyond_window=False,
-    provider_tokens_saved=5_500,
-    dollars_saved=0.25,
-)
-OVERFLOW = OverflowEvent("overflow", 0.0, CALL, "enforce", 0, "input", 8_000, 9_000)
+ANSWER = replace(told_events.ANSWER, call=CALL, dollars_saved=0.25)
+OVERFLOW = replace(told_events.OVERFLOW, call=CALL, mode="enforce")
 
 
 @pytest.fixture

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import struct
-
 import pytest
-import tiktoken
 
-from ctx_hooks.conversation.model import Media
 from ctx_hooks.formats import CODECS
 from ctx_hooks.testing.hostile import kinds
 from ctx_hooks.tokens.counter import MESSAGE_TOKENS, PIECE_CHARS, Counter
-from ctx_hooks.tokens.media import UNKNOWN_IMAGE_TOKENS, media_tokens
 from ctx_hooks.tokens.vocabulary import encoding, vocabulary_of
 
 PROSE = "The quick brown fox jumps over the lazy dog, and nobody knows why it should. " * 40
@@ -75,31 +69,6 @@ def test_a_run_of_any_length_counts_what_it_is():
 )
 def test_every_model_has_a_vocabulary(model, expected):
     assert vocabulary_of(model) == expected
-
-
-def png(width, height):
-    data = (
-        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", width, height) + b"\x08\x02\0\0\0" * 40
-    )
-    return {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(data).decode()}}
-
-
-@pytest.mark.parametrize(
-    ("block", "fmt", "expected"),
-    [
-        (png(1024, 1024), "openai-chat", 85 + 4 * 170),
-        (png(512, 512), "openai-chat", 85 + 170),
-        (png(750, 1000), "anthropic", 1_000),
-        ({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}, "openai-chat", UNKNOWN_IMAGE_TOKENS),
-    ],
-    ids=["four tiles", "one tile", "pixels by 750", "unknown size"],
-)
-def test_an_image_costs_what_the_provider_documents(block, fmt, expected):
-    assert media_tokens(Media("image", 1, raw=block), fmt) == expected
-
-
-def test_the_vocabularies_are_those_of_tiktoken():
-    assert encoding("cl100k_base").name == tiktoken.get_encoding("cl100k_base").name
 
 
 @pytest.mark.parametrize(

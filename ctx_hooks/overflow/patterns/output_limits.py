@@ -73,7 +73,7 @@ OUTPUT_LIMITS: tuple[Pattern, ...] = (
         "output_maximum_value",
         "output_limit",
         r"(?:the )?maximum value for `?max_(?:completion_|output_)?tokens`? is {limit}",
-        "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is 8192",
+        "The maximum value for `max_tokens` is 8192",
         "https://console.groq.com/docs/errors",
     ),
     pattern(

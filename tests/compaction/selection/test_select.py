@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import ctx_hooks
-from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.texts.identifiers import identifiers
 
@@ -105,9 +104,3 @@ def test_units_cover_a_text_side_by_side_and_hold_every_identifier():
     first = found.spans[found.cover[0]]
     assert set(found.identifiers[: found.added[0]]) == set(identifiers(text[slice(*first)]))
     assert max(b - a for a, b in found.spans) <= 1_000
-
-
-def test_rare_words_rank_above_common_ones():
-    documents = ["the cat sat", "the dog ran", "the zebra sat", "the cat ran"]
-    scores = bm25.rank("where is the zebra", documents)
-    assert scores.index(max(scores)) == 2

@@ -16,7 +16,6 @@ from ctx_hooks.compaction.steps import (
     older_reasoning,
     oversized_results,
     repeats,
-    terminal_noise,
 )
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.settings import Policy
@@ -40,12 +39,6 @@ def run(step, messages, *, goal=10, policy=None, window=20_000):
 
 def older(*exchanges):
     return [{"role": "user", "content": "start"}, *(m for e in exchanges for m in e), {"role": "user", "content": "go on"}]
-
-
-def test_terminal_noise_drops_colours_and_trailing_blanks():
-    noisy = "".join(f"\x1b[1;32mstep {n}\x1b[0m done    \n" for n in range(20))
-    sent = run(terminal_noise, older(exchange(1, noisy)))
-    assert sent[2]["content"] == "".join(f"step {n} done\n" for n in range(20))
 
 
 def test_json_layout_drops_blanks_and_no_digit():

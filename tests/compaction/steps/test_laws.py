@@ -23,7 +23,7 @@ from ctx_hooks.tokens.counter import Counter
 FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_step = pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 every_format = pytest.mark.parametrize("fmt", FORMATS)
-thorough = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 goals = st.integers(20, 2_000)
 
 
