@@ -185,7 +185,8 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
         return RetryPlan(most, cut_newest=True, truncates=True)
     if request.continues_stored_history and history.tokens <= most:
         return None
-    return replace(plan, most_tokens=max(LocalTokens(1), min(most, plan.most_tokens)))
+    cut_newest = plan.cut_newest or known.window.source in ("learned", "refusal")
+    return replace(plan, most_tokens=max(LocalTokens(1), min(most, plan.most_tokens)), cut_newest=cut_newest)
 
 
 def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, to: Target, known: Known) -> bool:

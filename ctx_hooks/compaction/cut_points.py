@@ -7,13 +7,13 @@ the compacted form so far and what came since exceed the trigger tokens, a compa
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.cost import CACHE_PRICES, Prices, target_fraction_of
-from ctx_hooks.compaction.message_index import TokenSums, digest_of, request_points
+from ctx_hooks.compaction.message_index import TokenSums, digest_of, request_points, settled_length
 from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
 from ctx_hooks.compaction.steps.installed import extra_steps
 from ctx_hooks.compaction.summary.extractive import summary_tokens
@@ -48,6 +48,11 @@ COMPACTION_FIELDS = frozenset(
 rewrite what a provider's prompt cache holds."""
 
 
+MARGIN_FRACTION = 0.02
+"""So much of the goal is taken for what a request ends with and the next one may lack, such as a reminder, where it is not
+more: whether a compaction was due is then found again, whichever of the two a request is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """When a compaction is due, and what it leaves.
@@ -62,6 +67,11 @@ class Thresholds:
     target_tokens: LocalTokens | None = None
     prices: Prices = CACHE_PRICES
 
+    @property
+    def margin_tokens(self) -> int:
+        """What is taken for what a request ends with and the next one may lack."""
+        return int(self.trigger.goal_tokens * MARGIN_FRACTION)
+
     def target_tokens_at(self, growth_tokens: float, fixed_tokens: LocalTokens) -> LocalTokens:
         """Return what a compaction compacts down to.
 
@@ -72,7 +82,7 @@ class Thresholds:
         if self.target_tokens is not None:
             return self.target_tokens
         fixed_tokens = min(fixed_tokens, self.trigger.goal_tokens)
-        room_tokens = self.trigger.goal_tokens - fixed_tokens
+        room_tokens = max(0, self.trigger.goal_tokens - self.margin_tokens - fixed_tokens)
         return LocalTokens(fixed_tokens + int(room_tokens * target_fraction_of(growth_tokens, room_tokens, self.prices)))
 
     def digest(self) -> bytes:
@@ -90,12 +100,14 @@ class Thresholds:
 class Cut:
     """A compaction of the first `length` messages that is due: `tokens` are expected of its messages.
 
-    `number` counts the compactions from 1; the cut of no message is none.
+    `number` counts the compactions from 1; the cut of no message is none. `is_whole` says that it also holds what its
+    request ended with and the next one may lack: else there would be no room for that.
     """
 
     length: int = 0
     tokens: int = 0
     number: int = 0
+    is_whole: bool = False
 
 
 class CutPoints:
@@ -112,61 +124,109 @@ class CutPoints:
         self._index = index
         self._preamble_tokens = history.preamble_tokens
         self._fixed_tokens = history.fixed_tokens
+        self._seen_tokens = history.seen_tokens
         self._thresholds = thresholds
         self._points = request_points(index)
+        self._settled = [settled_length(index, length) for length in self._points]
         self._arrived_tokens = list(accumulate(arrived_tokens, initial=0))
         self._requests = [i for i, m in enumerate(index) if m.is_request]
-        self._asking = [i for i in self._requests if asks(index[i], thresholds.trigger)]
+        self._asking = [i for i in self._requests if asks(index, i, thresholds.trigger)]
         self._questions = [i for i in self._asking if index[i].is_question]
         self._staying_tokens = TokenSums(index, [i for i, m in enumerate(index) if m.stays])
         self._shares = Shares(history, thresholds.trigger)
 
+    def newest(self) -> Cut:
+        """Return the newest compaction that is due, that of no message where the request fits as it is."""
+        none = Cut()
+        return none if self.tokens_since(none) <= self._room_tokens(none) else self.newest_after(none)
+
     def newest_after(self, cut: Cut) -> Cut:
         """Return the newest compaction due after `cut`, itself when none is."""
-        goal_tokens = self._thresholds.trigger.goal_tokens - self._preamble_tokens
+        points = range(len(self._points))
         while True:
             # What came since a compaction only grows, so the first point that has more than its room is found by bisection.
             since_tokens = partial(self._since_tokens, cut, self.share(cut))
-            next_point = bisect_right(self._points, cut.length)
-            due = bisect_right(self._points, goal_tokens - cut.tokens, next_point, key=since_tokens)
-            if due == len(self._points):
+            next_point = bisect_right(self._settled, cut.length)
+            due = bisect_right(points, self._room_tokens(cut), next_point, key=since_tokens)
+            if due == len(points):
                 return cut
-            cut = Cut(self._points[due], self._expected_tokens(self._points[due]), cut.number + 1)
+            cut = Cut(self._settled[due], self._expected_tokens(self._settled[due]), cut.number + 1)
+
+    def fitting(self, cut: Cut, made_tokens: int) -> Cut:
+        """Return the compaction that leaves room for what the request ends with that it was due for, or holds that too.
+
+        Args:
+            cut: the compaction.
+            made_tokens: what it has left.
+        """
+        length = self._points[bisect_right(self._settled, cut.length) - 1]
+        sent_tokens = self._sent_tokens(cut, length)
+        if not sent_tokens or sent_tokens <= self._room_tokens(replace(cut, tokens=made_tokens)):
+            return cut
+        return Cut(length, self._expected_tokens(length, is_whole=True), cut.number, is_whole=True)
 
     def share(self, cut: Cut) -> Share:
         """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
         if not cut.length:
             return Share()
-        free_tokens = self._thresholds.trigger.goal_tokens - self._preamble_tokens - cut.tokens
-        return self._shares.behind(cut.length, free_tokens)
+        return self._shares.behind(cut.length, self._room_tokens(cut))
+
+    def left_tokens(self, cut: Cut, turn: int) -> int:
+        """Return what is left free by the request that was sent with a user's message at the index `turn` behind a cut."""
+        return self._room_tokens(cut) - self._sent_tokens(cut, self._points[bisect_right(self._points, turn)])
+
+    def rewrites(self, cut: Cut) -> bool:
+        """Whether the last request is the first with a compaction: none of the request before, or that was not compacted."""
+        is_first = self._seen_tokens <= self._thresholds.trigger.goal_tokens
+        return cut.length > 0 and (is_first or cut.length >= self._settled[-1])
 
     def target_tokens(self, length: int) -> LocalTokens:
         """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at."""
         if self._thresholds.target_tokens is not None:
             return self._thresholds.target_tokens
-        first = self._points[0]
-        requests = bisect_right(self._points, length) - 1
-        growth_tokens = (self._arrived_tokens[length] - self._arrived_tokens[first]) / requests if requests else 0.0
+        first = self._settled[0]
+        requests = bisect_right(self._settled, length) - 1
+        growth_tokens = (self._settled_tokens(length) - self._settled_tokens(first)) / requests if requests else 0.0
         target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
         return min(target_tokens, self._shares.most_target_tokens(length))
 
-    def tokens_since(self, length: int) -> int:
-        """Return the tokens of all messages but the first `length`, as they are sent while they are not compacted."""
-        return self._arrived_tokens[-1] - self._arrived_tokens[length]
+    def tokens_since(self, cut: Cut) -> int:
+        """Return the tokens of all that a compaction does not hold, as it is sent while it is not compacted."""
+        return self._sent_tokens(cut, len(self._index))
 
-    def _since_tokens(self, cut: Cut, share: Share, length: int) -> int:
-        """Return the tokens between a compaction and `length`, with the most compacted text that its turns may be given."""
+    def _room_tokens(self, cut: Cut) -> int:
+        return self._thresholds.trigger.goal_tokens - self._preamble_tokens - cut.tokens
+
+    def _sent_tokens(self, cut: Cut, length: int) -> int:
+        """Return the tokens of the first `length` messages that a compaction does not hold."""
+        held_tokens = self._arrived_tokens[cut.length] if cut.is_whole else self._settled_tokens(cut.length)
+        return self._arrived_tokens[length] - held_tokens
+
+    def _settled_tokens(self, length: int) -> int:
+        """Return the tokens of the first `length` messages without what the last of them has beside tool results."""
+        return self._arrived_tokens[length] - (self._index[length - 1].beside_tokens if length else 0)
+
+    def _since_tokens(self, cut: Cut, share: Share, point: int) -> int:
+        """Return the tokens between a compaction and a request, with the most compacted text that its turns may be given.
+
+        What the request ends with and the next one may lack counts as the margin where it is less, and is given nothing: it
+        may have what is left free.
+        """
+        length = self._settled[point]
         turns, questions = (
             bisect_left(found, length) - bisect_left(found, cut.length) for found in (self._asking, self._questions)
         )
-        since_tokens = self._arrived_tokens[length] - self._arrived_tokens[cut.length]
-        return since_tokens + share.reserved_tokens(turns, questions)
+        sent_tokens = self._sent_tokens(cut, self._points[point])
+        moving_tokens = self._arrived_tokens[self._points[point]] - self._settled_tokens(length)
+        return sent_tokens + max(0, self._thresholds.margin_tokens - moving_tokens) + share.reserved_tokens(turns, questions)
 
-    def _expected_tokens(self, length: int) -> int:
+    def _expected_tokens(self, length: int, *, is_whole: bool = False) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
         requests = bisect_left(self._requests, length)
         newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
         protected = self._staying_tokens.before(length) + newest_turn_tokens + self._loop_tokens(length)
+        if not is_whole:
+            protected -= self._arrived_tokens[length] - self._settled_tokens(length)
         expected = self.target_tokens(length) - self._preamble_tokens
         return max(expected, int(protected + summary_tokens(self._thresholds.trigger)))
 

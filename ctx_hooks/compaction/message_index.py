@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import orjson
 
 from ctx_hooks.conversation.exchanges import is_question, is_request
-from ctx_hooks.conversation.model import Role
+from ctx_hooks.conversation.model import Role, ToolResult
 from ctx_hooks.conversation.protection import stays
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.runtime.content_cache import DIGEST_BYTES, ContentCache, digest_of_bytes
@@ -24,6 +24,7 @@ from ctx_hooks.tokens.units import LocalTokens
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ctx_hooks.conversation.model import Message
     from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.tokens.counter import Counter
 
@@ -47,6 +48,7 @@ class MessageStats(NamedTuple):
         guessed_tokens: those of its media, reasoning and unknown parts, which may be far fewer provider tokens.
         is_question: whether a user asks in it.
         other_tokens: its tokens of other scripts, figures and base64, without their weight.
+        beside_tokens: those of what stands behind its tool results, which the next request may lack.
     """
 
     digest: bytes
@@ -58,6 +60,7 @@ class MessageStats(NamedTuple):
     guessed_tokens: LocalTokens = LocalTokens(0)
     is_question: bool = False
     other_tokens: LocalTokens = LocalTokens(0)
+    beside_tokens: LocalTokens = LocalTokens(0)
 
 
 class TokenSums:
@@ -77,7 +80,7 @@ class TokenSums:
         return self._sums[bisect_left(self._chosen, length)]
 
 
-_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens]
+_Figures: TypeAlias = tuple[LocalTokens, Role, bool, int, bool, LocalTokens, bool, LocalTokens, LocalTokens]
 _Block: TypeAlias = tuple[tuple[Any, ...], ...]
 
 _figures: ContentCache[_Figures] = ContentCache()
@@ -100,6 +103,23 @@ def request_points(index: Sequence[MessageStats]) -> tuple[int, ...]:
     """Return the lengths at which the client must have sent a request: before each answer, and now."""
     answers = (i for i in range(1, len(index)) if index[i].role == "assistant" and index[i - 1].role != "assistant")
     return (*answers, len(index))
+
+
+def settled_length(index: Sequence[MessageStats], length: int) -> int:
+    """Return how many of the first `length` messages, those of one request, the next one begins with in any case.
+
+    Some clients end every request with a reminder, which the next request lacks or has at its own end: a user's message
+    behind tool results or another such message. Nothing shows whether it will stay.
+    """
+    while length > 1 and index[length - 1].is_request and index[length - 2].role not in ("assistant", "system"):
+        length -= 1
+    return length
+
+
+def without_beside(message: Message) -> Message:
+    """Return a message without what stands behind its tool results: there, too, clients put their reminders."""
+    last = max((i for i, part in enumerate(message.parts) if isinstance(part, ToolResult)), default=len(message.parts))
+    return message.with_parts(message.parts[: last + 1])
 
 
 def is_first_request(index: Sequence[MessageStats]) -> bool:
@@ -181,7 +201,9 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
         longest = max((len(r.text) for r in message.results), default=0)
         guessed, others = counter.guessed(message, fmt), counter.others((message,))
         spoken = (message.role, is_request(message))
-        return counter.message(message, fmt), *spoken, longest, stays(message), guessed, is_question(message), others
+        tokens = counter.message(message, fmt)
+        beside_tokens = LocalTokens(tokens - counter.message(without_beside(message), fmt))
+        return tokens, *spoken, longest, stays(message), guessed, is_question(message), others, beside_tokens
 
     key = (fmt, counter.vocabulary, counter.other_weight, messages.honors_skip, digest)
     return MessageStats(digest, *_figures.get(key, read))

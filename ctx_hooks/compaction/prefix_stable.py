@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
 from ctx_hooks.compaction.cut_points import Cut, CutPoints
-from ctx_hooks.compaction.message_index import digest_behind, digest_of
+from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.steps import oldest_turns
@@ -116,10 +116,13 @@ class _Assembly:
         One that comes out larger than expected, because more is protected than its size told, is counted as it is, until the
         next one that is due by sizes alone: a request finds both whatever requests came before it.
         """
-        cut = self._cut_points.newest_after(Cut())
+        cut = self._cut_points.newest()
         compaction = NONE_YET
         while cut.length > compaction.length:
             compaction = self._compaction(cut)
+            fitting = self._cut_points.fitting(cut, compaction.tokens)
+            if fitting is not cut:
+                cut, compaction = fitting, self._compaction(fitting)
             if compaction.tokens > cut.tokens:
                 cut = self._cut_points.newest_after(replace(cut, tokens=compaction.tokens))
         return cut, compaction
@@ -129,16 +132,19 @@ class _Assembly:
         budget = self._thresholds.trigger
         start = compaction.length
         originals = self._history.messages.conversation(start, len(self._history.index))
+        left = self._with_beside(compaction, cut)
         since = list(map(self._arrived, range(start, len(self._history.index))))
         share = self._cut_points.share(cut)
-        digest = self._digest(start, compaction.summary)
-        texts = Retrieval(self._history, start, compaction.messages, digest, budget, share).texts()
+        digest = self._digest(cut, compaction.summary)
+        left_tokens = partial(self._cut_points.left_tokens, cut)
+        texts = Retrieval(self._history, start, compaction.messages, digest, budget, share, left_tokens).texts()
         tail = (retrieval.added(m, texts[i]) if i in texts else m for i, m in enumerate(since, start))
-        assembled = replace(originals, messages=(*compaction.messages, *tail))
+        assembled = replace(originals, messages=(*left, *tail))
         sent = self._repaired(assembled)
-        tokens = self._tokens(compaction, texts) if sent is assembled else budget.counter.conversation(sent)
+        is_summed = sent is assembled and len(left) == len(compaction.messages)
+        tokens = self._tokens(compaction, cut, texts) if is_summed else budget.counter.conversation(sent)
         fits = tokens <= budget.goal_tokens
-        reason, rewrites = None if fits else compaction.reason, start == len(self._history.index)
+        reason, rewrites = None if fits else compaction.reason, self._cut_points.rewrites(cut)
         cut_texts = budget.cut_texts
         cut_since = cut_texts.named_in(since) if cut_texts is not None else {}
         return Outcome(
@@ -154,12 +160,24 @@ class _Assembly:
             offers=cut_texts is not None and cut_texts.is_offered and bool(compaction.handles or cut_since),
         )
 
-    def _tokens(self, compaction: Compaction, texts: Mapping[int, str]) -> LocalTokens:
+    def _with_beside(self, compaction: Compaction, cut: Cut) -> tuple[Message, ...]:
+        """Return what a compaction sends, with what its last message has behind tool results where that is no part of it."""
+        length = compaction.length
+        if not length or cut.is_whole or not self._history.index[length - 1].beside_tokens:
+            return compaction.messages
+        message = self._history.messages.message(length - 1)
+        beside = message.parts[len(without_beside(message).parts) :]
+        *others, last = compaction.messages
+        if last.results:
+            return (*others, replace(last, parts=(*last.parts, *beside), edited=True))
+        return (*others, last, message.with_parts(beside))
+
+    def _tokens(self, compaction: Compaction, cut: Cut, texts: Mapping[int, str]) -> LocalTokens:
         """Return the tokens of the request as it is assembled, of which no message has to be counted again."""
         count = self._thresholds.trigger.counter.text
         beside_tokens = sum(map(count, self._history.messages.preamble))
         given_tokens = sum(count(retrieval.appended(text)) for text in texts.values())
-        since_tokens = self._cut_points.tokens_since(compaction.length)
+        since_tokens = self._cut_points.tokens_since(cut)
         return LocalTokens(beside_tokens + compaction.tokens + since_tokens + given_tokens)
 
     def _compaction(self, cut: Cut) -> Compaction:
@@ -172,19 +190,22 @@ class _Assembly:
         summary = self._forms.summary_of(cut.length) if self._forms else None
         if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
             summary = None
-        compaction = self._remembered(cut.length, summary)
-        return compaction if summary is None or compaction.tokens <= cut.tokens else self._remembered(cut.length, None)
+        compaction = self._remembered(cut, summary)
+        return compaction if summary is None or compaction.tokens <= cut.tokens else self._remembered(cut, None)
 
-    def _remembered(self, length: int, summary: WrittenSummary | None) -> Compaction:
+    def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
         cut_texts = self._thresholds.trigger.cut_texts
         if cut_texts is not None and cut_texts.remakes:
-            return self._made(length, summary)
-        return _compactions.get(self._digest(length, summary), partial(self._made, length, summary), _compaction_bytes)
+            return self._made(cut, summary)
+        return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), _compaction_bytes)
 
-    def _digest(self, length: int, summary: WrittenSummary | None) -> bytes:
+    def _digest(self, cut: Cut, summary: WrittenSummary | None) -> bytes:
         """Return what stands for the first messages, and for all else that a compaction of them depends on."""
-        start = self._weighed if summary is None else digest_of((self._weighed.hex(), summary.length, summary.text))
-        return digest_behind(start, self._history.index[:length])
+        start = self._weighed
+        if summary is not None or cut.is_whole:
+            written = (summary.length, summary.text) if summary is not None else ()
+            start = digest_of((start.hex(), cut.is_whole, *written))
+        return digest_behind(start, self._history.index[: cut.length])
 
     def _choice(self, compaction: Compaction) -> Choice | None:
         if self._forms is None or not compaction.length:
@@ -202,16 +223,17 @@ class _Assembly:
         key = (self._weighed, self._history.index[i].digest)
         return _capped_tokens.get(key, lambda: counter.message(self._arrived(i), fmt))
 
-    def _originals(self, length: int) -> Conversation:
-        """Return the first messages as the client sent them; only the newest results, which stay whole, as they arrived."""
-        originals = self._history.conversation(self._thresholds.trigger.counter, length)
+    def _originals(self, cut: Cut) -> Conversation:
+        """Return what is compacted as the client sent it; only the newest results, which stay whole, as they arrived."""
+        originals = self._history.conversation(self._thresholds.trigger.counter, cut.length)
         newest = originals.newest_loop
-        arrived = (self._arrived(i) if i in newest else m for i, m in enumerate(originals.messages))
-        return originals.with_messages(tuple(arrived))
+        *others, last = (self._arrived(i) if i in newest else m for i, m in enumerate(originals.messages))
+        return originals.with_messages((*others, last if cut.is_whole else without_beside(last)))
 
-    def _made(self, length: int, summary: WrittenSummary | None) -> Compaction:
-        """Return the compaction of the first `length` messages, with a model's summary or an extractive one."""
-        conversation = self._repaired(self._originals(length))
+    def _made(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
+        """Return the compaction that is due, with a model's summary or an extractive one."""
+        length = cut.length
+        conversation = self._repaired(self._originals(cut))
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
         target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
@@ -228,10 +250,10 @@ class _Assembly:
         tokens = trigger.counter.messages(sent, conversation.format)
         left = {id(m.raw) for m in outcome.conversation.messages}
         removes = any(id(m.raw) not in left for m in conversation.messages)
-        cut = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
-        self._newly_cut.update(cut)
+        named = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
+        self._newly_cut.update(named)
         written = summary if removes else None
-        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, written, removes, tuple(cut))
+        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, written, removes, tuple(named))
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate, groupby
+from math import inf
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from ctx_hooks.conversation.model import Message, Text, ToolResult
 from ctx_hooks.runtime.content_cache import ContentCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -83,10 +84,18 @@ class Retrieval:
         digest: stands for the compacted messages, and for all else that their compaction depends on.
         budget: of the whole request.
         share: what of it each user turn may be given.
+        left_tokens: what is free of it in the request that a turn, given by its index, was sent with; by default its share.
     """
 
     def __init__(
-        self, history: History, length: int, left: Sequence[Message], digest: bytes, budget: Budget, share: Share
+        self,
+        history: History,
+        length: int,
+        left: Sequence[Message],
+        digest: bytes,
+        budget: Budget,
+        share: Share,
+        left_tokens: Callable[[int], float] = lambda _turn: inf,
     ) -> None:
         self._history = history
         self._length = length
@@ -94,6 +103,7 @@ class Retrieval:
         self._digest = digest
         self._budget = budget
         self._share = share
+        self._left_tokens = left_tokens
         self._pieces_of: dict[int, list[Piece]] = {}
 
     def texts(self) -> dict[int, str]:
@@ -105,11 +115,12 @@ class Retrieval:
         texts: dict[int, str] = {}
         spent_tokens = questions = 0
         since = index[self._length :] if self._length else ()
-        turns = [i for i, stats in enumerate(since, self._length) if asks(stats, self._budget)]
+        turns = [i for i in range(self._length, len(index)) if asks(index, i, self._budget)] if self._length else []
         digests = chain(self._digest, since) if turns else ()
         for number, turn in enumerate(turns, 1):
             questions += index[turn].is_question
-            room_tokens = min(share.of(index[turn]), share.reserved_tokens(number, questions) - spent_tokens)
+            most_tokens = min(share.reserved_tokens(number, questions), self._left_tokens(turn))
+            room_tokens = min(share.of(index[turn]), most_tokens - spent_tokens)
             key = (digests[turn + 1 - self._length], room_tokens)
             text = _texts.get(key, partial(self.text, turn, room_tokens), getsizeof)
             if text:

@@ -105,8 +105,14 @@ class Shares:
         return _between(TOOLS_MAX_TOKENS, DIALOGUE_MAX_TOKENS, dialogue) if given is None else given
 
 
-def asks(message: MessageStats, budget: Budget) -> bool:
-    """Whether a user's turn is given compacted text: a longer one, such as a pasted file, brings its own."""
+def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
+    """Whether the user's turn at `i` is given compacted text: a longer one, such as a pasted file, brings its own.
+
+    Neither is one behind tool results that asks nothing: a client's reminder, new with each request.
+    """
+    message = index[i]
+    if i and not message.is_question and index[i - 1].role in ("user", "tool") and not index[i - 1].is_request:
+        return False
     fraction, most_tokens = budget.policy.retrieval_fraction, budget.policy.retrieval_max_tokens
     longest_fraction = USUAL_FRACTION if fraction is None else fraction
     longest_tokens = TOOLS_MAX_TOKENS if most_tokens is None else most_tokens

@@ -138,7 +138,7 @@ def known_of(
     window = _learned_window(to, stats, now)
     previous = previous and previous.weighed(other_weight)
     if previous is not None and previous.deployment == to.deployment:
-        window = _window_for_retry(window, factor, to.attempt, previous)
+        window = _window_for_retry(window, factor, to.attempt, previous, accepts=stats.accepted("accepted_input", now) > 0)
     counts = bool(to.attempt) or not to.retried or policy.looks_at_every_request or stats.counts_next(tenant, now)
     output_limit, answer = stats.output_limit_tokens(tenant, now), stats.answer_tokens(tenant, now)
     return Known(window, factor, output_limit, answer, counts, stored_tokens, previous, other_weight=other_weight)
@@ -156,8 +156,11 @@ def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:
     return window
 
 
-def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt) -> Window:
+def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt, *, accepts: bool) -> Window:
     """Return the window that a retry keeps to: for this request alone, what the refusal says or lets guess.
+
+    The first keeps to what was learned where that stands on more than this refusal, a named limit or what the deployment
+    `accepts`: so does the next request of the conversation, which then continues what the retry sends.
 
     No tokens at all are left where what only the provider sees exceeds the limit by itself. A stored history is no such
     content: the provider can shorten it, and what is sent besides is rarely to blame.
@@ -171,5 +174,7 @@ def _window_for_retry(window: Window, factor: float, number: int, previous: Atte
     refused = to_provider(sent, factor)
     first = to_provider(previous.first_tokens or sent, factor)
     limit = limit_for_retry(overflow, refused, first, number)
+    if number == 1 and window.source == "learned" and window.tokens < refused and (accepts or overflow.limit_tokens):
+        limit = max(limit, window.tokens)
     limit = ProviderTokens(max(0, limit - unseen_tokens(overflow, refused)))
     return replace(window, tokens=limit, source="refusal") if limit < window.tokens else window

@@ -28,6 +28,7 @@ Kind = Literal[
     "limit",
     "own_limit",
     "refused",
+    "kept",
     "output_limit",
     "holds_output",
     "ratios",
@@ -56,6 +57,7 @@ RANGES: Mapping[Kind, tuple[int, float, float]] = {
     "limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
     "own_limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
     "refused": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
+    "kept": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
     "output_limit": (1, 1, LARGEST_TOKENS),
     "holds_output": (1, 1, 1),
     "ratios": (REMEMBERED + 1, LEAST_RATIO, LARGEST_RATIO),
@@ -91,11 +93,11 @@ class Observation:
     """The figures that were seen, in provider tokens, and when (epoch seconds).
 
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
-    which says nothing to other tenants. `refused`: the size of a request that was refused without a
-    figure. `holds_output`: 1. `ratios`, `other_ratios`: the ratio in use, then the latest. `low_bill`: what was sent, in
-    provider tokens, 0 for a request that was not counted, and what the provider counted of it. `accepted_*`: the input
-    that the provider counted, the requested output, and both together, of an answered request. `answer`: the output that
-    an answer had.
+    which says nothing to other tenants. `refused`: the size of a request that was refused without a figure. `kept`: the
+    guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`, `other_ratios`: the ratio in use, then the
+    latest. `low_bill`: what was sent, in provider tokens, 0 for a request that was not counted, and what the provider
+    counted of it. `accepted_*`: the input that the provider counted, the requested output, and both together, of an answered
+    request. `answer`: the output that an answer had.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
     (128000,)
@@ -227,7 +229,9 @@ class DeploymentStats:
         accepted_at = getattr(self.of("accepted_input", ANYONE, now), "at", 0.0)
         shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
         if refused:
-            shown.append(_between(accepted, refused.values[0]))
+            kept = self.of("kept", tenant, now)
+            held = min(kept.values[0], refused.values[0]) if kept and kept.at >= refused.at else 0.0
+            shown.append(max(held, _between(accepted, refused.values[0])))
         return min(shown, default=None)
 
     def _of_others(self, kinds: Iterable[Kind], tenant: str, now: float) -> dict[str, float]:

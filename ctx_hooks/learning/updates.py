@@ -80,6 +80,9 @@ def of_answer(
         shown |= _ratio(stats, attempt, provider_tokens, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
+    if attempt.number and attempt.window.source == "refusal" and attempt.window.tokens >= LEAST_LIMIT_TOKENS:
+        # The next request keeps to what this one was guessed to be held to: so it continues what was sent.
+        shown["kept", tenant] = Observation((attempt.window.tokens,), now)
     if _was_counted(attempt, provider_tokens):
         output = attempt.output_tokens or 0
         accepted: tuple[tuple[Kind, int], ...] = (

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.compaction.message_index import settled_length
 from ctx_hooks.compaction.summary.model_written import task_of
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.compaction.summary.summary_prompt import parts_of, prompt_of
@@ -60,7 +61,7 @@ def summary_task(
         request: the request as it came.
         to: where it goes.
         summaries: what is known of its conversation.
-        length: how many of its messages the summary will stand for, None for all.
+        length: how many of its messages the summary will stand for, None for all that the next request begins with.
         after: how many the newest compaction before has.
         deadline: when the work stops.
 
@@ -69,7 +70,8 @@ def summary_task(
         CompressionTimeoutError: the deadline has passed.
     """
     history = counted_history(request, Counter(vocabulary_of(to.model), deadline))
-    return task_of(history, summaries, len(history.index) if length is None else length, after)
+    settled = settled_length(history.index, len(history.index)) if length is None else length
+    return task_of(history, summaries, settled, after)
 
 
 async def write(

@@ -12,7 +12,7 @@ from strategies import items_of
 
 from ctx_hooks.compaction.cut_points import COMPACTION_FIELDS, Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points
+from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.formats.reader import MessageReader
@@ -46,20 +46,35 @@ def turns(count, tokens=100):
     return [stats(("user", "assistant")[n % 2], tokens) for n in range(count)]
 
 
-def test_nothing_is_due_up_to_the_trigger():
-    assert points_of(turns(10)).newest_after(Cut()) == Cut()
-    assert points_of(turns(11)).newest_after(Cut()) == Cut(11, TARGET_TOKENS, 1)
+def test_a_request_that_fits_is_compacted_nowhere():
+    assert points_of(turns(10)).newest() == Cut()
+    assert points_of(turns(11)).newest() == Cut(11, TARGET_TOKENS, 1)
+
+
+def test_nothing_is_due_up_to_the_trigger_less_the_margin():
+    assert points_of(turns(10, 98)).newest_after(Cut()) == Cut()
+    assert points_of(turns(10, 99)).newest_after(Cut()) == Cut(10, TARGET_TOKENS, 1)
+
+
+@pytest.mark.parametrize("reminder", [stats("user", 20), stats("tool", 20)._replace(beside_tokens=20)])
+def test_what_the_next_request_may_lack_makes_no_compaction_due_within_the_margin(reminder):
+    loop = [*turns(9), stats("assistant", 50), stats("tool", 30)]
+    ends = {"user": [*loop, reminder], "tool": [*loop[:-1], reminder._replace(tokens=50)]}[reminder.role]
+    assert points_of(ends).newest_after(Cut()) == Cut()
+    assert points_of([stats("user", 1), *loop]).newest_after(Cut()) == Cut(12, TARGET_TOKENS, 1)
+    cut = points_of([stats("user", 1), *ends]).newest_after(Cut())
+    assert cut == Cut(12, TARGET_TOKENS, 1)
 
 
 def test_what_stands_beside_the_messages_counts():
-    assert points_of(turns(9), preamble_tokens=100).newest_after(Cut()) == Cut()
-    assert points_of(turns(9), preamble_tokens=101).newest_after(Cut()).length == 9
+    assert points_of(turns(9), preamble_tokens=80).newest_after(Cut()) == Cut()
+    assert points_of(turns(9), preamble_tokens=81).newest_after(Cut()).length == 9
 
 
 @given(indices)
 def test_a_compaction_is_due_only_where_the_client_has_sent_a_request(index):
     cut = points_of(index).newest_after(Cut())
-    assert cut.length == 0 or cut.length in request_points(index)
+    assert cut.length == 0 or cut.length in {settled_length(index, length) for length in request_points(index)}
 
 
 @given(indices, st.integers(0, 60))
@@ -80,7 +95,7 @@ def test_what_follows_the_newest_cut_fits_at_every_request(index):
     cut = points_of(index).newest_after(Cut())
     sums = (0, *accumulate(m.tokens for m in index))
     for length in request_points(index):
-        if length > cut.length:
+        if settled_length(index, length) > cut.length:
             assert cut.tokens + sums[length] - sums[cut.length] <= TRIGGER_TOKENS
 
 
@@ -106,7 +121,7 @@ def test_a_result_counts_as_it_was_cut_when_it_arrived():
 
 def test_text_for_later_turns_is_reserved_only_behind_a_compaction():
     policy, cut = Policy(retrieval_fraction=0.5, retrieval_max_tokens=10_000), Cut(2, 300, 1)
-    assert points_of(turns(10), policy=policy).newest_after(Cut()) == Cut()
+    assert points_of(turns(9), policy=policy).newest_after(Cut()) == Cut()
     assert points_of(turns(5)).newest_after(cut) == cut
     assert points_of(turns(5), policy=policy).newest_after(cut).length == 5
 

@@ -64,10 +64,10 @@ def test_a_turn_that_is_longer_than_what_it_could_be_given_brings_its_own():
     talk[21]["content"] = "Mr Albrecht tuned grandmother's piano in spring."
     talk[41]["content"] = "Mrs Winter painted the old harbour twice."
     pasted = {"role": "user", "content": "Who tuned the piano?\n" + "A line of a pasted file.\n" * 100}
-    assert json.loads(sent([*talk, pasted], trigger=4_500, target=1_000)[0][-1]) == pasted
+    assert json.loads(sent([*talk, pasted], trigger=4_700, target=1_000)[0][-1]) == pasted
     question = {"role": "user", "content": "Who painted the harbour?"}
     later = [*talk, pasted, {"role": "assistant", "content": "I see."}, question]
-    assert "Mrs Winter" in sent(later, trigger=4_500, target=1_000)[0][-1]
+    assert "Mrs Winter" in sent(later, trigger=4_700, target=1_000)[0][-1]
 
 
 def history_over(messages, budget):

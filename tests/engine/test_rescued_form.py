@@ -1,0 +1,80 @@
+"""What a rescue has sent, and was answered, is what the conversation's next request begins with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from engine_requests import COUNTER, FIELDS, FORMATS, NOW, decided, sent, to, tokens_of
+
+from ctx_hooks.compaction.message_index import message_stats, request_points
+from ctx_hooks.decision import Rescued
+from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.learning import updates
+from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.request.request import Request
+from ctx_hooks.testing import agent_session
+
+LIMIT_TOKENS = 12_000
+
+
+def overflow_of(named, tokens):
+    """Return what a refusal of so many tokens says: nothing, its limit, or also the count."""
+    limit = LIMIT_TOKENS if named != "nothing" else None
+    return Overflow("input", "x", limit, tokens if named == "both" else None)
+
+
+class Deployment:
+    """A deployment of a limit that nobody has stated, and what is learned of it."""
+
+    def __init__(self, named, ratio):
+        self.named = named
+        self.ratio = ratio
+        self.stats = DeploymentStats()
+        self.now = NOW
+
+    def answer(self, request):
+        """Return the decisions about a request up to the one that was answered, and what that sends."""
+        decisions, refused = [], None
+        for number in range(4):
+            self.now += 1
+            target = to(attempt=number)
+            decision, attempt = decided(request, target, known_of(target, self.stats, self.now, refused))
+            decisions.append(decision)
+            now = sent(request, decision)
+            tokens = int(tokens_of(now) * self.ratio)
+            if tokens <= LIMIT_TOKENS:
+                self.stats = self.stats.merged(updates.of_answer(self.stats, attempt, tokens, self.now, 200), self.now)
+                return decisions, [json.dumps(m, sort_keys=True) for m in now.fields[FIELDS[request.format]]]
+            first = (refused and refused.first_tokens) or attempt.sent_tokens
+            refused = replace(attempt, overflow=overflow_of(self.named, tokens), failed=True, first_tokens=first)
+            shown = updates.of_refusal(self.stats, refused, refused.overflow, self.now)
+            self.stats = self.stats.merged(shown, self.now)
+        raise AssertionError("refused to the end")
+
+
+def requests_of(fmt, turns):
+    """Return the requests that the client of a session sends."""
+    whole = agent_session(fmt, turns=turns)
+    messages = whole[FIELDS[fmt]]
+    points = request_points(message_stats(MessageReader(fmt, messages), COUNTER))
+    return [Request(fmt, {**whole, FIELDS[fmt]: messages[:n]}) for n in points]
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("named", ["nothing", "its limit", "both"])
+@pytest.mark.parametrize(("first", "ratio"), [(0, 1.0), (0, 1.3), (14, 1.0)])
+def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, ratio):
+    """A session that grows until it is refused, and one whose first request here is too long."""
+    deployment = Deployment(named, ratio)
+    rescued, before = 0, None
+    for request in requests_of(fmt, turns=30)[first:]:
+        decisions, now = deployment.answer(request)
+        if before is not None:
+            assert now[: len(before)] == before
+            rescued += 1
+        before = now if isinstance(decisions[-1], Rescued) else None
+    assert rescued == 1
