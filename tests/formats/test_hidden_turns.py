@@ -288,3 +288,13 @@ def test_a_record_that_is_broken_or_foreign_changes_nothing(text):
 def test_whatever_stands_among_the_messages_is_left_there(messages):
     turn = HiddenTurn("0" * 32, [ASKED])
     assert spliced(messages, [turn]) is messages
+
+
+def test_who_said_it_is_part_of_what_was_said():
+    """Neighbours of one role speak as one."""
+    said = {
+        tuple(roles): said_in([{"role": role, "content": text} for role, text in zip(roles, "abc", strict=True)]).anchor
+        for roles in (["user"] * 3, ["user", "assistant", "user"], ["user", "assistant", "assistant"])
+    }
+    assert len(set(said.values())) == 3
+    assert said["user", "user", "user"] == said_in([{"role": "user", "content": "abc"}]).anchor

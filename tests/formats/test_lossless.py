@@ -176,6 +176,16 @@ def test_unknown_fields_types_media_markers_and_provider_items_survive(fmt):
     assert CODECS[fmt].write(forced(conversation)) == ODD[fmt]
 
 
+@pytest.mark.parametrize(
+    ("inner", "kinds"),
+    [({"type": "image", "source": {}}, ["image"]), ({"type": "file", "file_id": "f"}, ["file"]), ({"type": "file"}, [])],
+    ids=["image", "file", "line of a listing"],
+)
+def test_a_block_in_what_is_not_known_is_media_where_it_refers_to_something(inner, kinds):
+    (message,) = CODECS["anthropic"].read([{"role": "user", "content": [{"type": "of_tomorrow", "held": [inner]}]}]).messages
+    assert [media.kind for part in message.parts for media in part.media] == kinds
+
+
 def test_parts_are_told_apart():
     kinds = {type(p) for m in CODECS["anthropic"].read(ODD["anthropic"]).messages for p in m.parts}
     assert kinds >= {Text, Reasoning, ToolCall, ToolResult, Media}

@@ -274,8 +274,8 @@ def test_what_looks_like_an_overflow_and_is_none_is_not_recognised(pattern):
 
 @pytest.mark.parametrize("body", [{"error": {"message": "Bad request", "code": "context_length_exceeded"}}, {}])
 def test_a_code_says_it_without_words(body):
-    body = body or '{"message": "Bad request", "code": "context_length_exceeded"}'
-    assert recognise_overflow(body).kind == "input"
+    found = recognise_overflow(body or '{"message": "Bad request", "code": "context_length_exceeded"}')
+    assert (found.kind, found.pattern, found.sentence) == ("input", "code:context_length_exceeded", "Bad request")
 
 
 def test_an_exception_says_what_its_own_method_shows():

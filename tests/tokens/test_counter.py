@@ -1,4 +1,4 @@
-"""Counts are those of the vocabulary; estimates are of the right size; media cost what providers document."""
+"""Counts are those of the vocabulary; estimates are of the right size."""
 
 from __future__ import annotations
 
