@@ -278,6 +278,13 @@ def test_a_code_says_it_without_words(body):
     assert (found.kind, found.pattern, found.sentence) == ("input", "code:context_length_exceeded", "Bad request")
 
 
+@pytest.mark.parametrize(("asked", "is_overflow"), [(8_192, False), (8_193, True)])
+def test_a_request_that_is_as_large_as_the_limit_was_refused_for_something_else(asked, is_overflow):
+    text = f"This model's maximum context length is 8192 tokens. However, you requested {asked} tokens "
+    text += f"({asked - 1_192} in the messages, 1192 in the completion)."
+    assert bool(recognise_overflow(text)) is is_overflow
+
+
 def test_an_exception_says_what_its_own_method_shows():
     class ShownError(Exception):
         def __str__(self):
