@@ -282,3 +282,36 @@ async def test_a_small_window_is_warned_of(least, warned, caplog):
     warnings.forget_warnings()
     await AttemptRunner().decide(SMALL, to(20_000, warn_below_tokens=least))
     assert ("is small: 20000 tokens" in caplog.text) == warned
+
+
+SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA" + "Zq3x" * 2_000}
+SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+
+
+@pytest.mark.parametrize(
+    ("items", "tools", "expected"),
+    [
+        ([], [], (True, False, False)),
+        ([], [{"type": "web_search"}], (True, False, False)),
+        ([SEALED], [], (True, False, True)),
+        ([SEARCHED], [], (False, True, False)),
+    ],
+    ids=["plain", "offered", "sealed", "searched"],
+)
+async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise(items, tools, expected):
+    sent, runner = session("openai-responses", turns=8), AttemptRunner()
+    fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}
+    await runner.decide(replace(sent, fields=fields), to(10_000))
+    attempt = runner.attempts.last("request")
+    assert (attempt.counts_all, attempt.hosted_calls, attempt.unbilled) == expected
+    assert (attempt.guessed_tokens >= 1_000) == (bool(tools) or items == [SEALED])
+
+
+@pytest.mark.parametrize("used_hosted_tools", [False, True])
+async def test_a_bill_that_holds_what_a_hosted_tool_has_read_teaches_no_ratio_and_nothing_accepted(used_hosted_tools):
+    runner = AttemptRunner()
+    await runner.decide(session(turns=8), to(10_000))
+    sent = runner.attempts.last("request").sent_tokens
+    await runner.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
+    shown = {kind for kind, _ in (await runner.learned.of("deployment")).observations}
+    assert {"ratios", "accepted_input"} & shown == (set() if used_hosted_tools else {"ratios", "accepted_input"})
