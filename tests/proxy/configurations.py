@@ -1,22 +1,17 @@
-"""Configurations of proxies, and how one is served beside its provider."""
+"""Configurations of proxies."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proxies import Proxy
 from routes import MODELS, NAMES
-
-from ctx_hooks.testing import FakeProvider, ProviderSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 GENERAL = {"master_key": "os.environ/LITELLM_MASTER_KEY"}
-WINDOW = 8_000
+WINDOW = 3_000
 BELIEVED = 200_000
 """What the proxy thinks the window is: too much, so that the provider has to refuse."""
 
@@ -56,15 +51,6 @@ def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -
         "general_settings": GENERAL,
         **sections,
     }
-
-
-@contextmanager
-def served(settings: ProviderSettings, *models: tuple[str, str, dict[str, Any]], **sections: Any) -> Iterator[Any]:
-    """Serve model groups, each with its provider's model and its `model_info`, by a provider and a proxy of their own."""
-    with FakeProvider(settings) as provider:
-        listed = (deployment(provider.url, group, model, **info) for group, model, info in models)
-        with Proxy(configuration(provider.url, *listed, **sections)) as proxy:
-            yield proxy, provider
 
 
 def importable(folder: Path, name: str, code: str) -> dict[str, str]:

@@ -26,7 +26,11 @@ KINDS = {"chat": "openai", "claude": "anthropic", "gemini": "gemini"}
 FAULT = "zqxj-fault"
 """Where a conversation holds it, a step fails and quotes the conversation."""
 PLUGIN = f"""
-import json, os
+import json, logging, os
+from litellm import _logging
+_logging.numeric_level = logging.INFO  # as the environment sets it: LITELLM_LOG=INFO, JSON_LOGS=true
+_logging.verbose_proxy_logger.setLevel(logging.INFO)
+_logging._turn_on_json()
 import ctx_hooks
 import ctx_hooks.compaction.pipeline
 from ctx_hooks.compaction.steps import Step
@@ -74,7 +78,7 @@ of what its loggers are given."""
 def recorded(folder: Path) -> Iterator[tuple[Proxy, FakeProvider]]:
     """Serve a group for each end that a request can have; events, spans and spend are written to the folder."""
     environment = importable(folder, "marked_plugin", PLUGIN)
-    environment |= {"MARKED_FOLDER": str(folder), "LITELLM_LOG": "INFO", "JSON_LOGS": "true"}
+    environment |= {"MARKED_FOLDER": str(folder)}
     windows = {"tiny": 60, "large": 1_000_000}
     settings = ProviderSettings(window_tokens=WINDOW, windows=windows, wording="quoting")
     with FakeProvider(settings, lambda *_: Reply(f"{MARK}-answer")) as provider:
@@ -105,9 +109,9 @@ def recorded(folder: Path) -> Iterator[tuple[Proxy, FakeProvider]]:
 
 
 def marked_session(route: Route, end: str, question: str = "And now?") -> dict[str, Any]:
-    """Return a session of 14,000 tokens for an end's group: every text, name, argument, result and picture has a mark."""
+    """Return a session of 5,000 tokens for an end's group: every text, name, argument, result and picture has a mark."""
     numbers = itertools.count()
-    payload = agent_session(route.fmt, turns=12, model=f"{end}-{route.group}", question=question)
+    payload = agent_session(route.fmt, turns=6, result_chars=2_500, model=f"{end}-{route.group}", question=question)
     payload = _marked(payload, numbers)
     _last_text(route.fmt, payload).append(_picture(route.fmt, f"{MARK}{next(numbers):03d}A"))
     return payload

@@ -23,7 +23,7 @@ HANDLES = ("aaaabbbbcccc", "ddddeeeeffff")
 FACTS = ("the launch code is 4711", "the owner of the code is Ada")
 UNKNOWN = "xxxxyyyyzzzz"
 LARGE = "llllmmmmnnnn"
-"""The handle of a text of some 36,000 tokens."""
+"""The handle of a text of some 9,000 tokens."""
 HELD = "hhhhiiiijjjj"
 """The handle of a text that is returned once a byte is written to the gate."""
 NOT_AVAILABLE = "This text is not available."
@@ -40,7 +40,7 @@ from ctx_hooks.serving.tool_rounds import ToolRounds
 from litellm.integrations.custom_logger import CustomLogger
 
 TEXTS = {{**dict(zip({HANDLES!r}, {FACTS!r})), {HELD!r}: {FACTS[0]!r}}}
-TEXTS[{LARGE!r}] = {FACTS[0]!r} + "".join(f" The value {{n}} is {{n * n}}." for n in range(4_000))
+TEXTS[{LARGE!r}] = {FACTS[0]!r} + "".join(f" The value {{n}} is {{n * n}}." for n in range(1_000))
 
 def wait_at_gate():
     with open(os.environ["GATE"], "rb", buffering=0) as gate:
@@ -203,7 +203,7 @@ class Client:
             return whole(answer.json(), answer.text)
         lines = [line[len("data:") :].strip() for line in answer.text.splitlines() if line.startswith("data:")]
         events = [json.loads(line) for line in lines if line != "[DONE]"]
-        assert lines[-1] == "[DONE]" or self.path == MESSAGES.path
+        assert lines[-1] == "[DONE]" or self.path == MESSAGES.path, answer.text[-600:]
         return whole(self.put_together(events), answer.text)
 
     def put_together(self, events: list[Any]) -> dict[str, Any]:

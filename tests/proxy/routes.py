@@ -13,6 +13,9 @@ from ctx_hooks.testing import LOOPBACK, agent_session
 from ctx_hooks.testing.gemini import addressed
 from ctx_hooks.testing.rules import Format
 
+SIZE = {"turns": 10, "result_chars": 2_500}
+"""Of an agent session of about 8,000 tokens."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -23,11 +26,11 @@ class Route:
     hopeless: str
 
     def ask(self, proxy: Proxy, *, group: str | None = None, stream: bool = False, **fields: Any) -> httpx.Response:
-        """Send an agent session of about 25,000 tokens."""
-        seed = fields.pop("seed", 0)
+        """Send an agent session of about 8,000 tokens."""
+        seed, size = fields.pop("seed", 0), fields.pop("size", SIZE)
         headers = fields.pop("headers", None) or proxy.headers
         thinking = self.fmt in ("anthropic", "gemini")
-        payload = agent_session(self.fmt, model=group or self.group, seed=seed, thinking=thinking)
+        payload = agent_session(self.fmt, model=group or self.group, seed=seed, thinking=thinking, **size)
         return self.post(proxy, {**payload, "stream": stream, **fields}, headers=headers)
 
     def post(self, proxy: Proxy, payload: dict[str, Any], *, headers: Mapping[str, str] | None = None) -> httpx.Response:

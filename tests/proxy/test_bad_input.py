@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from routes import CHAT
+from routes import CHAT, SIZE
 
 from ctx_hooks.testing import LOOPBACK, agent_session
 
@@ -41,7 +41,7 @@ def test_what_is_no_conversation_gets_the_same_answer_as_without_the_plugin(mess
 
 
 def test_broken_pairing_in_an_overflowing_request_is_repaired(proxy, provider):
-    payload = agent_session("openai-chat", model="fitted")
+    payload = agent_session("openai-chat", model="fitted", **SIZE)
     messages = payload["messages"]
     del messages[3]  # the first call loses its result
     messages.insert(8, {"role": "tool", "tool_call_id": "call_of_nobody", "content": "orphan"})
@@ -52,7 +52,7 @@ def test_broken_pairing_in_an_overflowing_request_is_repaired(proxy, provider):
 
 
 def test_a_failure_inside_the_plugin_forwards_the_request_as_it_came(provider, broken_proxy):
-    payload = agent_session("openai-chat", model="broken")
+    payload = agent_session("openai-chat", model="broken", **SIZE)
     assert post(broken_proxy, payload).status_code == 200
     (only,) = provider.requests()
     assert only["payload"]["messages"] == payload["messages"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from configurations import BELIEVED, WINDOW, served
-from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, NAMES, ROUTES
+from configurations import configuration, deployment
+from proxies import Proxy
+from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, NAMES, ROUTES, SIZE
 
-from ctx_hooks.testing import ProviderSettings, agent_session
+from ctx_hooks.testing import agent_session
 
 FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
 PLACE = 3
@@ -16,8 +17,8 @@ PLACE = 3
 FLAG = {"context": {"pin": True}}
 
 
-def session(route, group, *, pinned, turns=12):
-    payload = agent_session(route.fmt, model=group, turns=turns)
+def session(route, group, *, pinned, turns=SIZE["turns"]):
+    payload = agent_session(route.fmt, model=group, **SIZE | {"turns": turns})
     items = list(payload[FIELDS[route.fmt]])
     place = next(i for i, item in enumerate(items) if i >= PLACE and len(json.dumps(item)) > 1_000)
     text = longest_text(items[place])
@@ -52,23 +53,28 @@ class TestOnEveryRoute:
         assert is_sent_whole(text, provider)
 
     def test_a_request_that_fits_is_sent_without_the_flag(self, route, proxy, provider):
-        payload, _ = session(route, route.fitted, pinned=True, turns=3)
+        payload, _ = session(route, route.fitted, pinned=True, turns=2)
         answer = route.post(proxy, payload)
         assert answer.status_code == 200, answer.text
         assert answer.headers["x-ctx-hooks"].startswith("fits")
 
     def test_without_the_plugin_it_is_refused_where_nothing_translates_it(self, route, plain_proxy):
-        payload, _ = session(route, route.fitted, pinned=True, turns=3)
+        payload, _ = session(route, route.fitted, pinned=True, turns=2)
         answer = route.post(plain_proxy, payload)
         assert answer.status_code == (200 if route in (MESSAGES_TO_OPENAI, GEMINI_TO_OPENAI) else 400)
 
 
+@pytest.fixture(scope="module")
+def checking(provider):
+    """A proxy whose Router compares each request with the window itself."""
+    models = (deployment(provider.url, r.fmt, m) for r, m in ((CHAT, "openai/served"), (MESSAGES, "anthropic/served")))
+    with Proxy(configuration(provider.url, *models, router_settings={"enable_pre_call_checks": True})) as running:
+        yield running
+
+
 @pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
-def test_the_flag_holds_for_a_retry_of_what_was_looked_at_before_the_router(route):
-    model = ("any", "openai/served" if route is CHAT else "anthropic/claude-served", {"max_input_tokens": BELIEVED})
-    checks = {"enable_pre_call_checks": True}
-    with served(ProviderSettings(window_tokens=WINDOW), model, router_settings=checks) as (proxy, provider):
-        payload, text = session(route, "any", pinned=True)
-        assert route.post(proxy, payload).status_code == 200
-        assert len(provider.requests()) > 1
-        assert is_sent_whole(text, provider)
+def test_the_flag_holds_for_a_retry_of_what_was_looked_at_before_the_router(route, checking, provider):
+    payload, text = session(route, route.fmt, pinned=True)
+    assert route.post(checking, payload).status_code == 200
+    assert len(provider.requests()) > 1
+    assert is_sent_whole(text, provider)

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.deploy
 
 STORED = {**GENERAL, "store_model_in_db": True}
 POLICIES = {"ctx_hooks": {"defaults": {"reserve_tokens": 500, "locked": ["reserve_tokens"]}}}
-TIGHT = {"max_input_tokens": 36_000, "ctx_hooks": {"reserve": "scaled", "reserve_fraction": 0.45}}
-"""Holds a session of 25,000 tokens, but not the share that its policy keeps free for the answer as well."""
+TIGHT = {"max_input_tokens": 12_000, "ctx_hooks": {"reserve": "scaled", "reserve_fraction": 0.45}}
+"""Holds a session of 8,000 tokens, but not the share that its policy keeps free for the answer as well."""
 INPUT, OUTPUT = 0.001, 0.01
 PRICES = {"input_cost_per_token": INPUT, "output_cost_per_token": OUTPUT}
 """LiteLLM's API takes them in `litellm_params` alone."""
@@ -72,7 +72,7 @@ def key_of(proxy, **fields):
 
 
 def ask(proxy, provider, key, group="fitted"):
-    """Return the answer to a session of 25,000 tokens, and what the provider read last."""
+    """Return the answer to a session of 8,000 tokens, and what the provider read last."""
     provider.reset()
     answer = CHAT.ask(proxy, group=group, headers={"authorization": f"Bearer {key}"})
     return answer, json.dumps(provider.requests()[-1]["payload"], ensure_ascii=False)
@@ -138,7 +138,7 @@ def test_a_model_of_the_database_is_rescued_whatever_its_window_is_believed_to_b
 def test_a_policy_in_the_model_info_of_a_model_of_the_database_holds(stored, provider):
     answer, _ = ask(stored, provider, key_of(stored), "tight")
     assert answer.headers["x-ctx-hooks-policy"] == "defaults; model_info.ctx_hooks"
-    assert provider.requests()[-1]["input_tokens"] < 20_000 < TIGHT["max_input_tokens"] < BELIEVED
+    assert provider.requests()[-1]["input_tokens"] < 7_000 < TIGHT["max_input_tokens"] < BELIEVED
 
 
 def test_a_change_of_a_models_policy_holds_from_the_next_request(stored, provider):

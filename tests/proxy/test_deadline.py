@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from configurations import WINDOW, configuration, deployment
-from proxies import Proxy
+from configurations import WINDOW, deployment
 from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 from strategies import items_of
 
@@ -17,25 +16,17 @@ ROUTES = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module")
-def hasty_proxy(provider):
-    url = provider.url
-    models = (
-        deployment(url, "openai-chat", "openai/served", max_input_tokens=WINDOW),
-        deployment(url, "anthropic", "anthropic/served", max_input_tokens=WINDOW),
-        deployment(url, "openai-responses", "openai/served", max_input_tokens=WINDOW),
-        deployment(url, "gemini", "gemini/served", max_input_tokens=WINDOW),
-    )
-    settings = {"defaults": {"compression_timeout_seconds": 0.001}}
-    with Proxy(configuration(url, *models, callback_settings={"ctx_hooks": settings})) as running:
-        yield running
+def groups(url):
+    for route, kind in ((CHAT, "openai"), (MESSAGES, "anthropic"), (RESPONSES, "openai"), (GEMINI, "gemini")):
+        hasty = {"compression_timeout_seconds": 0.001}
+        yield deployment(url, f"hasty-{route.fmt}", f"{kind}/served", max_input_tokens=WINDOW, ctx_hooks=hasty)
 
 
 @ROUTES
-def test_no_time_costs_the_oldest_turns_and_no_answer(hasty_proxy, provider, route):
+def test_no_time_costs_the_oldest_turns_and_no_answer(route, proxy, provider):
     question = f"What is new on {route.path}?"
-    payload = agent_session(route.fmt, turns=300, model=route.fmt, question=question)
-    response = route.post(hasty_proxy, payload)
+    payload = agent_session(route.fmt, turns=60, result_chars=2_000, model=f"hasty-{route.fmt}", question=question)
+    response = route.post(proxy, payload)
     assert response.status_code == 200, response.text
     (sent,) = provider.requests()
     assert violations(sent["format"], sent["payload"]) == []
@@ -43,4 +34,4 @@ def test_no_time_costs_the_oldest_turns_and_no_answer(hasty_proxy, provider, rou
     assert question in str(items[-1])
     assert MARK in str(items[:2])
     assert len(items) < len(items_of(payload))
-    assert "took too long to compress" in hasty_proxy.log()
+    assert "took too long to compress" in proxy.log()

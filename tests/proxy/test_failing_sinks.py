@@ -8,7 +8,7 @@ import httpx
 import pytest
 from configurations import WINDOW, configuration, deployment, importable
 from proxies import Proxy
-from routes import CHAT, MESSAGES_TO_OPENAI
+from routes import CHAT, MESSAGES_TO_OPENAI, SIZE
 
 from ctx_hooks.testing import agent_session
 
@@ -65,7 +65,7 @@ def test_every_request_is_answered_and_fitted_and_each_sink_is_warned_of_once(pr
     with Proxy(config, environment) as proxy:
         for stream in (False, True):
             for route in (CHAT, MESSAGES_TO_OPENAI):
-                answer = route.post(proxy, {**agent_session(route.fmt, turns=12, model="fitted"), "stream": stream})
+                answer = route.post(proxy, {**agent_session(route.fmt, **SIZE, model="fitted"), "stream": stream})
                 assert answer.status_code == httpx.codes.OK, answer.text
                 assert answer.headers["x-ctx-hooks-decision"] == "compressed"
         assert [r["status"] for r in provider.requests()] == [httpx.codes.OK] * REQUESTS

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 from configurations import PLUGIN, ROOT, configuration, importable
-from proxies import Proxy
+from proxies import ForkedProcess, Proxy
 from routes import NAMES, ROUTES
 
 from ctx_hooks.testing import ProxyProcess
@@ -107,9 +107,9 @@ def asked(proxy, provider, route, group, stream):
     )
 
 
-def test_a_variable_that_litellm_reads_at_import_has_a_process_of_its_own(provider):
-    with Proxy(configuration(provider.url), {"JITTER": "0.5"}) as proxy:
-        assert not proxy.forked
+def test_a_variable_that_litellm_reads_at_import_has_a_process_of_its_own():
+    asked = ForkedProcess({"arguments": [], "environment": Proxy({}, {"JITTER": "0.5"}).environment(), "folder": "."})
+    assert (asked.pid, asked.read_early) == (0, ["JITTER"])
 
 
 KILLED = """

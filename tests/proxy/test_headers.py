@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from configurations import WINDOW, configuration, deployment
-from proxies import Proxy
+from configurations import WINDOW, deployment
 from routes import ROUTES, Route
 
 from ctx_hooks.testing import agent_session
@@ -24,25 +23,17 @@ EVERYWHERE = pytest.mark.parametrize("route", ALL_ROUTES, ids=named)
 IN_BOTH = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
-@pytest.fixture(scope="module")
-def told_proxy(provider):
-    def group(name: str, model: str, **info: object) -> list[dict[str, object]]:
-        return [deployment(provider.url, f"{name}-{to}", f"{kind}/{model}", **info) for to, kind in KINDS.items()]
-
-    models = (
-        *group("fitting", "large"),
-        *group("compressed", "large", max_input_tokens=WINDOW),
-        *(d for n in range(2 * len(ALL_ROUTES)) for d in group(f"rescued-{n}", "served")),
-        *group("hopeless", "tiny"),
-    )
-    settings = {"ctx_hooks": {"defaults": {"rescue_attempts": 2}}}
-    with Proxy(configuration(provider.url, *models, callback_settings=settings)) as running:
-        yield running
+def groups(url):
+    ends = {"fitting": ("large", {}), "compressed": ("large", {"max_input_tokens": WINDOW}), "failed": ("tiny", {})}
+    ends |= {f"rescued-{n}": ("served", {}) for n in range(2 * len(ALL_ROUTES))}
+    for end, (model, info) in ends.items():
+        for to, kind in KINDS.items():
+            yield deployment(url, f"{end}-{to}", f"{kind}/{model}", **info)
 
 
 def ask(proxy, route, end, *, stream):
     """Return the plugin's headers of an answer, by the ends of their names, and its status."""
-    payload = agent_session(route.fmt, turns=12, model=f"{end}-{route.group}")
+    payload = agent_session(route.fmt, turns=6, result_chars=2_500, model=f"{end}-{route.group}")
     answer = route.post(proxy, {**payload, "stream": stream})
     told = {name.removeprefix("x-ctx-hooks"): v for name, v in answer.headers.items() if name.startswith("x-ctx-hooks")}
     return told, answer.status_code
@@ -50,8 +41,8 @@ def ask(proxy, route, end, *, stream):
 
 @EVERYWHERE
 @IN_BOTH
-def test_an_untouched_request_has_no_figures(told_proxy, route, stream):
-    told, status = ask(told_proxy, route, "fitting", stream=stream)
+def test_an_untouched_request_has_no_figures(proxy, route, stream):
+    told, status = ask(proxy, route, "fitting", stream=stream)
     assert status == httpx.codes.OK
     assert told == {"": "fits", "-decision": "fits", "-attempts": "1", "-policy": "defaults"}
 
@@ -59,9 +50,9 @@ def test_an_untouched_request_has_no_figures(told_proxy, route, stream):
 @EVERYWHERE
 @IN_BOTH
 @pytest.mark.parametrize(("end", "attempts"), [("compressed", 1), ("retried", 2)])
-def test_what_was_made_smaller_has_its_figures_and_how_often_it_was_sent(told_proxy, provider, route, stream, end, attempts):
+def test_what_was_made_smaller_has_its_figures_and_how_often_it_was_sent(proxy, provider, route, stream, end, attempts):
     group = end if end == "compressed" else f"rescued-{2 * ALL_ROUTES.index(route) + stream}"
-    told, status = ask(told_proxy, route, group, stream=stream)
+    told, status = ask(proxy, route, group, stream=stream)
     assert status == httpx.codes.OK
     assert len(provider.requests()) == attempts
     before, after = int(told.pop("-tokens-before")), int(told.pop("-tokens-after"))
@@ -82,8 +73,8 @@ NO_PLACE = pytest.mark.xfail(
     "route", [pytest.param(r, marks=NO_PLACE) if r.path == "/v1/messages" else r for r in ALL_ROUTES], ids=named
 )
 @IN_BOTH
-def test_an_error_has_those_of_the_last_attempt_that_was_sent(told_proxy, provider, route, stream):
-    told, status = ask(told_proxy, route, "hopeless", stream=stream)
+def test_an_error_has_those_of_the_last_attempt_that_was_sent(proxy, provider, route, stream):
+    told, status = ask(proxy, route, "failed", stream=stream)
     assert status == httpx.codes.BAD_REQUEST
     assert told["-decision"] == "failed"
     assert told[""].startswith(f"failed; before={told['-tokens-before']}; after={told['-tokens-after']}")

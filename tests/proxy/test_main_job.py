@@ -7,7 +7,8 @@ import json
 
 import httpx
 import pytest
-from routes import CHAT, MESSAGES, NAMES, ROUTES
+from routes import CHAT, MESSAGES, NAMES, ROUTES, SIZE
+from strategies import FIELDS, spoken
 
 from ctx_hooks.testing import agent_session, violations
 
@@ -81,7 +82,7 @@ def test_the_operators_own_fallback_runs_after_the_retries(route, proxy, provide
     models = [r["model"] for r in provider.requests()]
     assert models[-1] == "large"
     assert 2 <= models.count("tiny") <= 4
-    assert provider.requests()[-1]["input_tokens"] > 20_000, "the larger model gets the whole conversation"
+    assert provider.requests()[-1]["input_tokens"] > 7_000, "the larger model gets the whole conversation"
 
 
 @over_every_route
@@ -100,6 +101,19 @@ def test_a_callers_own_list_of_fallbacks_runs_after_the_retries(proxy, provider)
     assert models[-1] == "large"
 
 
+@over_every_route
+@streamed_or_not
+@pytest.mark.parametrize(("group", "models"), [("hopeless", ["tiny"]), ("cornered", ["tiny", "large"])])
+def test_what_cannot_shrink_is_asked_once_and_goes_to_a_fallback_at_once(route, stream, group, models, proxy, provider):
+    """The newest message is all of it."""
+    items = {FIELDS[route.fmt]: [spoken(route.fmt, "user", "Why is the sky blue? " * 200)], "stream": stream}
+    limit = {"generationConfig": {"maxOutputTokens": 50}} if route.fmt == "gemini" else {"max_tokens": 50}
+    answer = route.post(proxy, {"model": route.hopeless if group == "hopeless" else group, **limit, **items})
+    assert [r["model"] for r in provider.requests()] == models
+    assert answer.status_code == (400 if group == "hopeless" else 200), answer.text
+    assert group == "cornered" or "60" in answer.json()["error"]["message"], "the provider's own figures are told"
+
+
 def test_nothing_of_ours_reaches_the_provider(proxy, provider):
     CHAT.ask(proxy)
     assert all("ctx_hooks_retry" not in json.dumps(r["payload"]) for r in provider.requests())
@@ -109,7 +123,7 @@ async def test_fifty_overflowing_requests_at_once_are_all_answered_and_keep_to_t
     async with httpx.AsyncClient(timeout=300) as client:
 
         async def ask(seed: int) -> int:
-            payload = agent_session("openai-chat", model="chat", seed=seed)
+            payload = agent_session("openai-chat", model="chat", seed=seed, **SIZE)
             return (await client.post(proxy.url + CHAT.path, json=payload, headers=proxy.headers)).status_code
 
         assert await asyncio.gather(*(ask(seed) for seed in range(1, 51))) == [200] * 50

@@ -253,7 +253,7 @@ def quantile(share, seconds):
 
 OLD_MODELS = "untouched|compressed"
 """Groups of both rounds: a rate does not count what a series begins with."""
-LIMITS = {frozenset({("kind", "limit"), ("deployment", f"id-rescued-{n}:openai/served")}): 8_000 for n in ROUNDS}
+LIMITS = {frozenset({("kind", "limit"), ("deployment", f"id-rescued-{n}:openai/served")}): WINDOW for n in ROUNDS}
 CASES: list[tuple[str, str, str, Callable[[Shown], list[dict[Any, float]]]]] = [
     ("Answered beyond the window", "enforce", ".*", lambda _: [one(1)]),
     ("Answered beyond the window", "observe", ".*", lambda _: [one(0)]),

@@ -6,27 +6,25 @@ from collections import Counter
 
 import litellm
 import pytest
-from configurations import configuration, deployment
-from proxies import Proxy
-from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES
+from configurations import deployment
+from routes import CHAT, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, SIZE
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+from ctx_hooks.testing import agent_session
 
 REQUESTS = 20
 """The chance that the Router's shuffle goes to one of two deployments so often by itself is 1 in 500,000."""
 PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
 GROUPS = {
-    "mixed": ("openai", ("served", 8_000), ("wide", 1_000_000)),
-    "mixed-claude": ("anthropic", ("served", 8_000), ("wide", 1_000_000)),
-    "small": ("openai", ("served", 8_000), ("less", 6_000)),
-    "unknown": ("openai", ("served", 200_000), ("wide", 1_000_000)),
-    "any": ("openai", ("served", 8_000), ("wide", 1_000_000)),
-    "off": ("openai", ("served", 8_000), ("wide", 1_000_000)),
+    "mixed": ("openai", ("served", 3_000), ("wide", 1_000_000)),
+    "mixed-claude": ("anthropic", ("served", 3_000), ("wide", 1_000_000)),
+    "mixed-small": ("openai", ("served", 3_000), ("less", 2_500)),
+    "mixed-unknown": ("openai", ("served", 200_000), ("wide", 1_000_000)),
+    "mixed-any": ("openai", ("served", 3_000), ("wide", 1_000_000)),
+    "mixed-off": ("openai", ("served", 3_000), ("wide", 1_000_000)),
+    "pictures": ("openai", ("served", 3_000), ("wide", 1_000_000)),
 }
-POLICIES = {
-    "defaults": {"deployment_choice": "holds_request", "warn_below_tokens": 0},
-    "models": {"any": {"deployment_choice": "any"}, "off": {"enabled": False}},
-}
+POLICIES = {"mixed-any": {"deployment_choice": "any", "warn_below_tokens": 0}, "mixed-off": {"enabled": False}}
+SEES = {("pictures", "served"): {"supports_vision": True}, ("pictures", "wide"): {"supports_vision": False}}
 WHOLE = {
     "chat": (CHAT, "mixed"),
     "messages": (MESSAGES, "mixed-claude"),
@@ -35,26 +33,13 @@ WHOLE = {
 }
 
 
-@pytest.fixture(scope="module")
-def mixed():
-    with FakeProvider(ProviderSettings(window_tokens=8_000, windows={"wide": 1_000_000, "less": 6_000})) as provider:
-        models = [
-            deployment(provider.url, group, f"{prefix}/{model}", max_input_tokens=window)
-            for group, (prefix, *sides) in GROUPS.items()
-            for model, window in sides
-        ]
-        models += [
-            deployment(provider.url, "pictures", "openai/served", max_input_tokens=8_000, supports_vision=True),
-            deployment(provider.url, "pictures", "openai/wide", max_input_tokens=1_000_000, supports_vision=False),
-        ]
-        config = configuration(
-            provider.url,
-            *models,
-            callback_settings={"ctx_hooks": POLICIES},
-            router_settings={"routing_strategy": "simple-shuffle"},
-        )
-        with Proxy(config) as proxy:
-            yield proxy, provider
+def groups(url):
+    for group, (prefix, *sides) in GROUPS.items():
+        for model, window in sides:
+            policy = POLICIES.get(group, {"deployment_choice": "holds_request", "warn_below_tokens": 0})
+            yield deployment(
+                url, group, f"{prefix}/{model}", max_input_tokens=window, ctx_hooks=policy, **SEES.get((group, model), {})
+            )
 
 
 def chosen(provider):
@@ -64,20 +49,14 @@ def chosen(provider):
     return found
 
 
-@pytest.fixture(autouse=True)
-def _no_requests_yet(mixed):
-    mixed[1].reset()
-
-
 @pytest.mark.parametrize(("route", "group"), WHOLE.values(), ids=WHOLE)
-def test_every_request_goes_whole_to_the_deployment_that_holds_it(route, group, mixed):
-    proxy, provider = mixed
+def test_every_request_goes_whole_to_the_deployment_that_holds_it(route, group, proxy, provider):
     for seed in range(REQUESTS):
         answer = route.ask(proxy, group=group, seed=seed)
         assert answer.status_code == 200, answer.text
         assert answer.headers["x-ctx-hooks"].startswith("fits")
     sent = provider.requests()
-    assert min(r["input_tokens"] for r in sent) > 20_000
+    assert min(r["input_tokens"] for r in sent) > 7_000
     assert chosen(provider) == {("wide", 200): REQUESTS}
 
 
@@ -85,50 +64,46 @@ def test_every_request_goes_whole_to_the_deployment_that_holds_it(route, group, 
     not hasattr(litellm.Router, "_deployment_declares_no_vision"),
     reason="before 1.109 the Router sends requests with images to text-only deployments, too",
 )
-def test_a_request_with_an_image_goes_to_the_deployment_that_takes_it_though_another_holds_the_request_whole(mixed):
-    proxy, provider = mixed
+def test_a_request_with_an_image_goes_to_the_deployment_that_takes_it_though_another_holds_the_request_whole(
+    proxy, provider
+):
     for seed in range(REQUESTS):
-        session = agent_session("openai-chat", model="pictures", seed=seed)
+        session = agent_session("openai-chat", model="pictures", seed=seed, **SIZE)
         session["messages"].append({"role": "user", "content": [PICTURE]})
         assert CHAT.post(proxy, session).status_code == 200
     assert chosen(provider) == {("served", 200): REQUESTS}
 
 
-def test_a_request_that_every_deployment_holds_goes_to_all_of_them(mixed):
-    proxy, provider = mixed
+def test_a_request_that_every_deployment_holds_goes_to_all_of_them(proxy, provider):
     for _ in range(REQUESTS):
         payload = {"model": "mixed", "messages": [{"role": "user", "content": "hi"}]}
         assert CHAT.post(proxy, payload).status_code == 200
     assert set(chosen(provider)) == {("served", 200), ("wide", 200)}
 
 
-def test_a_request_that_no_deployment_holds_is_compressed_for_the_largest(mixed):
-    proxy, provider = mixed
+def test_a_request_that_no_deployment_holds_is_compressed_for_the_largest(proxy, provider):
     for seed in range(REQUESTS):
-        answer = CHAT.ask(proxy, group="small", seed=seed)
+        answer = CHAT.ask(proxy, group="mixed-small", seed=seed)
         assert answer.status_code == 200, answer.text
         assert answer.headers["x-ctx-hooks"].startswith("compressed")
     assert chosen(provider) == {("served", 200): REQUESTS}
 
 
-def test_what_one_deployment_refuses_goes_whole_to_the_one_that_holds_more(mixed):
-    proxy, provider = mixed
+def test_what_one_deployment_refuses_goes_whole_to_the_one_that_holds_more(proxy, provider):
     for seed in range(REQUESTS):
-        assert CHAT.ask(proxy, group="unknown", seed=seed).status_code == 200
+        assert CHAT.ask(proxy, group="mixed-unknown", seed=seed).status_code == 200
     whole = [r["input_tokens"] for r in provider.requests() if r["model"] == "wide"]
-    assert min(whole) > 20_000
+    assert min(whole) > 7_000
     assert chosen(provider) == {("served", 400): 1, ("wide", 200): REQUESTS}
 
 
-def test_by_default_the_router_chooses_from_all_and_the_request_is_fitted_to_its_choice(mixed):
-    proxy, provider = mixed
+def test_by_default_the_router_chooses_from_all_and_the_request_is_fitted_to_its_choice(proxy, provider):
     for seed in range(REQUESTS):
-        assert CHAT.ask(proxy, group="any", seed=seed).status_code == 200
+        assert CHAT.ask(proxy, group="mixed-any", seed=seed).status_code == 200
     assert set(chosen(provider)) == {("served", 200), ("wide", 200)}
 
 
-def test_where_the_plugin_is_off_the_choice_is_the_routers(mixed):
-    proxy, provider = mixed
-    statuses = {CHAT.ask(proxy, group="off", seed=seed).status_code for seed in range(REQUESTS)}
+def test_where_the_plugin_is_off_the_choice_is_the_routers(proxy, provider):
+    statuses = {CHAT.ask(proxy, group="mixed-off", seed=seed).status_code for seed in range(REQUESTS)}
     assert statuses == {200, 400}
     assert set(chosen(provider)) == {("served", 400), ("wide", 200)}

@@ -12,8 +12,10 @@ from routes import MODELS, NAMES, ROUTES
 from ctx_hooks.cli import main
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
-CALLBACKS = """
-import json
+WHOLE = 10_000_000
+"""Longer than any text here; by default LiteLLM stores 2,048 characters of each."""
+CALLBACKS = f"""
+import json, os
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
 from litellm.proxy.spend_tracking.spend_tracking_utils import get_logging_payload
@@ -22,14 +24,14 @@ class Rows(CustomLogger):
     '''Prints the rows that LiteLLM would write into its database, where there were one.'''
 
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        shortens = kwargs["standard_logging_object"]["model_group"] == "shortened"
+        os.environ["MAX_STRING_LENGTH_PROMPT_IN_DB"] = "2048" if shortens else "{WHOLE}"
         row = get_logging_payload(kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
         print("row", kwargs["litellm_call_id"], json.dumps(row, default=str), "end", flush=True)
 
 handler = Rows()
 """
 PRICES = {"input_cost_per_token": 0.001, "cache_read_input_token_cost": 0.0001, "output_cost_per_token": 0.01}
-WHOLE = "10000000"
-"""Longer than any text here; by default LiteLLM stores 2,048 characters of each."""
 TURNS = (4, 6, 8)
 ANSWERING = tuple(name for name in NAMES if name != "gemini-to-openai")
 """The other LiteLLM logs under another id, and bills nothing."""
@@ -41,27 +43,25 @@ def provider():
         yield running
 
 
-def logging_proxy(provider, folder, **environment):
+@pytest.fixture(scope="module")
+def proxy(provider, tmp_path_factory):
     models = [deployment(provider.url, name, MODELS.get(name, "openai/served"), **PRICES) for name in ANSWERING]
     config = {
-        "model_list": models,
+        "model_list": [*models, deployment(provider.url, "shortened", "openai/served", **PRICES)],
         "litellm_settings": {"callbacks": ["logged_rows.handler"]},
         "general_settings": {**GENERAL, "store_prompts_in_spend_logs": True},
     }
-    return Proxy(config, {**importable(folder, "logged_rows", CALLBACKS), **environment})
-
-
-@pytest.fixture(scope="module")
-def whole(provider, tmp_path_factory):
-    with logging_proxy(provider, tmp_path_factory.mktemp("whole"), MAX_STRING_LENGTH_PROMPT_IN_DB=WHOLE) as running:
+    with Proxy(config, importable(tmp_path_factory.mktemp("rows"), "logged_rows", CALLBACKS)) as running:
         yield running
 
 
-def rows_of(proxy, name):
+def rows_of(proxy, name, group=None):
     """Return the rows of the requests of a session over a route, each longer than the one before."""
     route = ROUTES[NAMES.index(name)]
     field = {"openai-responses": "input", "gemini": "contents"}.get(route.fmt, "messages")
-    session = agent_session(route.fmt, model=name, turns=max(TURNS), thinking=route.fmt == "anthropic")
+    session = agent_session(
+        route.fmt, model=group or name, turns=max(TURNS), result_chars=2_000, thinking=route.fmt == "anthropic"
+    )
     rows = []
     for length in request_lengths(session[field]):
         answer = route.post(proxy, {**session, field: session[field][:length]})
@@ -82,17 +82,17 @@ def is_answer(item):
     return item.get("role") in ("assistant", "model") or item.get("type") in ("function_call", "reasoning")
 
 
-def replayed(rows, folder, capsys, *options):
+def replayed(rows, folder, capsys):
     (folder / "log.jsonl").write_text("\n".join(rows))
-    assert main(["replay", str(folder / "log.jsonl"), *options, "--json"]) == 0
+    assert main(["replay", str(folder / "log.jsonl"), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("name", ANSWERING)
-def test_tokens_cache_and_dollars_are_those_of_the_proxy(name, whole, provider, tmp_path, capsys):
+def test_tokens_cache_and_dollars_are_those_of_the_proxy(name, proxy, provider, tmp_path, capsys):
     """Where nothing is compacted, the prefixes that sessions share are what the provider's cache has served."""
     provider.reset()
-    rows = rows_of(whole, name)
+    rows = rows_of(proxy, name)
     read = provider.requests()
     found = replayed(rows, tmp_path, capsys)
     total = found["total"]
@@ -105,16 +105,7 @@ def test_tokens_cache_and_dollars_are_those_of_the_proxy(name, whole, provider, 
     assert total["without"]["dollars"] == pytest.approx(total["recorded"]["dollars"], rel=0.05)
 
 
-def test_in_a_smaller_window_what_would_overflow_is_compacted(whole, provider, tmp_path, capsys):
-    provider.reset()
-    found = replayed(rows_of(whole, "messages"), tmp_path, capsys, "--window", "9000", "--policy", "reserve_fraction: 0.2")
-    assert found["total"]["without"]["refused"] > 0
-    assert found["total"]["policies"]["reserve_fraction: 0.2"]["refused"] == 0
-    assert found["total"]["policies"]["reserve_fraction: 0.2"]["compactions"] > 0
-
-
-def test_texts_that_litellm_has_shortened_are_not_replayed(provider, tmp_path, capsys):
-    with logging_proxy(provider, tmp_path) as shortening:
-        found = replayed(rows_of(shortening, "chat"), tmp_path, capsys)
+def test_texts_that_litellm_has_shortened_are_not_replayed(proxy, tmp_path, capsys):
+    found = replayed(rows_of(proxy, "chat", "shortened"), tmp_path, capsys)
     assert found["sessions"] == []
     assert found["without_text"]["shortened"]["requests"] == len(TURNS)

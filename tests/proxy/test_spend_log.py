@@ -49,22 +49,22 @@ async def user_api_key_auth(request, api_key):
 
 handler = Spend()
 """
-TIGHT, RESERVE = 36_000, 0.45
-"""Holds a session of 25,000 tokens, but not the share that is kept free for its answer as well."""
-SMALL = 8_000
-WIDE = 70_000
-"""Holds what LiteLLM's own compressor leaves of the dialogue of 80,000 tokens, but not the reserve as well."""
-BEYOND = 60_000
+TIGHT, RESERVE = 12_000, 0.45
+"""Holds a session of 8,000 tokens, but not the share that is kept free for its answer as well."""
+SMALL = 3_000
+WIDE = 23_000
+"""Holds what LiteLLM's own compressor leaves of the dialogue of 27,000 tokens, but not the reserve as well."""
+BEYOND = 20_000
 """What LiteLLM's own compressor cuts: nothing here but that dialogue."""
-TURNS, FEWER = 20, 14
-"""Turns of a session of 25,000 tokens, and of one that is sent as it is."""
+TURNS, FEWER = 8, 5
+"""Turns of a session of 8,000 tokens, and of one that is sent as it is."""
 PRICES = {"input_cost_per_token": 0.001, "cache_read_input_token_cost": 0.0001, "output_cost_per_token": 0.01}
 PLAIN, CACHED, OUTPUT = PRICES.values()
 LOGGED = tuple(name for name in NAMES if name != "gemini-to-openai")
 """The other LiteLLM logs under another id, and bills nothing."""
 TAG = "a caller's own"
 MOST_APART = 0.02
-"""The provider adds four tokens to each message, which no local count knows."""
+"""The provider adds four tokens to each message, and thinking a line to each turn, which no local count knows."""
 WARNING = "another compressor writes compression_savings"
 over_every_route = pytest.mark.parametrize("name", LOGGED)
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -112,7 +112,9 @@ def spending(roomy, tmp_path_factory):
 def asked(proxy, provider, name, group, *, stream=False, turns=TURNS):
     """Return the rows of an agent's session, and what the provider read of it."""
     route = ROUTES[NAMES.index(name)]
-    session = agent_session(route.fmt, model=f"{name}-{group}", turns=turns, thinking=route.fmt in ("anthropic", "gemini"))
+    session = agent_session(
+        route.fmt, model=f"{name}-{group}", result_chars=3_200, turns=turns, thinking=route.fmt in ("anthropic", "gemini")
+    )
     return sent(proxy, provider, route, {**session, "stream": stream})
 
 
@@ -206,7 +208,7 @@ def test_what_is_observed_saves_nothing_and_its_figures_say_what_it_would_have_s
 def test_what_another_compressor_has_written_stays_and_one_warning_says_so(spending, roomy):
     """LiteLLM's own writes to the same place. It cuts texts of Anthropic's route, and no results of tools."""
     texts = random.Random(0)
-    turns = [{"role": role, "content": source_text(texts, 4_000)} for role in ("user", "assistant") * 32]
+    turns = [{"role": role, "content": source_text(texts, 1_333)} for role in ("user", "assistant") * 32]
     dialogue = {"model": "shared", "max_tokens": 256, "messages": [*turns, {"role": "user", "content": "Go on."}]}
     for _ in range(2):
         row, read = sent(spending, roomy, MESSAGES, dialogue)

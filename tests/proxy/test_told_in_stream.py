@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from configurations import configuration, deployment
-from proxies import Proxy
+from configurations import deployment
 from routes import CHAT, GEMINI, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, MODELS, RESPONSES
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings
-
-WINDOW = 8_000
 CHAT_BACKEND = {"use_chat_completions_api": True}
 """Sends `/v1/messages` to the deployment's chat route; LiteLLM's default is its Responses route."""
 GOOGLE = ("messages-to-google", "responses-to-google")
@@ -51,21 +47,14 @@ def deployment_of(url, name, group, model):
     return found
 
 
-@pytest.fixture(scope="module")
-def telling():
-    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60})) as provider:
-        models = [
-            deployment_of(provider.url, case[0], f"{group_of(*case)}{suffix}", model)
-            for _, *case in CASES
-            for suffix, model in (("", "claude-served"), (HOPELESS, "tiny"))
-        ]
-        with Proxy(configuration(provider.url, *models)) as proxy:
-            yield proxy, provider
+def groups(url):
+    for _, *case in CASES:
+        for suffix, model in (("", "claude-served"), (HOPELESS, "tiny")):
+            yield deployment_of(url, case[0], f"{group_of(*case)}{suffix}", model)
 
 
 @pytest.mark.parametrize(("route", "name", "form", "after_opening"), CASES, ids=[group_of(*case) for _, *case in CASES])
-def test_it_is_retried_once_and_the_next_request_fits(route, name, form, after_opening, telling):
-    proxy, provider = telling
+def test_it_is_retried_once_and_the_next_request_fits(route, name, form, after_opening, proxy, provider):
     group = group_of(name, form, after_opening)
     provider.reset(refused_form=form, refused_after_opening=after_opening)
     answer = route.ask(proxy, group=group, stream=True)
@@ -73,14 +62,13 @@ def test_it_is_retried_once_and_the_next_request_fits(route, name, form, after_o
     assert "error" not in {name for event in events(answer.text) for name in (event.get("type"), *event)}, answer.text
     assert "Answer" in answer.text
     assert [r["status"] for r in provider.requests()] == [400, 200]
-    provider.reset()
+    provider.reset(refused_form="wording", refused_after_opening=False)
     assert route.ask(proxy, group=group, stream=True, seed=1).status_code == 200
     assert [r["status"] for r in provider.requests()] == [200], "the limit is known now"
 
 
 @pytest.mark.parametrize(("route", "name", "form", "after_opening"), CASES, ids=[group_of(*case) for _, *case in CASES])
-def test_where_no_retry_helps_the_answer_is_an_error(route, name, form, after_opening, telling):
-    proxy, provider = telling
+def test_where_no_retry_helps_the_answer_is_an_error(route, name, form, after_opening, proxy, provider):
     provider.reset(refused_form=form, refused_after_opening=after_opening)
     answer = route.ask(proxy, group=group_of(name, form, after_opening) + HOPELESS, stream=True)
     assert answer.status_code == 400, answer.text

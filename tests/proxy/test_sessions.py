@@ -1,0 +1,118 @@
+"""A session that grows past the window, request by request: it overflows once at most, and keeps its prompt cache."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from configurations import BELIEVED, WINDOW, deployment
+from litellm_versions import STATES_STREAMED_USAGE
+from routes import CHAT, GEMINI, MESSAGES, RESPONSES
+
+from ctx_hooks.testing import agent_session
+from ctx_hooks.testing.conversations import source_text
+from ctx_hooks.testing.rules import violations
+
+TURNS = 16
+RESULT_CHARS = 900
+"""About 330 tokens: the results of a session are nearly twice the window."""
+OUTPUT_TOKENS = 200
+WINDOWS = {"known": WINDOW, "unknown": BELIEVED}
+MODES = {"whole": False, "streamed": True}
+WAYS = {
+    "gemini": (GEMINI, "gemini/served"),
+    "gemini-to-openai": (GEMINI, "openai/served"),
+    "chat-to-gemini": (CHAT, "gemini/served"),
+    "messages-to-gemini": (MESSAGES, "gemini/served"),
+    "responses-to-gemini": (RESPONSES, "gemini/served"),
+}
+"""On the last three, LiteLLM opens a streamed answer only when it is read."""
+CASES = [
+    *((way, window, mode) for way in ("gemini", "gemini-to-openai") for window in WINDOWS for mode in MODES),
+    *((way, "unknown", "streamed") for way in list(WAYS)[2:]),
+]
+LONG = {CHAT: "openai/served", MESSAGES: "anthropic/served", RESPONSES: "openai/served"}
+FIELDS = {"gemini": "contents", "openai-responses": "input"}
+EXCHANGE = {"openai-responses": 3}
+OUTPUTS = {"openai-responses": "max_output_tokens"}
+
+
+def groups(url):
+    for way, window, mode in CASES:
+        yield deployment(url, f"session-{way}-{window}-{mode}", WAYS[way][1], max_input_tokens=WINDOWS[window])
+    for route, model in LONG.items():
+        yield deployment(url, f"session-{route.fmt}", model)
+
+
+def run(route, session, proxy, provider, output_tokens):
+    """Send the session turn by turn, and return what the provider got."""
+    field, exchange = FIELDS.get(route.fmt, "messages"), EXCHANGE.get(route.fmt, 2)
+    head = len(session[field]) - TURNS * exchange - 1
+    limit = {OUTPUTS.get(route.fmt, "max_tokens"): output_tokens}
+    if route.fmt == "gemini":
+        limit = {"generationConfig": {"maxOutputTokens": output_tokens, "temperature": 0.5}}
+    for turn in range(TURNS + 1):
+        answer = route.post(proxy, {**session, **limit, field: session[field][: head + turn * exchange]})
+        assert answer.status_code == 200, answer.text
+        assert "Answer" in answer.text
+        if route is not GEMINI:  # LiteLLM logs the answers of this route under another id
+            proxy.wait_for_log(f"answered {answer.headers['x-litellm-call-id']}")
+    records = provider.requests()
+    assert [r["status"] for r in records].count(200) == TURNS + 1
+    assert all(violations(r["format"], r["payload"]) == [] for r in records)
+    assert {r["max_tokens"] for r in records} == {output_tokens}, "this provider does not count the output"
+    return records
+
+
+@pytest.mark.parametrize(("way", "window", "mode"), CASES, ids=["-".join(case) for case in CASES])
+def test_a_session_is_answered_throughout_and_overflows_only_where_the_window_is_unknown(way, window, mode, proxy, provider):
+    route, model = WAYS[way]
+    billed = way != "gemini-to-openai" or mode == "whole" or STATES_STREAMED_USAGE
+    provider.configure(wording="gemini", tokens_factor=1.1 if billed else 1.0)
+    session = agent_session(
+        route.fmt,
+        model=f"session-{way}-{window}-{mode}",
+        turns=TURNS,
+        result_chars=RESULT_CHARS,
+        thinking=route is GEMINI,
+    )
+    records = run(route, {**session, "stream": MODES[mode]}, proxy, provider, OUTPUT_TOKENS)
+    refused = [r for r in records if r["status"] != 200]
+    answered = [r for r in records if r["status"] == 200]
+    assert len(refused) == (window == "unknown"), [r["error"] for r in refused]
+    assert {r["format"] for r in records} == {"gemini" if model.startswith("gemini") else "openai-chat"}
+    assert max(r["input_tokens"] for r in answered) > 0.7 * WINDOW, "the window is used"
+    assert sum(r["cached_tokens"] for r in answered) / sum(r["input_tokens"] for r in answered) > 0.6
+    assert "careful reviewer" in json.dumps(answered[-1]["payload"])
+
+
+@pytest.mark.parametrize("route", LONG, ids=["chat", "messages", "responses"])
+def test_after_its_only_overflow_a_session_is_compacted_rarely(route, proxy, provider):
+    """Half of the window is system text and the client asks for half of it as output, as coding agents do."""
+    provider.configure(wording="anthropic")
+    session = agent_session(route.fmt, model=f"session-{route.fmt}", turns=TURNS, result_chars=RESULT_CHARS // 2)
+    instructions = source_text(random.Random(1), 4_500)
+    if route is CHAT:
+        session["messages"][0]["content"] = instructions
+    else:
+        session["system" if route is MESSAGES else "instructions"] = instructions
+    records = run(route, session, proxy, provider, WINDOW // 2)
+    statuses = [r["status"] for r in records]
+    assert statuses.count(400) == 1
+    assert max(r["input_tokens"] for r in records[statuses.index(400) + 1 :]) > 0.8 * WINDOW, "the window is used"
+    cached = [r["cached_tokens"] / r["input_tokens"] for r in records[1:] if r["status"] == 200]
+    assert sum(share < 0.8 for share in cached) <= 5
+    assert min(cached) > 0.4, "the system text stays in front of every request, byte for byte"
+
+
+def test_a_request_that_nothing_cures_ends_in_googles_form(proxy, provider):
+    provider.configure(wording="gemini")
+    question = {"role": "user", "parts": [{"text": "Why is the sky blue? " * 400}]}
+    answer = GEMINI.post(proxy, {"model": "hopeless-gemini", "contents": [question]})
+    error = answer.json()["error"]
+    assert answer.status_code == error["code"] == 400
+    assert error["status"] == "INVALID_ARGUMENT"
+    (only,) = provider.requests()
+    counts = f"({only['input_tokens']}) exceeds the maximum number of tokens allowed (60)."
+    assert error["message"].startswith(f"The input token count {counts}")
