@@ -105,8 +105,11 @@ def in_a_message(fmt, messages):
 def beside_the_results(fmt, messages):
     """Return the same with the reminder beside the results that a request ends with, as Anthropic and Google allow."""
     *others, last = messages
-    field, block = {"anthropic": ("content", {"type": "text"}), "gemini": ("parts", {})}[fmt]
-    if not isinstance(last[field], list) or "result" not in json.dumps(last) + "functionResponse" * (fmt == "gemini"):
+    field, result, block = {
+        "anthropic": ("content", '"tool_result"', {"type": "text"}),
+        "gemini": ("parts", '"functionResponse"', {}),
+    }[fmt]
+    if result not in json.dumps(last):
         return messages
     text = f"Step {len(messages)}. " + "Do not forget the list. " * 20
     return [*others, {**last, field: [*last[field], {**block, "text": text}]}]
