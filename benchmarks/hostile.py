@@ -3,7 +3,7 @@
     uv run python benchmarks/hostile.py [--rounds 3] [--requests 3000] [--kinds log,dashes]
 
 1. Two real proxies in front of the same strict provider, one with the plugin and one without. Each kind of text of
-   `ctx_hooks.testing.hostile` is sent as a tool result of 1 MB behind the header of an HTTP response, to a model of
+   `tests/hostile_texts.py` is sent as a tool result of 1 MB behind the header of an HTTP response, to a model of
    128,000 tokens (the provider takes all). A second such request is sent with concurrent small requests to the same
    proxy, of which the slowest is measured. Figures are medians of the rounds. The added time may be negative, since proxy
    and provider process less text; the plugin's own processor time is printed too.
@@ -23,9 +23,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from hostile_texts import behind_header, kinds
 
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -33,7 +38,6 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import ProxyProcess, free_port
-from ctx_hooks.testing.hostile import behind_header, kinds
 from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.window import Window
 

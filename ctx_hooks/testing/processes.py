@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import uvicorn
 import yaml
 
 from ctx_hooks.testing.behaviour import ProviderSettings, Script
+from ctx_hooks.testing.protocol import Protocol
 from ctx_hooks.testing.provider import create_app
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class FakeProvider:
     Args:
         settings: How it counts and refuses.
         script: What it answers; by default the number of tokens that it has read.
+        protocols: What it speaks besides the four formats.
 
     Raises:
         RuntimeError: It does not start.
@@ -62,10 +64,12 @@ class FakeProvider:
 
     """
 
-    def __init__(self, settings: ProviderSettings | None = None, script: Script | None = None) -> None:
+    def __init__(
+        self, settings: ProviderSettings | None = None, script: Script | None = None, protocols: Iterable[Protocol] = ()
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        config = uvicorn.Config(create_app(settings, script), host="127.0.0.1", port=self.port, log_level="error")
+        config = uvicorn.Config(create_app(settings, script, protocols), host="127.0.0.1", port=self.port, log_level="error")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 

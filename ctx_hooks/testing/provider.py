@@ -1,11 +1,11 @@
-"""A strict model provider: many protocols, its own token count, a window, and the refusals of the real ones."""
+"""A strict model provider: the four formats, its own token count, a window, and the refusals of the real ones."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,8 +15,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from ctx_hooks.testing import gemini, streams
 from ctx_hooks.testing.behaviour import ProviderSettings, Reply, Script
 from ctx_hooks.testing.counting import ITEMS, SYSTEM_TEXTS, count_payload
-from ctx_hooks.testing.protocols import PROTOCOLS, Protocol
-from ctx_hooks.testing.protocols.protocol import Sent
+from ctx_hooks.testing.protocol import FOUR_FORMATS, Protocol, Sent
 from ctx_hooks.testing.rules import Format, violations
 from ctx_hooks.testing.stored import StoredResponses, truncated
 from ctx_hooks.testing.wordings import WORDINGS, Wording, error_body
@@ -36,8 +35,10 @@ class _State:
     stored: StoredResponses = field(default_factory=StoredResponses)
 
 
-def create_app(settings: ProviderSettings | None = None, script: Script | None = None) -> FastAPI:
-    """Return the provider as an ASGI application, with `/_requests`, `/_reset` and `/_settings` for its test."""
+def create_app(
+    settings: ProviderSettings | None = None, script: Script | None = None, protocols: Iterable[Protocol] = ()
+) -> FastAPI:
+    """Return the provider as an ASGI application, with `/_requests`, `/_reset` and `/_settings` for its test. It speaks `protocols` too."""
     app = FastAPI()
     state = _State(settings or ProviderSettings())
 
@@ -48,7 +49,7 @@ def create_app(settings: ProviderSettings | None = None, script: Script | None =
         for path in protocol.paths:
             app.post(path)(answer)
 
-    for protocol in PROTOCOLS:
+    for protocol in (*FOUR_FORMATS, *protocols):
         serve(protocol)
 
     @app.post("/token")

@@ -12,9 +12,9 @@ import httpx
 from configurations import GENERAL, WINDOW, configuration, deployment, importable
 from proxies import Proxy
 from routes import CHAT
+from summariser import summariser
 
 from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
-from ctx_hooks.testing.summariser import summariser
 
 WORKERS = 2
 TIGHT = 26_000

@@ -11,6 +11,7 @@ import pytest
 from configurations import PLUGIN, configuration, importable
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from protocols import PROTOCOLS
 from proxies import Proxy
 from routes import CHAT
 
@@ -114,7 +115,7 @@ def model_list(url: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def speaking(tmp_path_factory):
     environment = importable(tmp_path_factory.mktemp("logged"), "logged", LOGGED)
-    with FakeProvider(ProviderSettings(tokens_factor=1.2)) as provider:
+    with FakeProvider(ProviderSettings(tokens_factor=1.2), protocols=PROTOCOLS) as provider:
         settings = {"callbacks": [PLUGIN, "logged.handler"], "drop_params": True}
         config = configuration(provider.url, *model_list(provider.url), litellm_settings=settings)
         with Proxy(config, {**environment, "PREDIBASE_TENANT_ID": "t"}) as proxy:

@@ -12,10 +12,10 @@ import pytest
 from configurations import GENERAL, PLUGIN, configuration, deployment, importable
 from proxies import Proxy
 from redis_process import RedisProcess
+from summariser import MARK, summariser
 
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings
 from ctx_hooks.testing.conversations import source_text
-from ctx_hooks.testing.summariser import MARK, summariser
 
 WINDOW = 8_000
 ABOVE_SOFT_MARK, COMPACTED, COMPACTED_AGAIN = 60, 100, 110

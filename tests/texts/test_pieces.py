@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from hostile_texts import behind_header, kinds
 from hypothesis import given
 from strategies import hostile_texts
 
 from ctx_hooks.compaction.selection.relevance import places
 from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments
-from ctx_hooks.testing.hostile import behind_header, kinds
 from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
 from ctx_hooks.texts.pieces import PIECE_CHARS, lines, lowered, pieces, spans, whole_lines
 

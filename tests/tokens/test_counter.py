@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 
 import pytest
+from hostile_texts import kinds
 
 from ctx_hooks.formats import CODECS
-from ctx_hooks.testing.hostile import kinds
 from ctx_hooks.tokens.counter import MESSAGE_TOKENS, PIECE_CHARS, Counter
 from ctx_hooks.tokens.vocabulary import encoding, vocabulary_of
 

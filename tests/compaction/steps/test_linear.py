@@ -6,12 +6,12 @@ import gc
 import time
 
 import pytest
+from hostile_texts import behind_header, kinds
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection import bm25, relevance, segments
 from ctx_hooks.compaction.steps import json_layout, log_runs, oversized_results, terminal_noise
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.testing.hostile import behind_header, kinds
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.unknown_names import unknown_names

@@ -7,12 +7,12 @@ import unicodedata
 from itertools import groupby
 
 import pytest
+from hostile_texts import behind_header, kinds
 from hypothesis import given, settings
 from strategies import hostile_texts
 
 from ctx_hooks.compaction.pipeline import LOSSLESS, LOSSY, STEPS
 from ctx_hooks.compaction.steps import json_layout, log_runs, terminal_noise
-from ctx_hooks.testing.hostile import behind_header, kinds
 from ctx_hooks.texts.json_text import strings
 from ctx_hooks.texts.pieces import PIECE_CHARS
 

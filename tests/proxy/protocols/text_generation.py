@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.protocols.protocol import Payload, Protocol
+from ctx_hooks.testing.protocol import Payload, Protocol
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply

@@ -1,4 +1,4 @@
-"""Claude on Google's Vertex AI: Anthropic's shape behind `rawPredict` and `streamRawPredict`, and Google's token endpoint."""
+"""Claude on Google's Vertex AI: Anthropic's shape behind `rawPredict` and `streamRawPredict`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.protocols.protocol import Payload, Protocol
+from ctx_hooks.testing.protocol import Payload, Protocol
 
 VERSION = "vertex-2023-10-16"
 

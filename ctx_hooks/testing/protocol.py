@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ctx_hooks.testing import streams
 from ctx_hooks.testing.rules import Format
 
 if TYPE_CHECKING:
@@ -41,3 +43,34 @@ class Protocol:
     stream: Callable[[Payload, Reply, int, int], Sent]
     told: Callable[[Payload, Any, ProviderSettings], Sent]
     media_type: str = SERVER_SENT
+
+
+def _as_sent(body: Payload, path: str) -> dict[str, Any]:
+    del path
+    return dict(body)
+
+
+def _named_by_path(body: Payload, path: str) -> dict[str, Any]:
+    """Return Google's request, whose model and method stand in the path."""
+    model, _, method = path.rsplit("/", 1)[1].partition(":")
+    return {**body, "model": model, "stream": method == "streamGenerateContent"}
+
+
+def _own(fmt: Format, *paths: str) -> Protocol:
+    return Protocol(
+        paths=paths,
+        fmt=fmt,
+        read=_named_by_path if fmt == "gemini" else _as_sent,
+        whole=partial(streams.whole, fmt),
+        stream=partial(streams.stream, fmt),
+        told=partial(streams.error_stream, fmt),
+    )
+
+
+FOUR_FORMATS = (
+    _own("openai-chat", "/v1/chat/completions", "/chat/completions"),
+    _own("anthropic", "/v1/messages"),
+    _own("openai-responses", "/v1/responses", "/responses"),
+    _own("gemini", "/v1beta/models/{name}:{method}"),
+)
+"""The formats as their own providers speak them."""

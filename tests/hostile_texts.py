@@ -37,7 +37,7 @@ def _drawn(alphabet: str, end: str = "", line_chars: int = RANDOM_CHARS) -> Kind
     """Return random characters of the alphabet, with `end` behind every `line_chars` of them."""
 
     def make(chars: int) -> str:
-        draw = random.Random(0)  # noqa: S311 - text, no secret
+        draw = random.Random(0)
         lines = ("".join(draw.choices(alphabet, k=line_chars)) + end for _ in range(RANDOM_CHARS // line_chars))
         return _repeated("".join(lines))(chars)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.answer_parts import new_id
-from ctx_hooks.testing.protocols import event_stream
-from ctx_hooks.testing.protocols.protocol import Payload, Protocol
+from ctx_hooks.testing.protocol import Payload, Protocol
+from protocols import event_stream
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply
@@ -113,7 +113,8 @@ def _broken_invoke(body: Payload) -> Iterator[str]:
         yield "Malformed input request: anthropic_version is required, please reformat your input and try again."
     for name in ("model", "stream"):
         if name in body:
-            yield f"Malformed input request: #: extraneous key [{name}] is not permitted, please reformat your input and try again."
+            extraneous = f"#: extraneous key [{name}] is not permitted"
+            yield f"Malformed input request: {extraneous}, please reformat your input and try again."
 
 
 def _whole_invoke(payload: Payload, reply: Reply, tokens: int, cached: int) -> Any:

@@ -9,7 +9,10 @@ from typing import Any
 from ctx_hooks.testing.behaviour import Reply
 from ctx_hooks.testing.rules import Format
 
-GOOD = "## Goal\nThe user asks for a review of the project that notes every risk.\n\n## Next steps\nRead the files that are left."
+GOOD = (
+    "## Goal\nThe user asks for a review of the project that notes every risk.\n\n"
+    "## Next steps\nRead the files that are left."
+)
 MARK = "notes every risk"
 """Stands in GOOD, and in no conversation of `conversations.py`."""
 WRITTEN: Mapping[str, str] = {
