@@ -54,7 +54,6 @@ def _document(found: Configuration, findings: Sequence[Finding]) -> dict[str, An
 
     return {
         "mistakes": found.mistakes,
-        "deprecated": found.old_names,
         "deployments": _windows(found),
         "policies": [asdict(row) for row in rows(found)],
         "findings": [asdict(finding) for finding in findings],
@@ -77,7 +76,7 @@ def _windows(found: Configuration) -> list[dict[str, Any]]:
 
 
 def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Finding]) -> None:
-    for line in (*found.mistakes, *found.old_names):
+    for line in found.mistakes:
         out.print(line, soft_wrap=True)
     if found.mistakes:
         out.print(f"{len(found.mistakes)} mistake{'s' * (len(found.mistakes) != 1)} in {path}", style="bold red")

@@ -12,8 +12,7 @@ from ctx_hooks.cli.files import read_config
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment, known_window_tokens
 from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.loading import SECTION, located, settings_of
-from ctx_hooks.policy.renamed import old_names
+from ctx_hooks.policy.loading import located, settings_of
 from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.tokens.window import Window, holds_output, window_of
@@ -57,7 +56,6 @@ class Configuration:
         settings: those of the plugin, without the sections that cannot be read.
         policies: resolves them.
         mistakes: each with its path.
-        old_names: each deprecated name with its path.
         listed: the deployments.
         folder: where the file is.
     """
@@ -66,7 +64,6 @@ class Configuration:
     settings: Settings
     policies: Policies
     mistakes: tuple[str, ...]
-    old_names: tuple[str, ...]
     listed: tuple[Listed, ...]
     folder: Path = Path()
 
@@ -104,18 +101,15 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
     wrong = [*misplaced, *wrong]
     wrong += _misshapen(raw)
     policies, listed = Policies(settings), tuple(_listed(raw))
-    deprecated = [f"{SECTION}.{line}" for line in policies.old_names()]
     for entry in listed:
-        scope = entry.deployment.model_info.get("ctx_hooks")
         ignored = policies.resolve(Caller(deployment=entry.overrides)).ignored
         wrong += [f"{entry.path}.{line}" for line in ignored if line.startswith("model_info")]
-        deprecated += old_names(f"{entry.path}.model_info.ctx_hooks", scope)
         window = entry.deployment.model_info.get("max_input_tokens")
         if window is not None and not (type(window) is int and window > 0):
             wrong.append(
                 f"{entry.path}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
             )
-    return Configuration(raw, settings, policies, tuple(wrong), tuple(deprecated), listed)
+    return Configuration(raw, settings, policies, tuple(wrong), listed)
 
 
 def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:

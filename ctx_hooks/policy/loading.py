@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ctx_hooks.errors import ConfigurationError
-from ctx_hooks.policy.renamed import current_name
+from ctx_hooks.policy.other_names import current_name
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, resembling, suggestion
 from ctx_hooks.policy.settings import Policy, Settings, with_off
@@ -42,7 +42,7 @@ def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
 
 
 def load_settings(raw: Any, misplaced: list[str] | None = None) -> Settings:
-    """Return the settings of `callback_settings.ctx_hooks`; mistakes and deprecated names are logged.
+    """Return the settings of `callback_settings.ctx_hooks`; mistakes are logged.
 
     Args:
         raw: the section.
@@ -53,7 +53,7 @@ def load_settings(raw: Any, misplaced: list[str] | None = None) -> Settings:
     """
     settings, wrong = settings_of(raw)
     wrong = [*(misplaced or ()), *wrong]
-    for line in (*wrong, *Policies(settings).old_names()):
+    for line in wrong:
         logger.warning("ctx_hooks: %s", line)
     if wrong and settings.strict:
         raise ConfigurationError("\n".join(wrong))

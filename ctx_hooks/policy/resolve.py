@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 from ctx_hooks.policy.caller import Caller
-from ctx_hooks.policy.renamed import old_names
 from ctx_hooks.policy.scopes import ReadScope, read_scope
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy, Scope, Settings
 from ctx_hooks.runtime.warnings import one_line, warn_once
@@ -129,10 +128,6 @@ class Policies:
         """Return every mistake of the settings, each with its path."""
         found = [line for origin, scope in self._scopes() for line in self._read(origin, scope).mistakes]
         return list(dict.fromkeys(found))
-
-    def old_names(self) -> list[str]:
-        """Return a message for every old name in the settings, each with its path."""
-        return [line for origin, scope in self._scopes() for line in old_names(origin, scope)]
 
     def _scopes(self) -> Iterator[tuple[str, Any]]:
         yield "defaults", self.settings.defaults

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from ctx_hooks.policy.archive_settings import ArchiveSettings
-from ctx_hooks.policy.renamed import current_name, doubled, with_current_names
+from ctx_hooks.policy.other_names import current_name, doubled, with_current_names
 from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 

@@ -117,11 +117,10 @@ class TestRedis:
 
 
 def test_mistakes_and_weak_spots_of_a_configuration_are_findings(told, tmp_path):
-    settings = {"ctx_hooks": {"defaults": {"recall_fraction": 0.2}, "teams": {"red": {"langage": "en"}}}}
+    settings = {"ctx_hooks": {"teams": {"red": {"langage": "en"}}}}
     code, found = told("--no-proxy", written(tmp_path, callback_settings=settings))
     assert code == 1
     assert "did you mean 'language'" in found["mistake"][0]["text"]
-    assert "retrieval_fraction" in found["deprecated"][0]["text"]
     assert {name: found[name][0]["level"] for name in ("not_registered", "cancel_on_disconnect")} == {
         "not_registered": "fails",
         "cancel_on_disconnect": "weak",

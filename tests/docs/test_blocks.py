@@ -58,7 +58,6 @@ def test_a_configuration_has_no_mistake(block):
     assert raw.keys() <= SECTIONS
     found = configuration_of(raw)
     assert found.mistakes == ()
-    assert found.old_names == ()
 
 
 @pytest.mark.parametrize("block", [b for b in blocks("yaml") if "master_key" in b.text], ids=str)

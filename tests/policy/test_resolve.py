@@ -246,3 +246,11 @@ def test_a_misspelt_policy_is_read_where_its_value_names_one(value, reserve_toke
     read, (line,) = settings_of({"defaults": {"polcy": value}})
     assert Policies(read).resolve(Caller()).policy.reserve_tokens == reserve_tokens
     assert ("it is read as 'policy'" in line) == (value == "nanobot")
+
+
+@pytest.mark.parametrize("switch", ["enabled", "mode"])
+def test_both_names_of_a_field_in_one_scope_are_a_mistake_and_either_locks_it(switch):
+    found = resolve({"defaults": {"enabled": True, "mode": "observe"}})
+    assert any("`enabled` is another name of `mode`, which is given as well" in line for line in found.ignored)
+    locked = resolve({"defaults": {"mode": "observe", "locked": [switch]}}, team={"enabled": True})
+    assert locked.policy.mode == "observe"

@@ -94,8 +94,6 @@ def _configuration(config: Configuration) -> Iterator[Finding]:
         yield Finding(
             "mistake", "fails", line, "Correct it: what cannot be read is ignored, and never makes the mode stronger."
         )
-    for line in config.old_names:
-        yield Finding("deprecated", "weak", line, "Write the new name.")
     found = weak_spots(config)
     yield from found
     if not found and not config.mistakes:
