@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from ctx_hooks.learning.calibration import (
+    GRID_FRACTION,
     LARGEST_OTHER_RATIO,
     LARGEST_RATIO,
     LEAST_RATIO,
@@ -28,6 +29,7 @@ Kind = Literal[
     "limit",
     "own_limit",
     "refused",
+    "refused_mix",
     "kept",
     "output_limit",
     "holds_output",
@@ -57,6 +59,7 @@ RANGES: Mapping[Kind, tuple[int, float, float]] = {
     "limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
     "own_limit": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
     "refused": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
+    "refused_mix": (3, 0, LARGEST_TOKENS),
     "kept": (1, LEAST_LIMIT_TOKENS, LARGEST_TOKENS),
     "output_limit": (1, 1, LARGEST_TOKENS),
     "holds_output": (1, 1, 1),
@@ -84,6 +87,9 @@ FOREIGN_RATIO_FACTOR = 1.25
 PROBE_FRACTION = 0.15
 """How far, on a logarithmic scale, a limit without a figure lies above what was accepted, towards what was refused: near
 enough that the next request mostly fits, and above it, so that requests that grow find out more."""
+REFUSED_STEPS = 4
+"""The size of what was refused without a figure is rounded down to a step, of which a doubling has so many: the powers of
+two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 MOST_TENANTS = 64
 """Tenants remembered of each kind and deployment; the oldest observation goes first."""
 
@@ -93,11 +99,12 @@ class Observation:
     """The figures that were seen, in provider tokens, and when (epoch seconds).
 
     `limit` and `output_limit`: the limit that an error named; `own_limit`: to a request that was not counted whole here,
-    which says nothing to other tenants. `refused`: the size of a request that was refused without a figure. `kept`: the
-    guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`, `other_ratios`: the ratio in use, then the
-    latest. `low_bill`: what was sent, in provider tokens, 0 for a request that was not counted, and what the provider
-    counted of it. `accepted_*`: the input that the provider counted, the requested output, and both together, of an answered
-    request. `answer`: the output that an answer had.
+    which says nothing to other tenants. `refused`: the size of a request that was refused without a figure.
+    `refused_mix`: that size as it was counted, how many local tokens of it are of other scripts, and the ratio that
+    these were counted by. `kept`: the guessed limit that an answered retry kept to. `holds_output`: 1. `ratios`,
+    `other_ratios`: the ratio in use, then the latest. `low_bill`: what was sent, in provider tokens, 0 for a request
+    that was not counted, and what the provider counted of it. `accepted_*`: the input that the provider counted, the
+    requested output, and both together, of an answered request. `answer`: the output that an answer had.
 
     >>> Observation((128_000,), at=1_790_000_000.0).values
     (128000,)
@@ -230,17 +237,34 @@ class DeploymentStats:
         shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
         if refused:
             kept = self.of("kept", tenant, now)
-            held = min(kept.values[0], refused.values[0]) if kept and kept.at >= refused.at else 0.0
-            shown.append(max(held, _between(accepted, refused.values[0])))
+            size = self._refused_tokens(tenant, refused, now)
+            held = min(kept.values[0], size) if kept and kept.at >= refused.at else 0.0
+            shown.append(max(held, _between(accepted, size)))
         return min(shown, default=None)
+
+    def _refused_tokens(self, tenant: str, refused: Observation, now: float) -> float:
+        """Return a refused size by the ratio of other scripts that the tenant's answers have shown since."""
+        mix, ratio = self.of("refused_mix", tenant, now), self.calibration("other_ratios", tenant, now).published
+        if mix is None or ratio is None or mix.at != refused.at or len(mix.values) < RANGES["refused_mix"][0]:
+            return refused.values[0]
+        size, other, counted_by = mix.values
+        if math.isclose(ratio, counted_by, rel_tol=GRID_FRACTION):
+            return refused.values[0]
+        return on_grid(max(LEAST_LIMIT_TOKENS, size + other * (ratio - counted_by)))
 
     def _of_others(self, kinds: Iterable[Kind], tenant: str, now: float) -> dict[str, float]:
         """Return for each other tenant the smallest figure of these kinds."""
         found: dict[str, float] = {}
         for (kind, other), observation in self.observations.items():
             if kind in kinds and other != tenant and valid(kind, observation, now):
-                found[other] = min(observation.values[0], found.get(other, observation.values[0]))
+                value = self._refused_tokens(other, observation, now) if kind == "refused" else observation.values[0]
+                found[other] = min(value, found.get(other, value))
         return found
+
+
+def on_grid(tokens: float) -> ProviderTokens:
+    """Return a refused size rounded down to the grid."""
+    return ProviderTokens(int(2 ** (math.floor(math.log2(tokens) * REFUSED_STEPS) / REFUSED_STEPS)))
 
 
 def _between(accepted: float, refused: float) -> float:

@@ -8,7 +8,6 @@ rate limit that a single request is above.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,7 +19,7 @@ from ctx_hooks.learning.calibration import (
     OTHER_FRACTION,
     Calibration,
 )
-from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation
+from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation, on_grid
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
@@ -44,9 +43,6 @@ STILL_FRACTION = 0.02
 """Provider tokens that move less than this have stood still."""
 MOST_GUESSED_FRACTION = 0.2
 """A request of which more is images, files or sealed reasoning says nothing of the ratio for its text."""
-REFUSED_STEPS = 4
-"""The size of what was refused without a figure is rounded down to a step, of which a doubling has so many: the powers of
-two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 
 
 def of_answer(
@@ -115,17 +111,19 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     if given and not overflow.at_least:
         exceeds = given > attempt.sent_provider_tokens * (1 + ESTIMATE_ERROR_FRACTION)
         shown |= _ratio(stats, attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
-    if overflow.kind == "input_plus_output":
-        shown["holds_output", tenant] = Observation((1,), now)
     refused = attempt.sent_provider_tokens
     if overflow.kind == "input_plus_output":
+        shown["holds_output", tenant] = Observation((1,), now)
         refused = ProviderTokens(refused + (attempt.output_tokens or 0))
     plausible = limit is None or LEAST_LIMIT_TOKENS <= limit <= refused * LARGEST_RATIO
     if limit is not None and plausible:
         shown["limit", tenant] = Observation((limit,), now)
     within = limit is None or (given is None and refused <= limit)
     if plausible and within and refused >= 2 * LEAST_LIMIT_TOKENS:
-        shown["refused", tenant] = Observation((_on_grid(refused),), now)
+        shown["refused", tenant] = Observation((on_grid(refused),), now)
+        if attempt.other_tokens:
+            ratio = attempt.factor * attempt.other_weight
+            shown["refused_mix", tenant] = Observation((refused, attempt.other_tokens, ratio), now)
     return shown
 
 
@@ -238,7 +236,3 @@ def _grew(stats: DeploymentStats, attempt: Attempt, now: float) -> bool:
 
 def _mostly_text(attempt: Attempt) -> bool:
     return attempt.guessed_tokens <= MOST_GUESSED_FRACTION * (attempt.sent_tokens or 0)
-
-
-def _on_grid(tokens: ProviderTokens) -> ProviderTokens:
-    return ProviderTokens(int(2 ** (math.floor(math.log2(tokens) * REFUSED_STEPS) / REFUSED_STEPS)))

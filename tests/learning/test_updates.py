@@ -169,6 +169,21 @@ def test_a_limit_that_the_local_count_is_within_shows_what_was_sent_as_refused_t
     assert "refused" not in values(updates.of_refusal(NOTHING, COUNTED, counted, NOW)), "the ratio says it"
 
 
+def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_is_counted_anew_by_it():
+    """Else English requests keep for a day to a limit that is too small by the ratio."""
+    japanese = replace(COUNTED, sent_tokens=33_000, received_tokens=33_000, other_tokens=32_000)
+    stats = NOTHING.merged(updates.of_refusal(NOTHING, japanese, Overflow("input", "x"), NOW), NOW)
+    assert stats.limit_tokens("ann", 200_000, 0.1, NOW) == 32_768
+    smaller = replace(japanese, sent_tokens=17_000, other_tokens=16_000, number=1, window=Window(28_000, "refusal"))
+    stats = stats.merged(updates.of_answer(stats, smaller, 33_000, NOW + 1), NOW + 1)
+    assert stats.limit_tokens("bob", 200_000, 0.1, NOW + 1) == 65_536, "twice as many, and 1,000"
+    assert 33_000 < stats.limit_tokens("ann", 200_000, 0.1, NOW + 1) < 65_536
+    weighed = japanese.weighed(stats.other_weight("ann", "model", NOW + 1))
+    shown = updates.of_refusal(stats, weighed, Overflow("input", "x"), NOW + 2)
+    assert values(shown)["refused"] == (65_536,)
+    assert stats.merged(shown, NOW + 2).limit_tokens("bob", 200_000, 0.1, NOW + 2) == 65_536, "once, and not twice"
+
+
 def test_a_refused_output_shows_the_cap_and_no_window():
     text = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
     overflow = recognise_overflow(text, status=400)
