@@ -73,7 +73,7 @@ class AttemptRunner:
         store = SharedStore(shared)
         self.learned = Learned(store)
         self.stored = StoredHistories(store)
-        self.summaries = SummaryFlights(store)
+        self.summaries = SummaryFlights(store, self.learned)
         self.archiving = Archiving(store)
         self._workers = Workers()
 

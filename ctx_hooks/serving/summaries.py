@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ctx_hooks.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
+    from ctx_hooks.learning.learned import Learned
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.summary_requests import Asking
@@ -61,8 +62,9 @@ class SummaryFlights:
         unanswered: the requests whose answers may have a summary written in the background.
     """
 
-    def __init__(self, store: SharedStore) -> None:
+    def __init__(self, store: SharedStore, learned: Learned) -> None:
         self._store = StoredSummaries(store)
+        self._learned = learned
         self._flights: dict[str, asyncio.Task[None]] = {}
         self.unanswered = Unanswered()
         self._workers = Workers()
@@ -187,7 +189,7 @@ class SummaryFlights:
         emit(began)
         writing, start = Writing(), time.monotonic()
         try:
-            await write(writing, task, asking.settings, asking.payer, self._workers, lease.renew)
+            await write(writing, task, asking, self._learned, self._workers, lease.renew)
             if writing.text:
                 await self._store.write(asking.conversation, WrittenSummary(task.prefix, task.length, writing.text))
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -11,7 +12,6 @@ from ctx_hooks.compaction.message_index import settled_length
 from ctx_hooks.compaction.summary.model_written import task_of
 from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.compaction.summary.summary_prompt import parts_of, prompt_of
-from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.request.history import counted_history
 from ctx_hooks.runtime.deadline import Deadline
@@ -22,14 +22,15 @@ from ctx_hooks.tokens.window import window_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any
 
     from ctx_hooks.compaction.summary.model_written import Summaries, SummaryTask
-    from ctx_hooks.litellm_compat import Answer
+    from ctx_hooks.learning.learned import Learned
+    from ctx_hooks.litellm_compat import Answer, Deployment
     from ctx_hooks.policy.summary_settings import SummarySettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.worker import Workers
+    from ctx_hooks.serving.summary_requests import Asking
     from ctx_hooks.tokens.units import ProviderTokens
 
 T = TypeVar("T")
@@ -77,8 +78,8 @@ def summary_task(
 async def write(
     writing: Writing,
     task: SummaryTask,
-    settings: SummarySettings,
-    payer: Any,
+    asking: Asking,
+    learned: Learned,
     workers: Workers,
     renewed: Callable[[], Awaitable[bool]],
 ) -> None:
@@ -87,18 +88,21 @@ async def write(
     Args:
         writing: is told what comes of it.
         task: what is summarised.
-        settings: by which model, and how.
-        payer: on whose account.
+        asking: by which model, how, and on whose account.
+        learned: how each deployment counts.
         workers: the threads for what takes long.
         renewed: renews the lease before each call; False where another worker has taken the flight over.
     """
+    settings = asking.settings
     try:
-        model, window_tokens = smallest_of(settings.model)
-        local_tokens = to_local(window_tokens, family_factor(model))
+        deployment, window_tokens = smallest_of(settings.model)
+        stats = await learned.of(litellm_compat.deployment_key_of(deployment))
+        whose = asking.to.tenant, deployment.model, time.time()
+        local_tokens, other_weight = to_local(window_tokens, stats.factor(*whose)), stats.other_weight(*whose)
 
         async def away(work: Callable[[Counter], T]) -> T:
             deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease
-            counter = Counter(vocabulary_of(model), deadline)
+            counter = Counter(vocabulary_of(deployment.model), deadline, other_weight)
             return await workers.run(lambda: work(counter), deadline)
 
         text = task.before
@@ -107,7 +111,9 @@ async def write(
                 writing.outcome, writing.reason = "failed", "its lease was over"
                 return
             messages = prompt_of(part, text, settings)
-            answer = await litellm_compat.ask(settings.model, messages, settings.max_tokens, settings.timeout_seconds, payer)
+            answer = await litellm_compat.ask(
+                settings.model, messages, settings.max_tokens, settings.timeout_seconds, asking.payer
+            )
             writing.answers.append(answer)
             found = await away(partial(_accepted, answer, task, settings))
             if isinstance(found, Rejected):
@@ -124,12 +130,12 @@ def _accepted(answer: Answer, task: SummaryTask, settings: SummarySettings, coun
     return checked(answer.text, task, settings, counter) if answer.is_whole else Rejected("too_long")
 
 
-def smallest_of(group: str) -> tuple[str, ProviderTokens]:
-    """Return the model and window of a group's deployment with the smallest window: the Router may choose any."""
+def smallest_of(group: str) -> tuple[Deployment, ProviderTokens]:
+    """Return a group's deployment with the smallest window, and that window: the Router may choose any."""
     listed = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
     windows = (
-        (d.model, window_of(DEFAULT_POLICY, d.model_info.get("max_input_tokens"), litellm_compat.known_window_tokens(d)))
+        (d, window_of(DEFAULT_POLICY, d.model_info.get("max_input_tokens"), litellm_compat.known_window_tokens(d)))
         for d in listed
     )
-    model, window = min(windows, key=lambda found: found[1].tokens)
-    return model, window.tokens
+    deployment, window = min(windows, key=lambda found: found[1].tokens)
+    return deployment, window.tokens

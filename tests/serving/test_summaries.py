@@ -13,6 +13,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.decision import Compressed
 from ctx_hooks.learning.attempts import DeploymentName
+from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_summaries import StoredSummaries
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -113,7 +114,7 @@ async def test_without_a_policy_for_summaries_nothing_is_awaited_or_kept():
     async def decide(known):
         return known
 
-    flights = SummaryFlights(SharedStore())
+    flights = SummaryFlights(SharedStore(), Learned(SharedStore()))
     to = replace(TO, policy=Policy())
     assert await flights.decided(request_of(), to, "known", decide, never) == "known"
 
