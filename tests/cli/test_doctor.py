@@ -127,7 +127,10 @@ def test_mistakes_and_weak_spots_of_a_configuration_are_findings(told, tmp_path)
     }
 
 
-def test_weak_spots_alone_are_no_failure(told, tmp_path):
-    code, found = told("--no-proxy", written(tmp_path, litellm_settings={"callbacks": [CALLBACK]}))
+def test_weak_spots_alone_are_no_failure_and_not_called_sound(told, capsys, tmp_path):
+    path = written(tmp_path, litellm_settings={"callbacks": [CALLBACK]})
+    code, found = told("--no-proxy", path)
     assert found["cancel_on_disconnect"][0]["level"] == "weak"
     assert code == 0
+    assert main(["doctor", "--no-proxy", path]) == 0
+    assert capsys.readouterr().out.endswith("\nNo check fails.\n")
