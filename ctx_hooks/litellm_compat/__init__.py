@@ -4,7 +4,6 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
-from ctx_hooks.litellm_compat.answer_costs import price
 from ctx_hooks.litellm_compat.callers import (
     HEADER,
     account_of,
@@ -13,7 +12,6 @@ from ctx_hooks.litellm_compat.callers import (
     span_of,
     without_request_key,
 )
-from ctx_hooks.litellm_compat.cooldowns import spare_deployment
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
     answering_id_of,
@@ -33,8 +31,7 @@ from ctx_hooks.litellm_compat.deployments import (
     writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
-from ctx_hooks.litellm_compat.estimated_usage import estimate_usage
-from ctx_hooks.litellm_compat.further_call import call_again, can_call_again, further_fields
+from ctx_hooks.litellm_compat.further_call import call_again, can_call_again, further_fields, takes_its_items_back
 from ctx_hooks.litellm_compat.identity import (
     askers_of,
     key_id_of,
@@ -45,81 +42,12 @@ from ctx_hooks.litellm_compat.identity import (
     with_id_outside_proxy,
     with_request_id,
 )
-from ctx_hooks.litellm_compat.log_output import share_log_output
-from ctx_hooks.litellm_compat.logged_answers import billed_usage_of, logged_answer
+from ctx_hooks.litellm_compat.logged_answers import billed_usage_of, estimate_usage, logged_answer, price
 from ctx_hooks.litellm_compat.logged_metadata import write_figures, write_notes
 from ctx_hooks.litellm_compat.reclassification import reclassify
-from ctx_hooks.litellm_compat.registration import warn_of_other_lists
+from ctx_hooks.litellm_compat.registration import share_log_output, warn_of_other_lists, warn_of_synchronous_call
 from ctx_hooks.litellm_compat.registry import warn_of_missing
-from ctx_hooks.litellm_compat.rescue import arrange_rescue, take_retry_mark
+from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment, take_retry_mark
 from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
 from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
 from ctx_hooks.litellm_compat.summary_call import Answer, ask, is_summary_call, payer_of, start_apart
-from ctx_hooks.litellm_compat.synchronous import warn_of_synchronous_call
-from ctx_hooks.litellm_compat.translated_responses import takes_its_items_back
-
-__all__ = [
-    "HEADER",
-    "Answer",
-    "Deployment",
-    "account_of",
-    "answering_id_of",
-    "arrange_rescue",
-    "ask",
-    "askers_of",
-    "billed_usage_of",
-    "call_again",
-    "call_type_of",
-    "caller_of",
-    "can_call_again",
-    "checks_before_deployment",
-    "configuration",
-    "deployment_key_of",
-    "deployment_of",
-    "deployments",
-    "estimate_usage",
-    "filter_key_of",
-    "further_fields",
-    "group_of",
-    "headers_of",
-    "is_proxy",
-    "is_summary_call",
-    "key_id_of",
-    "known_window_tokens",
-    "listed_deployment",
-    "logged_answer",
-    "named_deployment_of",
-    "not_retried",
-    "overflow_of",
-    "owner_of",
-    "passed_pre_call_hook",
-    "payer_of",
-    "price",
-    "prices_of",
-    "reclassify",
-    "refusal",
-    "request_id_of",
-    "routed_fields",
-    "share_log_output",
-    "shared_cache",
-    "span_of",
-    "spare_deployment",
-    "start_apart",
-    "stored_history_of",
-    "stored_response_of",
-    "take_retry_mark",
-    "takes_its_items_back",
-    "tenant_of",
-    "text_of",
-    "warn_of_missing",
-    "warn_of_other_lists",
-    "warn_of_synchronous_call",
-    "with_forwarded_metadata",
-    "with_id_outside_proxy",
-    "with_request_id",
-    "without_request_key",
-    "worded_error",
-    "write_figures",
-    "write_notes",
-    "writing_prices_of",
-]

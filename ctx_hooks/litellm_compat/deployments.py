@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import orjson
 from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.formats.gemini_config import came_over_google_route
-from ctx_hooks.litellm_compat.model_map import model_map
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
@@ -205,3 +208,29 @@ def _known(deployment: Deployment) -> Mapping[str, Any]:
 def checks_before_deployment() -> bool:
     """Whether the Router refuses too large requests itself (`enable_pre_call_checks`), before any deployment hook."""
     return bool(getattr(proxy_router(), "enable_pre_call_checks", False))
+
+
+BUNDLED = "model_prices_and_context_window_backup.json"
+"""The map inside LiteLLM's package: with `LITELLM_LOCAL_MODEL_COST_MAP=True`, or without a network, LiteLLM loads it too."""
+
+
+def model_map() -> Mapping[str, Any]:
+    """Return the map of the LiteLLM that is loaded; where none is, as on the command line, the map that it brings.
+
+    Loading LiteLLM takes seconds, the map alone 40 ms.
+    """
+    loaded: Mapping[str, Any] | None = getattr(sys.modules.get("litellm"), "model_cost", None)
+    return _bundled() if loaded is None else loaded
+
+
+@lru_cache(maxsize=1)
+def _bundled() -> Mapping[str, Any]:
+    spec = find_spec("litellm")
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        path = Path(folder, BUNDLED)
+        if path.is_file():
+            found: Mapping[str, Any] = orjson.loads(path.read_bytes())
+            return found
+    import litellm  # noqa: PLC0415 - a version that keeps its map elsewhere
+
+    return litellm.model_cost  # type: ignore[no-any-return]  # untyped here

@@ -1,9 +1,11 @@
-"""An answer as LiteLLM's logging hook shows it: whole, or a part of a stream; of the provider, or of LiteLLM's cache."""
+"""An answer as LiteLLM's logging hook shows it: whole, or a part of a stream; of the provider, or of LiteLLM's cache; and what it cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from ctx_hooks.litellm_compat.registry import COSTS, USAGE
 
 WHOLE_STREAM = "async_complete_streaming_response"
 
@@ -37,3 +39,57 @@ def billed_usage_of(logged: Mapping[str, Any], answer: Any) -> Any:
     if logged.get("cache_hit") is True:
         return None
     return answer.get("usage") if isinstance(answer, Mapping) else getattr(answer, "usage", None)
+
+
+COST = "response_cost"
+
+
+def price(fields: Mapping[str, Any], answer: Any) -> None:
+    """Have LiteLLM price an answer now.
+
+    The header with the cost is made after all hooks, for some routes by the usage that the client sees, if the answer is
+    not logged by then. The log takes a cost that is known; it is the one that it would calculate itself.
+
+    Args:
+        fields: the arguments of the hook that is given the answer.
+        answer: the answer as it was billed.
+    """
+    logged = fields.get("litellm_logging_obj")
+    details = getattr(logged, "model_call_details", None)
+    hidden = getattr(answer, "_hidden_params", None)
+    if not isinstance(details, dict) or details.get(COST) is not None or (isinstance(hidden, dict) and hidden.get(COST)):
+        return
+    calculate = COSTS.find()
+    cost = calculate(logged, result=answer) if calculate is not None else None
+    if isinstance(cost, (int, float)):
+        details[COST] = cost
+
+
+Estimate: TypeAlias = Callable[[Mapping[str, Any]], int | None]
+"""Given what LiteLLM has logged of a call; returns the provider tokens of what was sent, None to leave that to LiteLLM."""
+
+
+def estimate_usage(estimate: Estimate) -> bool:
+    """Let LiteLLM ask `estimate` for the input of a stream that states no usage; return whether it can.
+
+    It would count the messages as the caller sent them: a compressed request would seem to have the provider tokens of the
+    whole one, in LiteLLM's spend and in what is learned here. Done once a process.
+    """
+
+    def wrapper_of(original: Any) -> Any:
+        def build(*args: Any, **kwargs: Any) -> Any:
+            logged = getattr(kwargs.get("logging_obj"), "model_call_details", None)
+            if isinstance(logged, Mapping) and kwargs.get("count_prompt_tokens") is None:
+                kwargs["count_prompt_tokens"] = lambda: _tokens(estimate(logged), logged, kwargs.get("messages"))
+            return original(*args, **kwargs)
+
+        return build
+
+    return USAGE.wrap(wrapper_of)
+
+
+def _tokens(estimated: int | None, logged: Mapping[str, Any], messages: Any) -> int:
+    """Return the estimate, or LiteLLM's own count where there is none."""
+    import litellm  # noqa: PLC0415
+
+    return litellm.token_counter(logged.get("model"), messages=messages) if estimated is None else estimated

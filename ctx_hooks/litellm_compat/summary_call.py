@@ -28,8 +28,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from ctx_hooks.litellm_compat.answer_costs import COST
 from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
+from ctx_hooks.litellm_compat.logged_answers import COST
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, are_there
 from ctx_hooks.runtime.warnings import warn_once
 

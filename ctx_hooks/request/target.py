@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.summary.model_written import applies_to
-from ctx_hooks.request.clients import compacts_itself
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 if TYPE_CHECKING:
@@ -18,6 +17,18 @@ if TYPE_CHECKING:
     from ctx_hooks.litellm_compat import Deployment
     from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
+
+COMPACTING_CLIENTS = ("claude-cli/", "codex", "opencode/", "qwencode/", "geminicli")
+"""How the user agents begin of Claude Code, Codex, opencode, Qwen Code and Gemini CLI, in lower case.
+
+As sent by their versions 2.1, 0.169, 1.18, 0.15 and 0.61. Others compact as well (pi, nanobot) but show the SDK that they
+are built on: they are treated as clients that do not, which costs them the chance and nothing else.
+"""
+
+
+def compacts_itself(user_agent: object) -> bool:
+    """Return whether a user agent, None where there is none, is that of a client that compacts by itself."""
+    return isinstance(user_agent, str) and user_agent.lower().startswith(COMPACTING_CLIENTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ctx_hooks.request.clients import compacts_itself
+from ctx_hooks.request.target import compacts_itself
 
 
 @pytest.mark.parametrize(
