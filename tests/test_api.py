@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -173,6 +174,26 @@ def test_lone_surrogates_and_ten_megabytes_are_bearable():
 def test_the_library_alone_does_not_load_litellm():
     program = "import sys, ctx_hooks; sys.exit('litellm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+CONNECTIONS = """
+import sys
+seen = []
+sys.addaudithook(lambda event, _: event.startswith("socket.") and event != "socket.__new__" and seen.append(event))
+import ctx_hooks
+from ctx_hooks.testing import agent_session
+messages = agent_session("openai-chat")["messages"]
+found = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=4_000, model="gpt-4o")
+assert found.changed
+sys.exit(str(seen) if seen else 0)
+"""
+
+
+def test_a_compression_opens_no_connection_and_downloads_nothing(tmp_path):
+    variables = {"PATH": "", "TMPDIR": str(tmp_path)}  # no folder with vocabularies of an earlier run
+    variables |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+    done = subprocess.run([sys.executable, "-c", CONNECTIONS], check=False, capture_output=True, text=True, env=variables)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("target", [None, "auto", 500])

@@ -72,3 +72,11 @@ def test_a_lasting_change_is_followed():
 @pytest.mark.parametrize(("counted", "billed"), [(10_000, 60_000), (10_000, 100), (10, 11), (10_000, 0)])
 def test_what_is_no_tokenizer_is_not_learned(counted, billed):
     assert Calibration().observe(counted, billed) == Calibration()
+
+
+def test_the_ratio_of_other_scripts_is_the_largest_of_the_last_fifteen():
+    calibration = Calibration(is_bound=True)
+    for ratio in (3.0, *[1.5] * 14):
+        calibration = calibration.observe(10_000, int(10_000 * ratio))
+    assert calibration.published == pytest.approx(3.0, rel=0.02)
+    assert calibration.observe(10_000, 15_000).published == pytest.approx(1.5, rel=0.02)

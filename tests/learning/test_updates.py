@@ -184,6 +184,24 @@ def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_i
     assert stats.merged(shown, NOW + 2).limit_tokens("bob", 200_000, 0.1, NOW + 2) == 65_536, "once, and not twice"
 
 
+@pytest.mark.parametrize(("other", "kind"), [(9_500, "ratios"), (10_000, "other_ratios")])
+def test_an_answer_shows_the_ratio_of_other_scripts_where_these_are_a_fifth(other, kind):
+    shown = values(updates.of_answer(NOTHING, replace(COUNTED, other_tokens=other), 60_000, NOW))
+    assert {"ratios", "other_ratios"} & shown.keys() == {kind}
+
+
+@pytest.mark.parametrize(
+    ("other", "counted", "kind"),
+    [(2_400, 60_000, "ratios"), (2_500, 60_000, "other_ratios"), (2_500, 52_000, "ratios")],
+    ids=["less than a twentieth", "a twentieth", "a twentieth of what has as many tokens as expected"],
+)
+def test_a_refusal_shows_it_where_these_are_a_twentieth_of_more_tokens_than_expected(other, counted, kind):
+    shown = values(
+        updates.of_refusal(NOTHING, replace(COUNTED, other_tokens=other), Overflow("input", "x", 40_000, counted), NOW)
+    )
+    assert {"ratios", "other_ratios"} & shown.keys() == {kind}
+
+
 def test_a_refused_output_shows_the_cap_and_no_window():
     text = "max_tokens is too large: 20000. This model supports at most 4096 completion tokens, whereas you provided 20000."
     overflow = recognise_overflow(text, status=400)

@@ -126,6 +126,20 @@ class TestRetries:
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
         assert isinstance(await AttemptRunner().decide(session(), to(attempt=1)), NotRetried)
 
+    async def test_a_fault_of_ours_in_a_retry_ends_the_retries(self, monkeypatch):
+        """What was refused would be refused again: the client gets the provider's refusal, or a fallback's answer."""
+
+        def fail(*_):
+            raise RuntimeError("a fault")
+
+        runner, request = AttemptRunner(), Request("openai-chat", agent_session("openai-chat", turns=40, seed=80))
+        await runner.decide(request, to())
+        await runner.failed("request", OVERFLOW)
+        monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
+        decision = await runner.decide(request, to(attempt=1))
+        assert isinstance(decision, NotRetried)
+        assert decision.reason == "failed: RuntimeError"
+
     async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
         runner = AttemptRunner()
         await runner.decide(SMALL, to(repair="always"))
