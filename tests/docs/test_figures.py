@@ -1,0 +1,79 @@
+"""The pages that promise something state the figures that the package has."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from documentation import ROOT
+
+from ctx_hooks.compaction import cut_points, retrieval_share
+from ctx_hooks.learning import attempts, calibration, redis_store, stats, stored_histories, stored_summaries
+from ctx_hooks.litellm_compat import read_ahead
+from ctx_hooks.overflow import retry_plan, texts
+from ctx_hooks.policy import caller
+from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
+from ctx_hooks.request import output_limit, request
+from ctx_hooks.runtime import worker
+from ctx_hooks.serving import archiving, startup, summary_requests, tool_rounds
+from ctx_hooks.store import shared_store
+from ctx_hooks.tokens import units, window
+
+DAY = 24 * 3600
+WORDS = {2: "two", 3: "three", 6: "six", 7: "seven"}
+MOST_RETRIES = next(rule.le for rule in Policy.model_fields["rescue_attempts"].metadata if hasattr(rule, "le"))
+SAYS = [
+    ("security", f"at most {texts.MOST_CHARS:,} characters"),
+    ("security", f"the newest {attempts.RUNNING_REQUESTS:,} requests"),
+    ("security", f"a day, ratios {WORDS[stats.KEPT_SECONDS['ratios'] / DAY]} days"),
+    ("security", f"the key {WORDS[redis_store.KEPT_SECONDS / DAY]} days after the last write"),
+    ("security", f"{stored_histories.KEPT_SECONDS / DAY:.0f} days in Redis"),
+    ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
+    ("security", f"{summary_requests.MOST_UNANSWERED_BYTES / 1e6:.0f} MB for each of the two"),
+    ("security", f"{archiving.MOST_REQUEST_BYTES / 1e6:.0f} MB for each of the two"),
+    ("security", f"in one of {WORDS[worker.PLACES]} threads"),
+    ("security", f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages"),
+    ("security", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
+    ("security", f"at most {WORDS[MOST_RETRIES]} retries"),
+    ("security", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
+    ("security", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
+    ("limitations", f"at most {WORDS[read_ahead.MOST_READ]} events"),
+    ("limitations", f"of the last {calibration.REMEMBERED} counted requests"),
+    ("limitations", f"each worker makes {WORDS[worker.PLACES]} at a time"),
+    ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
+    ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
+    ("how_it_works", f"up to {cut_points.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
+    ("policies", f"Overrides of more than {caller.LONGEST_OVERRIDES_CHARS:,} characters"),
+    ("policies", f"names of more than {caller.LONGEST_NAME_CHARS}"),
+    ("policies", f"threads switch every {startup.SWITCH_SECONDS * 1000} ms"),
+    ("policies", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
+    ("policies", f"the budget and {output_limit.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
+    ("policies", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),
+    ("policies", f"Unset: {retrieval_share.TOOLS_MAX_TOKENS:,} where tools do the work"),
+    ("policies", f"up to {retrieval_share.DIALOGUE_MAX_TOKENS:,} in plain dialogue"),
+    ("policies", ", ".join(f"{tokens:,}" for _, tokens in window.DYNAMIC_RESERVES[:0:-1])),
+]
+IN_WORDS = {
+    "a quarter of a second": shared_store.HURRY_SECONDS == 0.25,
+    "more than a quarter of the window": window.LARGEST_RESERVE_FRACTION == 0.25,
+    "a fifth, or a twentieth": (calibration.OTHER_FRACTION, calibration.LEAST_OTHER_FRACTION) == (0.2, 0.05),
+    "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
+    "down to half of the window": DEFAULT_POLICY.learned_limit_floor_fraction == 0.5,
+    "a tenth where tools do the work": retrieval_share.USUAL_FRACTION == 0.1,
+    "the mean size of the last ten messages": window.DYNAMIC_MESSAGES == 10,
+}
+
+
+def text_of(page):
+    return re.sub(r"\s+", " ", (ROOT / "docs" / f"{page}.md").read_text())
+
+
+@pytest.mark.parametrize(("page", "sentence"), SAYS)
+def test_a_figure_is_the_packages(page, sentence):
+    assert sentence in text_of(page)
+
+
+@pytest.mark.parametrize("sentence", IN_WORDS)
+def test_a_figure_in_words_is_the_packages(sentence):
+    assert any(sentence in text_of(page) for page in ("security", "policies", "how_it_works"))
+    assert IN_WORDS[sentence]
