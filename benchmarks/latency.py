@@ -42,8 +42,7 @@ from ctx_hooks.request.target import Target, of_attempt
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
-from ctx_hooks.serving.startup import smooth_event_loop
+from ctx_hooks.serving.startup import attach_sinks, detach_sinks, smooth_event_loop
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.counter import Counter

@@ -1,4 +1,7 @@
-"""An answer as LiteLLM's logging hook shows it: whole, or a part of a stream; of the provider, or of LiteLLM's cache; and what it cost."""
+"""An answer as LiteLLM's logging hook shows it, what it cost, and what a stream without usage read.
+
+It is whole or a part of a stream, of the provider or of LiteLLM's cache.
+"""
 
 from __future__ import annotations
 

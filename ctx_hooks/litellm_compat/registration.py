@@ -70,7 +70,8 @@ def warn_of_synchronous_call(call: Mapping[str, Any]) -> None:
 
 
 LITELLM = logging.getLogger("LiteLLM Proxy")
-"""`LITELLM_LOG=INFO` shows its lines, as JSON where LiteLLM logs JSON. As `litellm/_logging.py` names it; to import that takes a second, which the command line has no need of."""
+"""As `litellm/_logging.py` names it, whose import takes a second. `LITELLM_LOG=INFO` shows its lines, as JSON where LiteLLM
+logs JSON."""
 
 
 class _LiteLLMsHandlers(logging.Handler):

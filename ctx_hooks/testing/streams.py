@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import gemini, responses
-from ctx_hooks.testing.answer_parts import new_id, pieces
+from ctx_hooks.testing.responses import new_id, pieces
 from ctx_hooks.testing.rules import sign
 
 if TYPE_CHECKING:

@@ -15,14 +15,13 @@ from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SECRET, secre
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.report import files_of
-from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, OTHERS, Figures
+from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, OTHERS, Figures, Quantiles
 from ctx_hooks.cli.report.numbers import dollars, milliseconds, nice, percent, short, whole
 from ctx_hooks.cli.report.page import page
-from ctx_hooks.cli.report.quantiles import Quantiles
 from ctx_hooks.cli.report.series import MOST_SLOTS, Series
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
+from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed

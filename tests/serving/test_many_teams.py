@@ -19,7 +19,7 @@ from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
+from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, MOST_WAITING
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent
 from ctx_hooks.telemetry.headers import MOST_BYTES

@@ -19,7 +19,7 @@ from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, s
 from ctx_hooks.policy.settings import EventFiles, Settings
 from ctx_hooks.runtime.warnings import forget_warnings
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
+from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_file import EventFile
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json, to_json
 from ctx_hooks.telemetry.listeners import emit
@@ -96,7 +96,7 @@ class TestTheFile:
     def test_what_waits_is_written_when_the_process_ends(self, tmp_path):
         code = f"""
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.sinks import attach_sinks
+from ctx_hooks.serving.startup import attach_sinks
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.telemetry.listeners import emit
 attach_sinks(Settings(events={{"path": {str(tmp_path)!r}}}))
@@ -197,7 +197,7 @@ HANGING = """
 import sys
 from told_events import OVERFLOW
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.sinks import attach_sinks
+from ctx_hooks.serving.startup import attach_sinks
 from ctx_hooks.telemetry.listeners import emit
 
 attach_sinks(Settings(events={"path": sys.argv[1]}))

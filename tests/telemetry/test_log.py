@@ -16,7 +16,7 @@ from told_events import ANSWER, CALL, DECISION, FAILURE, SECRET, SUMMARY, secret
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import LONGEST_FIGURES_CHARS
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.serving.sinks import attach_sinks, detach_sinks
+from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.listeners import emit
 
 
@@ -126,7 +126,7 @@ for each in (_logging.verbose_proxy_logger, _logging.handler):
     each.setLevel(LEVEL)  # as LiteLLM does for LITELLM_LOG
 _logging.numeric_level = _logging.resolve_log_level(LEVEL)
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.sinks import attach_sinks
+from ctx_hooks.serving.startup import attach_sinks
 from ctx_hooks.telemetry.listeners import emit
 from told_events import DECISION
 attach_sinks(Settings())

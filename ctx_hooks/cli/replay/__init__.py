@@ -37,7 +37,7 @@ def command(
     from ctx_hooks.cli.files import read_config  # noqa: PLC0415 - slow to load, and not for --help
     from ctx_hooks.cli.replay.plot import plot as drawing  # noqa: PLC0415
     from ctx_hooks.cli.replay.printed import WITHOUT, document, print_tables  # noqa: PLC0415
-    from ctx_hooks.cli.replay.run import replayed  # noqa: PLC0415
+    from ctx_hooks.cli.replay.replaying import replayed  # noqa: PLC0415
 
     reading, replay = replayed(histories, policies, read_config(config) if config else {}, model, window)
     if plot is not None:

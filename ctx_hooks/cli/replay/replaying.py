@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter as Occurrences
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from ctx_hooks.cli.replay.bills import Bill, SessionBills, no_bills
 from ctx_hooks.cli.replay.known_sessions import KnownSessions, Session
 from ctx_hooks.cli.replay.prices import Prices
+from ctx_hooks.cli.replay.reading import Reading, files_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
 from ctx_hooks.cli.replay.sending import Sent, as_received, as_sent, history_in, without_markers
-from ctx_hooks.cli.replay.ways import MOST_FIGURE, Deployments, Way, target_of, untouched
+from ctx_hooks.cli.replay.ways import MOST_FIGURE, Deployments, Way, target_of, untouched, ways_of
+from ctx_hooks.cli.terminal import console, printable
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.learning.known import known_of
@@ -222,3 +228,47 @@ def _not_held(found: Recorded, session: Session, tokens: LocalTokens, model: str
     if session.not_held is None and found.billed is not None:
         session.not_held = LocalTokens(max(0, to_local(found.billed.input_tokens, family_factor(model)) - tokens))
     return session.not_held or LocalTokens(0)
+
+
+def replayed(
+    names: Sequence[str], policies: Sequence[str], config: Mapping[str, Any], model: str, window_tokens: int | None
+) -> tuple[Reading, Replay]:
+    """Return what was read, and what came of it.
+
+    Args:
+        names: files, folders and patterns.
+        policies: names of policies, or their fields in YAML.
+        config: a proxy's configuration, empty for none.
+        model: the model or group to take for all requests; "" for the recorded ones.
+        window_tokens: the window to take for all; None for each model's own.
+
+    Raises:
+        CommandError: a file is not there, or a policy has mistakes.
+    """
+    reading = Reading()
+    replay = Replay(ways_of(policies, config), Deployments(config, model, window_tokens))
+    with _opening() as opened:
+        for path in files_of(names):
+            for found in reading.of(path, opened):
+                replay.add(found)
+    replay.end()
+    return reading, replay
+
+
+@contextmanager
+def _opening() -> Iterator[Callable[[Path], AbstractContextManager[BinaryIO]]]:
+    """Give what opens a file; on a terminal it shows on stderr how much of that is read."""
+    if not sys.stderr.isatty():
+        yield lambda path: path.open("rb")
+        return
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415 - slow to load, and for a terminal alone
+
+    with Progress(console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task("")
+
+        def opened(path: Path) -> AbstractContextManager[BinaryIO]:
+            progress.reset(task, description=escape(printable(path.name)), total=path.stat().st_size)
+            return progress.wrap_file(path.open("rb"), task_id=task)
+
+        yield opened

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 
 from ctx_hooks.cli.report.counts import Counted, Tally
-from ctx_hooks.cli.report.quantiles import Quantiles
 from ctx_hooks.cli.report.series import Series
 from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
+
+STEP = 1.02
+"""Ratio of neighbouring bins: a quantile is exact within 1 %, and a microsecond to an hour are 1,100 bins."""
+LEAST = 0.001
+
+
+class Quantiles:
+    """Counts values in bins of equal ratio.
+
+    >>> quantiles = Quantiles()
+    >>> for value in (1.0, 2.0, 40.0):
+    ...     quantiles.add(value)
+    >>> round(quantiles.at(0.5))
+    2
+    """
+
+    __slots__ = ("_bins", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._bins: Counter[int] = Counter()
+
+    def add(self, value: float) -> None:
+        """Count a value; what is below LEAST counts as that."""
+        self.count += 1
+        self._bins[round(math.log(max(value, LEAST), STEP))] += 1
+
+    def at(self, fraction: float) -> float:
+        """Return the value that this fraction of all values does not exceed, 0 where there is none."""
+        rank = fraction * self.count
+        for place, n in sorted(self._bins.items()):
+            rank -= n
+            if rank <= 0:
+                return float(STEP**place)
+        return 0.0
+
 
 MOST_NAMES = 5_000
 """Models, teams, clients and so on of one table; further ones are counted together: callers choose names."""

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.answer_parts import new_id
 from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.responses import new_id
 from protocols import event_stream
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.answer_parts import new_id
 from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.responses import new_id
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.answer_parts import new_id
 from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.responses import new_id
 
 
 def _read(body: Payload, path: str) -> dict[str, Any]:
