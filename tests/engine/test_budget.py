@@ -6,8 +6,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from engine_requests import MODEL, STORED, decided, every_format, only_newest_loop, sent, session, to, tokens_of
+from engine_requests import FIELDS, MODEL, STORED, decided, every_format, only_newest_loop, sent, session, to, tokens_of
 
+from ctx_hooks import engine
 from ctx_hooks.decision import Compressed, GaveUp, Untouched, changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.request.request import Request
@@ -34,6 +35,25 @@ class TestBeforeACall:
         assert decision.figures.tokens_after <= decision.figures.budget_tokens < decision.figures.window_tokens == 20_000
         assert not violations(fmt, sent(request, decision).fields)
         assert json.dumps(request.fields) == before, "the caller's request stays as it is"
+
+    @every_format
+    @pytest.mark.parametrize("window_tokens", [20_000, 6_000, 2_000])
+    def test_system_text_tools_and_the_newest_words_stay_however_small_the_window(self, fmt, window_tokens):
+        newest = "Which of these files names the piano?"
+        turn = {"role": "user", "parts": [{"text": newest}]} if fmt == "gemini" else {"role": "user", "content": newest}
+        fields = session(fmt, turns=40).fields
+        request = Request(fmt, {**fields, FIELDS[fmt]: [*fields[FIELDS[fmt]], turn]})
+        known = Known(to(window_tokens).window)
+        for decision in (
+            decided(request, to(window_tokens))[0],
+            engine.decide_by_last_resort(request, to(window_tokens), known)[0],
+        ):
+            changes = changes_of(decision)
+            assert changes.keys() <= {FIELDS[fmt], "max_tokens", "max_output_tokens"}, "no tools, no instructions"
+            assert changes[FIELDS[fmt]] != request.items
+            assert newest in json.dumps(changes[FIELDS[fmt]][-1])
+            if request.items[0].get("role") == "system":
+                assert changes[FIELDS[fmt]][0] == request.items[0]
 
     def test_a_result_that_is_cut_as_it_arrives_stays_paired_with_a_call_that_has_no_id(self):
         """Gemini CLI gives its responses ids of its own, which no call of the model's has."""
