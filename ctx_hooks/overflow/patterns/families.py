@@ -80,14 +80,13 @@ class Family:
         return all(need.search(sentence) for need in self.needs)
 
 
-def _family(name: str, kind: Kind, sample: str, source: str, *needs: str, counted: bool = False) -> Family:
+def _family(name: str, sample: str, source: str, *needs: str, kind: Kind = "input", counted: bool = False) -> Family:
     return Family(name, kind, tuple(re.compile(need) for need in needs), sample, source, counted)
 
 
 FAMILIES: tuple[Family, ...] = (
     _family(
         "family_with_output",
-        "input_plus_output",
         "The sum of prompt tokens and max_tokens (9000) exceeds the model's context window (8192).",
         "https://docs.litellm.ai/docs/exception_mapping",
         r"(?:\+|\band\b|\bplus\b|,)",
@@ -95,20 +94,20 @@ FAMILIES: tuple[Family, ...] = (
         _PROMPT_TOKENS,
         rf"{CONTEXT}|{SETTING}",
         _COMPARED,
+        kind="input_plus_output",
     ),
     _family(
         "family_sum",
-        "input_plus_output",
         "The sum of 'inputs' tokens and 'max_new_tokens' must not exceed 8192",
         "https://github.com/huggingface/text-generation-inference",
         r"\bsum of\b|\+|\bplus\b|\b(?:total|combined|together|both)\b.{0,200}\band\b|\band\b.{0,200}\b(?:total|combined|together)\b",
         _OUTPUT,
         _PROMPT_TOKENS,
         _COMPARED,
+        kind="input_plus_output",
     ),
     _family(
         "family_setting",
-        "input",
         "Prompt length 9000 should not exceed max_num_tokens (8192)",
         "https://github.com/NVIDIA/TensorRT-LLM/issues/9277",
         SETTING,
@@ -117,7 +116,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_context",
-        "input",
         "the request exceeds the available context size, try increasing it",
         "https://github.com/ggml-org/llama.cpp/issues/17284",
         CONTEXT,
@@ -125,7 +123,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_no_context_left",
-        "input",
         "out of context space",
         "https://github.com/ggml-org/llama.cpp",
         r"\b(?:out of context (?:space|window|length|tokens)|too much context|context (?:window )?(?:is )?(?:full|exhausted|overflow))\b|"
@@ -133,7 +130,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_too_long",
-        "input",
         "The total length of all messages is too long.",
         "https://docs.perplexity.ai/",
         rf"\b(?:{_PROMPT}|context|token count|(?:chat|message) history){_LENGTH}{_THAT_YOU_SENT}{_COUNT} ?"
@@ -142,7 +138,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_too_long_for_model",
-        "input",
         "An error occurred (validationException): Input is too long for requested model.",
         "https://docs.aws.amazon.com/bedrock/latest/userguide/",
         r"\b(?:long|large|big|many tokens) for (?:the |this |requested )?(?:requested )?(?:model|llm)\b",
@@ -150,7 +145,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_prompt_exceeds",
-        "input",
         "Prompt exceeds max length",
         "https://github.com/zeroclaw-labs/zeroclaw/issues/4124",
         rf"\b{_PROMPT}(?:'s)?{_LENGTH}{_COUNT},? (?:is |are |was |were )?{_NOT}{_TOO_MUCH}",
@@ -159,7 +153,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_tokens_exceed",
-        "input",
         "tokens in request more than max tokens allowed",
         "https://open.bigmodel.cn/dev/api/error-code/error-code-v4",
         rf"\b{_PROMPT}\b",
@@ -170,7 +163,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_counted",
-        "input",
         "The model can only process 32768 tokens but the prompt has 40000 tokens.",
         "https://docs.litellm.ai/docs/exception_mapping",
         rf"\b{_PROMPT}\b",
@@ -180,14 +172,12 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_shorten",
-        "input",
         "Please reduce the length of the messages or completion.",
         "https://github.com/cline/cline/issues/5140",
         _SHORTEN,
     ),
     _family(
         "family_chinese",
-        "input",
         "输入内容过长,超出模型最大上下文长度 32768",
         "https://open.bigmodel.cn/dev/api/error-code/error-code-v4",
         _CHINESE_TOO_MUCH,
@@ -195,7 +185,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_japanese_and_korean",
-        "input",
         "入力トークン数がコンテキスト長の上限を超えています",
         "https://docs.litellm.ai/docs/exception_mapping",
         r"超え|超過|長すぎ|초과|너무 (?:길|깁|큽)",
@@ -203,7 +192,6 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _family(
         "family_european",
-        "input",
         "La fenêtre de contexte est dépassée",
         "https://docs.litellm.ai/docs/exception_mapping",
         r"überschr|übersteig|zu lang|dépass|trop long|super[aó]|excede|excedi|demasiado larg|muito long|troppo lung|превы|слишком (?:длин|больш)",

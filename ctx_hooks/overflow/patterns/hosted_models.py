@@ -26,17 +26,16 @@ CODES = frozenset(
 HOSTED_MODELS: tuple[Pattern, ...] = (
     pattern(
         "openai_requested",
-        "input_plus_output",
         r"maximum context length (?:is|of) {limit} tokens?[.,;]? however,? you requested (?:about )?{total} tokens "
         r"\({input} (?:in the messages|in your prompt|of text input|in the prompt|in the input)"
         r"(?:,? {more} (?:of tool input|in the functions|in the tools))?(?:[,;] {output} (?:in|for) the (?:completion|output))?",
         "This model's maximum context length is 4097 tokens. However, you requested 4120 tokens (3120 in the messages, "
         "1000 in the completion). Please reduce the length of the messages or completion.",
         "https://github.com/mckaywrigley/chatbot-ui/issues/102",
+        kind="input_plus_output",
     ),
     pattern(
         "openai_resulted",
-        "input",
         r"(?:maximum context length (?:is|of)|configured limit of) {limit} tokens?[.,;]? (?:however,? )?"
         r"(?:your|the) (?:messages|input|prompt) (?:resulted in|contains?|has) (?:about )?{input} (?:input )?tokens",
         "This model's maximum context length is 128000 tokens. However, your messages resulted in 179011 tokens.",
@@ -44,56 +43,49 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
     ),
     pattern(
         "anthropic_prompt",
-        "input",
         r"(?:prompt|input) is too long: {input} tokens > {limit}",
         "prompt is too long: 219898 tokens > 200000 maximum",
         "https://github.com/earendil-works/pi/issues/102",
     ),
     pattern(
         "anthropic_with_output",
-        "input_plus_output",
         r"input length and `?max_tokens`? exceed context limit: {input} \+ {output} > {limit}",
         "input length and `max_tokens` exceed context limit: 143653 + 64000 > 200000, decrease input length or `max_tokens`",
         "https://docs.anthropic.com/en/docs/build-with-claude/context-windows",
+        kind="input_plus_output",
     ),
     pattern(
         "anthropic_long_context",
-        "input",
         r"extra usage is required for long context requests over {limit} tokens",
         "Extra usage is required for long context requests over 200k tokens",
         "https://docs.anthropic.com/en/docs/build-with-claude/context-windows",
     ),
     pattern(
         "bedrock_nova",
-        "input",
         r"max input tokens: {limit}, request input token count: {input}",
         "Too many input tokens. Max input tokens: 128000, request input token count: 140000",
         "https://docs.aws.amazon.com/nova/latest/userguide/",
     ),
     pattern(
         "bedrock_mantle",
-        "input",
         r"prompt tokens \({input}\) exceed model maximum \({limit}\)",
         "invalid_prompt: prompt tokens (330095) exceed model maximum (278528)",
         "https://docs.aws.amazon.com/bedrock/latest/userguide/",
     ),
     pattern(
         "gemini_counted",
-        "input",
         r"input token count \(?{input}\)? exceeds the maximum number of tokens allowed \(?{limit}",
         "The input token count (134123) exceeds the maximum number of tokens allowed (131072).",
         "https://github.com/google-gemini/gemini-cli/issues/12214",
     ),
     pattern(
         "gemini",
-        "input",
         r"input token count exceeds the maximum number of tokens allowed \(?{limit}",
         "The input token count exceeds the maximum number of tokens allowed (1048576).",
         "https://github.com/arkavo-org/arkavo-edge/issues/371",
     ),
     pattern(
         "gemini_supports",
-        "input",
         r"token count is {input},? but (?:the |this )?model (?:only )?supports (?:up to |at most )?{limit}",
         "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576. Reduce the "
         "input token count and try again.",
@@ -101,14 +93,12 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
     ),
     pattern(
         "mistral",
-        "input",
         r"prompt contains {input} tokens(?: and \d+ draft tokens)?,? too large for model with {limit}",
         "Prompt contains 170397 tokens and 0 draft tokens, too large for model with 131072 maximum context length",
         "https://docs.mistral.ai/api/",
     ),
     pattern(
         "cohere_excess",
-        "input",
         r"size limit exceeded by {excess} tokens.{0,80}limit for this model is {limit}",
         "too many tokens: size limit exceeded by 713295 tokens. Try using shorter or fewer inputs. The limit for this model "
         "is 288000 tokens.",
@@ -116,84 +106,75 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
     ),
     pattern(
         "cohere_total",
-        "input_plus_output",
         r"\(prompt and prediction\) cannot exceed {limit} - received {total}",
         "too many tokens: total number of tokens (prompt and prediction) cannot exceed 2048 - received 6354.",
         "https://github.com/cohere-ai/sandbox-topically/issues/4",
+        kind="input_plus_output",
     ),
     pattern(
         "xai",
-        "input",
         r"maximum prompt length is {limit}(?: tokens)?,? but (?:the|your) request contains {input}",
         "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
         "https://github.com/cline/cline/issues/3120",
     ),
     pattern(
         "fireworks",
-        "input",
         r"prompt is too long: {input}, model maximum context length: {limit}",
         "The prompt is too long: 40177, model maximum context length: 32767",
         "https://github.com/fw-ai/cookbook/issues/134",
     ),
     pattern(
         "cerebras",
-        "input",
         r"current length is {input} while limit is {limit}",
         "Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000",
         "https://github.com/cline/cline/issues/5140",
     ),
     pattern(
         "moonshot",
-        "input",
         r"exceeded model token limit: {limit} \(requested: {input}\)",
         "Invalid request: Your request exceeded model token limit: 262144 (requested: 275363)",
         "https://github.com/multica-ai/multica/issues/4130",
     ),
     pattern(
         "dashscope",
-        "input",
         r"range of input length should be \[\d+, ?{limit}\]",
         "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 204800]",
         "https://github.com/QwenLM/qwen-code/issues/98",
     ),
     pattern(
         "github_copilot",
-        "input",
         r"prompt token count of {input} exceeds the limit of {limit}",
         "prompt token count of 138898 exceeds the limit of 64000",
         "https://github.com/microsoft/copilot-intellij-feedback/issues/94",
     ),
     pattern(
         "sambanova",
-        "input_plus_output",
         r"maximum context length of .{1,80}? is {limit}\. however, answering your request will take {total} tokens",
         "The maximum context length of DeepSeek-V3-0324 is 32768. However, answering your request will take 39732 tokens.",
         "https://github.com/OpenHands/OpenHands/pull/9252",
+        kind="input_plus_output",
     ),
     pattern(
         "siliconflow_prompt",
-        "input",
         r"prompt_tokens \({input}\) must be less than max_seq_len \({limit}\)",
         "prompt_tokens (40960) must be less than max_seq_len (32768)",
         "https://github.com/continuedev/continue/issues/10993",
     ),
     pattern(
         "github_models",
-        "input",
         r"request body too large for .{1,80} model\. max size: {limit} tokens",
         "Request body too large for gpt-4o model. Max size: 8000 tokens.",
         "https://docs.github.com/en/github-models",
     ),
     pattern(
         "siliconflow",
-        "input_plus_output",
         r"max_total_tokens \({total}\) must be less than or equal to max_seq_len \({limit}\)",
         "max_total_tokens (33802) must be less than or equal to max_seq_len (32768)",
         "https://github.com/continuedev/continue/issues/10993",
+        kind="input_plus_output",
     ),
     pattern(
         "cerebras_no_body",
-        "input",
         r"^\W*(?:litellm\.\w+: )?(?:\w+ - )?(?:error code: )?(?:400|413) (?:status code )?\(no body\)",
         "400 status code (no body)",
         "https://inference-docs.cerebras.ai/support/error",
@@ -201,7 +182,6 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
     ),
     pattern(
         "vertex_no_body",
-        "input",
         r"google request failed with status code 400\W*$",
         "Google request failed with status code 400",
         "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference",

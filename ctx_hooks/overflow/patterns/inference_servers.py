@@ -7,103 +7,97 @@ from ctx_hooks.overflow.patterns.pattern import Pattern, pattern
 INFERENCE_SERVERS: tuple[Pattern, ...] = (
     pattern(
         "grpc_message",
-        "input",
         r"(?:sent|received|send|receive) message larger than max|message larger than max \(\d",
         "Sent message larger than max (50000056 vs. 20971520)",
         "https://grpc.github.io/grpc/core/md_doc_statuscodes.html",
     ),
     pattern(
         "longer_than_context",
-        "input",
         r"input \({input} tokens\) is (?:longer|larger) than the (?:model's )?(?:max )?context (?:length|size|window) \({limit}",
         "The input (8391 tokens) is longer than the model's context length (8192 tokens).",
         "https://github.com/sgl-project/sglang",
     ),
     pattern(
         "tgi",
-        "input_plus_output",
         r"must be <= {limit}\. given: {input} `inputs` tokens and {output} `max_new_tokens`",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 6204 `inputs` tokens and 2047 "
         "`max_new_tokens`",
         "https://github.com/huggingface/chat-ui/issues/1149",
+        kind="input_plus_output",
     ),
     pattern(
         "tgi_inputs",
-        "input",
         r"`inputs` must have less than {limit} tokens\. given: {input}",
         "Input validation error: `inputs` must have less than 1024 tokens. Given: 1503",
         "https://github.com/huggingface/text-generation-inference",
     ),
     pattern(
         "vllm_request_has",
-        "input",
         r"maximum context length is {limit} tokens\. however, your request has {input} input tokens",
         "This model's maximum context length is 262144 tokens. However, your request has 1000010 input tokens.",
         "https://github.com/vllm-project/vllm",
     ),
     pattern(
         "vllm_passed",
-        "input_plus_output",
         r"you passed {input} input tokens and requested {output} output tokens\. however, the model's context length is only "
         r"{limit}",
         "You passed 98305 input tokens and requested 32768 output tokens. However, the model's context length is only 131072 "
         "tokens, resulting in a maximum input length of 98304 tokens.",
         "https://github.com/vllm-project/vllm",
+        kind="input_plus_output",
     ),
     pattern(
         "vllm_at_least",
-        "input_plus_output",
         r"maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains at "
         r"least {input} input tokens",
         "This model's maximum context length is 4096 tokens. However, you requested 1 output tokens and your prompt contains "
         "at least 4096 input tokens, for a total of at least 4097 tokens.",
         "https://github.com/vllm-project/vllm-ascend/issues/11557",
         at_least=True,
+        kind="input_plus_output",
     ),
     pattern(
         "vllm_characters",
-        "input_plus_output",
         r"maximum context length is {limit} tokens\. however, you requested {output} output tokens and your prompt contains "
         r"\d+ characters",
         "This model's maximum context length is 131072 tokens. However, you requested 131072 output tokens and your prompt "
         "contains 14233 characters (more than 0 characters, which is the upper bound for 0 input tokens).",
         "https://github.com/gi-dellav/zerostack/issues/22",
+        kind="input_plus_output",
     ),
     pattern(
         "vllm_decoder",
-        "input",
         r"prompt \((?:total )?length {input}\) is (?:longer|too long).{0,40}maximum model length of {limit}",
         "The decoder prompt (length 100001) is longer than the maximum model length of 100000.",
         "https://github.com/vllm-project/vllm",
     ),
     pattern(
         "vllm_max_tokens",
-        "input_plus_output",
         r"max_(?:completion_)?tokens[`'\"]? is too large: {output}\.? this model's maximum context length is {limit} tokens and "
         r"your request has {input} input tokens",
         "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 8192 tokens and "
         "your request has 6000 input tokens (4096 > 8192 - 6000).",
         "https://github.com/vllm-project/vllm",
+        kind="input_plus_output",
     ),
     pattern(
         "sglang_requested",
-        "input_plus_output",
         r"maximum context length of {limit} tokens\. you requested a total of {total} tokens: {input} tokens from the input "
         r"messages and {output} tokens",
         "Requested token count exceeds the model's maximum context length of 262144 tokens. You requested a total of 263925 "
         "tokens: 199925 tokens from the input messages and 64000 tokens for the completion.",
         "https://github.com/sgl-project/sglang",
+        kind="input_plus_output",
     ),
     pattern(
         "sglang_bare",
-        "input_plus_output",
         r"requested token count exceeds the model's maximum context length of {limit}",
         "Requested token count exceeds the model's maximum context length of 131072 tokens.",
         "https://github.com/sgl-project/sglang",
+        kind="input_plus_output",
     ),
     pattern(
         "input_length_exceeds",
-        "input",
         r"input length \(?{input}(?: tokens)?\)? exceeds (?:the |model's )?maximum (?:allowed |context )?(?:input )?length "
         r"(?:of )?\(?{limit}",
         "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
@@ -111,28 +105,24 @@ INFERENCE_SERVERS: tuple[Pattern, ...] = (
     ),
     pattern(
         "llamacpp",
-        "input",
         r"(?:request|input|prompt) \({input} tokens\) (?:exceeds|is larger than) the (?:available|max) context size \({limit}",
         "request (5274 tokens) exceeds the available context size (4096 tokens), try increasing it",
         "https://github.com/ggml-org/llama.cpp/issues/17284",
     ),
     pattern(
         "llama_cpp_python",
-        "input",
         r"requested tokens \({input}\) exceed context window of {limit}",
         "Requested tokens (2285) exceed context window of 2048",
         "https://github.com/abetlen/llama-cpp-python",
     ),
     pattern(
         "lm_studio_keep",
-        "input",
         r"\(?n_keep:? \(?{input}\)? ?>= ?n_ctx:? \(?{limit}\)?",
         "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= n_ctx: 4096).",
         "https://github.com/Gitlawb/openclaude/issues/353",
     ),
     pattern(
         "lm_studio_first",
-        "input",
         r"keep the first {input} tokens when context.{0,80}context length of only {limit}",
         "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length "
         "of only 32768 tokens, which is not enough.",
@@ -140,22 +130,20 @@ INFERENCE_SERVERS: tuple[Pattern, ...] = (
     ),
     pattern(
         "tensorrt_llm",
-        "input",
         r"prompt length \({input}\) exceeds maximum (?:sequence|input) length \({limit}\)",
         "Cannot process new request: Prompt length (5056) exceeds maximum sequence length (2048)",
         "https://github.com/triton-inference-server/tensorrtllm_backend/issues/141",
     ),
     pattern(
         "tensorrt_llm_sum",
-        "input_plus_output",
         r"sum of prompt length \({input}\)(?:,| and) query length \({more}\)(?:,? (?:and )?max_tokens \({output}\))? should not "
         r"exceed max_(?:num_tokens|seq_len) \({limit}\)",
         "The sum of prompt length (9351.0), query length (0) should not exceed max_num_tokens (8192)",
         "https://github.com/NVIDIA/TensorRT-LLM/issues/9277",
+        kind="input_plus_output",
     ),
     pattern(
         "tensorrt_llm_no_room",
-        "input",
         r"= max_seq_len \({limit}\) - `?splited_prompt_len`? \({input}\) - `?query_token_len`? \({more}\)",
         "`default_max_tokens` (-152) must be greater than 0, `default_max_tokens` (-152) = max_seq_len (8192) - "
         "`splited_prompt_len` (8000) - `query_token_len` (344)",

@@ -14,7 +14,6 @@ OTHER_STATUSES = frozenset({401, 402, 403, 404, 405, 408, 409, 429})
 
 SMALL = pattern(
     "small",
-    "input",
     r"(?:exceed\w{0,3}|max(?:imum)?|limit|(?:more|longer|larger|greater) than|at most)(?: (?:of|is|the|number|length|limit|to)){0,3}"
     r"[ :=(]{1,2}\d{1,3}(?![\dkm]|[.,'_ ]\d)",
     "messages.0.content: at most 20 blocks",
@@ -25,7 +24,6 @@ SMALL = pattern(
 NOT_OVERFLOW: tuple[Pattern, ...] = (
     pattern(
         "rate",
-        "input",
         r"rate[ _-]?limit|token[ _]rate|count rate|per[ _-](?:min(?:ute)?|day|hour|second|week|month)|/ ?(?:s|sec|min|minute|h|hour|day|month)\b|"
         r"\b(?:i|o)?[tr]p[smhd]\b|throttl|too many requests|please wait|try again (?:in|later)|retry[ -]after|slow down|"
         r"request rate|\bburst|in a short time|\bcooldown|速率|频率|频繁|限流|每(?:分钟|秒|小时|天)|分当たり|分あたり|분당|"
@@ -35,7 +33,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "quota",
-        "input",
         r"quota|kontingent|(?:dai|week|month|year|hour)ly|\btoday\b|this (?:hour|day|week|month)\b|\bresets (?:at|in|on)\b|\bwill reset\b|allowance|"
         r"(?:usage|spend(?:ing)?|cost) (?:limit|cap)|\bconsumed|\bused up|tokens used|\bexhausted|\bremaining\b|"
         r"\b(?:free|paid|pricing|service|usage) tier|subscription|\bplan\b|\bfor (?:this |your |the )?(?:user|key)\b|"
@@ -47,14 +44,12 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "money",
-        "input",
         r"credits?\b|billing|\bbalance|\bbudget|out of extra usage|insufficient funds|payment|prepaid|\$ ?\d|余额|欠费|充值",
         "This request requires more credits, or fewer max_tokens.",
         "https://github.com/can1357/oh-my-pi/issues/9569",
     ),
     pattern(
         "queues",
-        "input",
         r"queue|backlog|concurren|in[- ]flight|parallel request|(?:at|over) capacity|overloaded|batch[ _-]?size|\bbatch\b|max_num_seqs|"
         r"token bucket|number of (?:concurrent |parallel )?(?:requests|sequences|sessions)|并发|排队|同時",
         "queue length exceeds maximum length 512",
@@ -62,7 +57,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "bytes",
-        "input",
         r"\b(?:bytes|[kmg]i?b)\b|\d[kmg]b\b|\bchar(?:acter)?s?\b|message size \d|string (?:value )?(?:length|too long)|string_above_max|"
         r"array (?:too long|length)|array_above|pixels|\bimages?\b|\bpages?\b|\bpdfs?\b|\bfiles?\b(?! \")|attachment|upload|\baudio|\bvideo|\bvoice|\bspeech|transcri|rerank|"
         r"payload|request entity|request_too_large|content[- ]length|member must have length|document|(?:dimension|resolution)s?\b|"
@@ -72,7 +66,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "counts",
-        "input",
         r"(?:number|(?<!token )(?<!tokens )count) of (?:(?!tokens?\b)[\w'-]+ ){0,3}"
         r"(?:messages|turns|items|blocks|parts|images|entries|exchanges|choices|tools|functions|words|lines|rows|conversations)\b|"
         r"\b(?:(?:message|turn|item|block|word|line|row) count|(?:turn|item|block|word|line|row) limit)|\btoo many (?:(?!tokens?\b)\w+ ){0,2}(?:messages|turns|blocks|parts|words|lines)\b|"
@@ -84,7 +77,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "other_models",
-        "input",
         r"(?<!position )(?<!positional )\bembed(?:ding|der)?s?\b|\btts\b|text[- ]to[- ]speech|speech[- ]to[- ]text|\bclassifi|\bsearch quer(?:y|ies)|"
         r"埋め込み|嵌入|向量|임베딩",
         "Embedding input is too long: 9000 > 8192",
@@ -92,7 +84,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "unreadable",
-        "input",
         r"\b(?:pars(?:e|ing)|decod(?:e|ing)|deseriali[sz]\w*) (?:\w+ ){0,3}(?:response|answer|chunk|json|output|event)|"
         r"\bline \d{1,9},? column \d|\(char \d|unexpected (?:token|end of)|expecting value|invalid json",
         "Expecting ',' delimiter: line 727 column 9 (char 40960)",
@@ -100,7 +91,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "names",
-        "input",
         r"\bur[il]s?\b|\bheaders?\b|user ?name|filename|metadata|logit_bias|\blabels?\b|\btitle|fingerprint|cache_key|"
         r"\b(?:number of|too many) (?:tools|functions|stop|inputs|items|messages|entries|properties|documents|entities)|"
         r"\b(?:tool|function|user|name|description|key|stop sequence|session(?: id)?|field|element|property)s?'? (?:name |description |id )?"
@@ -111,7 +101,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "guardrails",
-        "input",
         r"guard(?:rail)?s?\b|moderation|content[ _-]?(?:filter|policy|management)|safety|polic(?:y|ies)|\bpii\b|prompt[ _-]shield|"
         r"injection|jailbreak|toxic|violat|\bblocked|scanne[rd]|sensitive|security|敏感|审核|违规|安全",
         "Prompt too long for guardrail (max 1000 chars)",
@@ -119,7 +108,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "models",
-        "input",
         r"deprecat|\bretire|sunset|end[- ]of[- ]life|decommission|discontinu|no longer (?:available|supported|served)|migrate|"
         r"not (?:found|available|enabled|supported|a known)|does not (?:exist|support)|unsupported|unknown|下线|停用|弃用|"
         r"must be a positive|user-specified|derived max",
@@ -128,7 +116,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "access",
-        "input",
         r"(?:access|api|auth\w{0,10}|csrf|jwt|bearer|refresh|session|invalid|active|personal) tokens?\b|\btoken (?:expired|bucket)|unauthori[sz]ed|forbidden|"
         r"permission|\bscopes?\b|api key",
         "JWT token too long: exceeds the maximum length 8192",
@@ -136,7 +123,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "pairing",
-        "input",
         r"tool_use_id|tool_call_id|tool_calls' must be|tool result blocks|non-empty content|thinking\.budget_tokens|"
         r"must be greater than (?:or equal to )?`?(?:thinking|0|1\b)|at least (?:1|one)\b|(?:too|minimum|fewer|least \d{1,5} tokens) (?:short|small|of)\b.{0,20}\bcach",
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
@@ -144,7 +130,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "output",
-        "input",
         r"\b(?:response|completion|answer|generated output|stream chunk|chunk|buffer|output parser)s? (?:is |was |has )?(?:been )?"
         r"(?:too|exceed|overflow|reached|allowed)|output limit|stack overflow|integer overflow|reset reason",
         "The completion exceeded the maximum length allowed by the output parser",
@@ -152,7 +137,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "time",
-        "input",
         r"timed? ?out|took (?:too long|longer)|too long to (?:process|respond|complete|generate|answer)|deadline|\bidle\b|\bseconds?\b|"
         r"\bminutes?\b|context cancel|max(?:imum)? (?:age|number of retries)|超时|时长|秒",
         "Request timed out: the model took too long to respond.",
@@ -160,7 +144,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     ),
     pattern(
         "machines",
-        "input",
         r"out of memory|\boom\b|outofmemory|\bcuda\b|\bgpu|\bvram\b|kv cache|system memory|allocat|显存|内存",
         "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 23.70 GiB total capacity)",
         "https://github.com/vllm-project/vllm",
@@ -168,7 +151,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     SMALL,
     pattern(
         "other_contexts",
-        "input",
         r"(?:browser|execution|application|ssl|tls|servlet|request|trace|model) contexts?\b(?! (?:window|size))|context (?:variable|cache)|"
         r"\d contexts\b",
         "Browser context limit exceeded: at most 5 contexts",
@@ -179,7 +161,6 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
 
 RATE_TOO_LARGE = pattern(
     "rate_too_large",
-    "input",
     r"(?:request too large|rate limit reached).{0,200}?limit:? {limit},? (?:used:? \d{1,12},? )?requested:? {input}",
     "Request too large for gpt-5-nano in organization org-test on tokens per min (TPM): Limit 200000, Requested 480002.",
     "https://platform.openai.com/docs/guides/rate-limits",

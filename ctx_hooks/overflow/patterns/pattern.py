@@ -60,11 +60,11 @@ def compiled(text: str) -> re.Pattern[str]:
 
 def pattern(
     name: str,
-    kind: Kind,
     text: str,
     sample: str,
     source: str,
     *,
+    kind: Kind = "input",
     only: tuple[str, ...] = (),
     at_least: bool = False,
 ) -> Pattern:
