@@ -8,7 +8,7 @@ import pytest
 from documentation import ROOT
 
 from ctx_hooks.compaction import cut_points, retrieval_share
-from ctx_hooks.learning import attempts, calibration, redis_store, stats, stored_histories, stored_summaries
+from ctx_hooks.learning import attempts, calibration, learned, redis_store, stats, stored_histories, stored_summaries
 from ctx_hooks.litellm_compat import read_ahead
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import caller
@@ -60,6 +60,7 @@ IN_WORDS = {
     "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
     "down to half of the window": DEFAULT_POLICY.learned_limit_floor_fraction == 0.5,
     "a tenth where tools do the work": retrieval_share.USUAL_FRACTION == 0.1,
+    "know each other's ratios within ten seconds": learned.REFRESH_SECONDS == 10,
     "the mean size of the last ten messages": window.DYNAMIC_MESSAGES == 10,
 }
 
@@ -75,5 +76,5 @@ def test_a_figure_is_the_packages(page, sentence):
 
 @pytest.mark.parametrize("sentence", IN_WORDS)
 def test_a_figure_in_words_is_the_packages(sentence):
-    assert any(sentence in text_of(page) for page in ("security", "policies", "how_it_works"))
+    assert any(sentence in text_of(page) for page in ("security", "policies", "how_it_works", "limitations"))
     assert IN_WORDS[sentence]

@@ -7,17 +7,22 @@ from dataclasses import replace
 
 import engine_requests
 import pytest
-from engine_requests import FIELDS, every_format, sent, to, tokens_of
+from engine_requests import COUNTER, FIELDS, every_format, sent, to, tokens_of
 
 from ctx_hooks import engine
+from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.decision import Untouched, changes_of
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 OFFERING = ("openai-chat", "anthropic", "openai-responses")
 
@@ -131,3 +136,17 @@ def test_a_request_that_is_kept_counts_its_images_by_their_bytes_and_not_by_thei
     found = decided(replace(request, fields={**request.fields, "messages": messages}), target(retrieval=True))
     assert found.cut
     assert 4_000_000 < found.received_bytes < 6_000_000
+
+
+@every_format
+@pytest.mark.parametrize(("ending", "given"), [("?", True), (".", False)])
+def test_behind_tool_results_a_user_is_given_earlier_text_only_for_a_question(fmt, ending, given):
+    """A client's reminder, new with each request, would be given another text each time."""
+    words = f"Who has tuned the piano{ending}"
+    messages = session(fmt, turns=3).fields[FIELDS[fmt]][:-1]
+    turn = {"role": "user", "parts": [{"text": words}]} if fmt == "gemini" else {"role": "user", "content": words}
+    index = message_stats(MessageReader(fmt, [*messages, turn]), COUNTER)
+    assert not index[-2].is_request
+    budget = Budget(LocalTokens(16_000), ProviderTokens(20_000), COUNTER)
+    assert asks(index, len(messages), budget) == given
+    assert asks(message_stats(MessageReader(fmt, [turn]), COUNTER), 0, budget), "elsewhere no question is needed"
