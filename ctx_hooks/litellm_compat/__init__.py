@@ -15,17 +15,20 @@ from ctx_hooks.litellm_compat.callers import (
 from ctx_hooks.litellm_compat.deployments import (
     Deployment,
     answering_id_of,
+    call_type_of,
     checks_before_deployment,
     configuration,
     deployment_key_of,
     deployment_of,
     deployments,
+    filter_key_of,
     group_of,
     is_proxy,
     known_window_tokens,
     listed_deployment,
     named_deployment_of,
     prices_of,
+    routed_fields,
     shared_cache,
     with_forwarded_metadata,
     writing_prices_of,
@@ -49,5 +52,4 @@ from ctx_hooks.litellm_compat.registration import share_log_output, warn_of_othe
 from ctx_hooks.litellm_compat.registry import warn_of_missing
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment, take_retry_mark
 from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
-from ctx_hooks.litellm_compat.routing import call_type_of, filter_key_of, routed_fields
 from ctx_hooks.litellm_compat.summary_call import Answer, ask, is_summary_call, payer_of, start_apart

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.message_rules import alternation
+from ctx_hooks.message_rules.alternation import FirstMessageIsUsers
 from ctx_hooks.message_rules.cache_markers import CacheMarkers
 from ctx_hooks.message_rules.content import AnthropicContent, ChatContent
-from ctx_hooks.message_rules.first_message import FirstMessageIsUsers
 from ctx_hooks.message_rules.gemini_turns import CallsFollowUser, GeminiContent
 from ctx_hooks.message_rules.pairing import CallsAnswered
 from ctx_hooks.message_rules.reasoning import CurrentLoopThinks, ReasoningHasItem

@@ -18,10 +18,9 @@ from ctx_hooks.serving.callers import call_of
 from ctx_hooks.telemetry import otel
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import Headers
-from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.telemetry.listeners import Guard, emit
 from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
-from ctx_hooks.telemetry.sinks import Guard
 from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 from ctx_hooks.tokens.units import to_local, to_provider
 

@@ -15,8 +15,8 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
+from ctx_hooks.telemetry.listeners import attach
 from ctx_hooks.telemetry.log import log_answer, log_decision, log_failure, log_summary
-from ctx_hooks.telemetry.sinks import attach
 from ctx_hooks.tokens import vocabulary
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from archived import by_handle, settled
 from redis_process import RedisProcess
 
 from ctx_hooks.archive import redis as redis_store
-from ctx_hooks.archive import redis_operator, writer
+from ctx_hooks.archive import writer
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.archive.redis import Redis, key_of
 from ctx_hooks.archive.tenant_key import tenant_name
@@ -78,7 +78,7 @@ async def test_an_expired_text_is_not_available_and_leaves_the_index_with_the_ne
     name = tenant_name(tenant)
     await expired(client, redis_cache, tenant, "b" * 12)
     assert await archives.get(SETTINGS, tenant, "b" * 12) is None
-    assert await redis_operator.texts(client, name) == []
+    assert await redis_store.texts(client, name) == []
     assert await archives.store(SETTINGS, tenant, "c" * 12, "a text")
     assert await client.zrange(key_of(name), 0, -1) == [b"c" * 12]
     assert await client.hget(key_of(name) + ":sizes", "b" * 12) is None
@@ -169,10 +169,10 @@ async def test_with_a_namespace_of_litellms_every_key_has_it(redis_server, clien
     assert len(keys) == len(texts) + 3
     assert all(key.startswith(b"ours:") for key in keys)
     name = tenant_name(tenant)
-    assert {text.name for text in await redis_operator.texts(client, name)} == {*texts, "a" * 12}
-    assert name in [stored.name for stored in await redis_operator.tenants(client)]
-    assert await redis_operator.read(client, name, next(iter(texts)))
-    assert await redis_operator.delete(client, name) == len(texts) + 1
+    assert {text.name for text in await redis_store.texts(client, name)} == {*texts, "a" * 12}
+    assert name in [stored.name for stored in await redis_store.tenants(client)]
+    assert await redis_store.read(client, name, next(iter(texts)))
+    assert await redis_store.delete(client, name) == len(texts) + 1
     assert await keys_of(client, tenant) == set()
 
 
@@ -182,11 +182,11 @@ async def test_of_a_deleted_tenant_no_key_is_left_not_even_one_that_the_index_lo
     archives.put(SETTINGS, other, theirs := by_handle(other))
     assert await settled(archives, SETTINGS, other)
     await client.delete(key_of(tenant_name(tenant)))
-    assert await redis_operator.delete(client, tenant_name(tenant)) == len(texts)
+    assert await redis_store.delete(client, tenant_name(tenant)) == len(texts)
     assert await keys_of(client, tenant) == set()
     assert {await archives.get(SETTINGS, tenant, handle) for handle in texts} == {None}
     assert {handle: await archives.get(SETTINGS, other, handle) for handle in theirs} == theirs
-    assert await redis_operator.delete(client, tenant_name(tenant)) == 0
+    assert await redis_store.delete(client, tenant_name(tenant)) == 0
 
 
 @pytest.mark.usefixtures("patient")

@@ -23,8 +23,8 @@ from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, MOST_WAITING
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent
 from ctx_hooks.telemetry.headers import MOST_BYTES
+from ctx_hooks.telemetry.listeners import attach
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
-from ctx_hooks.telemetry.sinks import attach
 
 WRITABLE = MOST_WAITING + MOST_AT_ONCE
 TEAMS = RUNNING_REQUESTS + 1_000

@@ -11,9 +11,8 @@ from proxies import printed_by
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
 from ctx_hooks.telemetry.events import Call, FailureEvent, LimitEvent, TruncationEvent
-from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
-from ctx_hooks.telemetry.sinks import attach
 
 CALL = Call("r", "c", "gpt", "id:openai/gpt", "openai/gpt", "t1", "Team", "key", "org", "acompletion", "cli/1")
 CALLER = {"requested_model": "gpt", "team": "t1", "team_alias": "Team", "api_key_alias": "key"}

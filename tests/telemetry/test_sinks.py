@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ctx_hooks.telemetry.events import Call, OverflowEvent
-from ctx_hooks.telemetry.listeners import emit
-from ctx_hooks.telemetry.sinks import attach
+from ctx_hooks.telemetry.listeners import attach, emit
 
 EVENT = OverflowEvent("overflow", 0.0, Call(), "enforce", 0, "input", 8_000, 9_000)
 

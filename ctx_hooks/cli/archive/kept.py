@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 from pydantic import ValidationError
 
-from ctx_hooks.archive import disk, redis_operator
+from ctx_hooks.archive import disk, redis
 from ctx_hooks.archive.sealing import opened
 from ctx_hooks.archive.store import Stored
 from ctx_hooks.archive.tenant_key import SECRET_VARIABLE, secret_of_environment, tenant_key, tenant_name
@@ -45,7 +45,7 @@ def listed(config: Path | None, tenant: str) -> dict[str, list[Stored]]:
     async def act(places: Places) -> dict[str, list[Stored]]:
         found = {str(f): disk.texts(f, tenant) if tenant else disk.tenants(f) for f in places.folders}
         if places.redis is not None:
-            listing = redis_operator.texts(places.redis, tenant) if tenant else redis_operator.tenants(places.redis)
+            listing = redis.texts(places.redis, tenant) if tenant else redis.tenants(places.redis)
             found["redis"] = await listing
         return found
 
@@ -60,9 +60,7 @@ def text_of(config: Path | None, owner: Mapping[str, str | None], handle: str) -
 
     async def act(places: Places) -> list[bytes | None]:
         values = [disk.read(folder, tenant_name(tenant), [handle]).get(handle) for folder in places.folders]
-        return values + (
-            [await redis_operator.read(places.redis, tenant_name(tenant), handle)] if places.redis is not None else []
-        )
+        return values + ([await redis.read(places.redis, tenant_name(tenant), handle)] if places.redis is not None else [])
 
     texts = (opened(value, tenant, handle, secret) for value in asyncio.run(_at(config, act)) if value is not None)
     text = next((text for text in texts if text is not None), None)
@@ -85,7 +83,7 @@ def deleted(config: Path | None, tenant: str) -> int:
 
     async def act(places: Places) -> int:
         gone = [disk.delete(folder, tenant) for folder in places.folders]
-        return sum(gone) + (await redis_operator.delete(places.redis, tenant) if places.redis is not None else 0)
+        return sum(gone) + (await redis.delete(places.redis, tenant) if places.redis is not None else 0)
 
     return asyncio.run(_at(config, act))
 

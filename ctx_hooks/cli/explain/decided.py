@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 
-from ctx_hooks.cli.bodies import format_of
 from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
-from ctx_hooks.cli.files import read_json, yaml_of
+from ctx_hooks.cli.files import format_of, read_json, yaml_of
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.decision import Decision, changes_of
 from ctx_hooks.learning.calibration import Calibration
