@@ -250,7 +250,7 @@ class DeploymentStats:
         size, other, counted_by = mix.values
         if math.isclose(ratio, counted_by, rel_tol=GRID_FRACTION):
             return refused.values[0]
-        return on_grid(max(LEAST_LIMIT_TOKENS, size + other * (ratio - counted_by)))
+        return max(LEAST_LIMIT_TOKENS, on_grid(max(1, size + other * (ratio - counted_by))))
 
     def _of_others(self, kinds: Iterable[Kind], tenant: str, now: float) -> dict[str, float]:
         """Return for each other tenant the smallest figure of these kinds."""

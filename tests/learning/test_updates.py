@@ -184,6 +184,14 @@ def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_i
     assert stats.merged(shown, NOW + 2).limit_tokens("bob", 200_000, 0.1, NOW + 2) == 65_536, "once, and not twice"
 
 
+@pytest.mark.parametrize("mix", [(0, 0, 0), (1e9, 1e9, 0), (2_000, 1e9, 1e9), (50_000,)], ids=str)
+def test_what_somebody_has_written_of_a_refused_size_is_survived(mix):
+    shown = {"refused": (46_340,), "refused_mix": mix, "other_ratios": (2.0, 2.0)}
+    stats = NOTHING.merged({(kind, "ann"): Observation(values, NOW) for kind, values in shown.items()}, NOW)
+    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) >= 1_000
+    assert stats.limit_tokens("bob", 200_000, 0.5, NOW) >= 100_000
+
+
 @pytest.mark.parametrize(("other", "kind"), [(9_500, "ratios"), (10_000, "other_ratios")])
 def test_an_answer_shows_the_ratio_of_other_scripts_where_these_are_a_fifth(other, kind):
     shown = values(updates.of_answer(NOTHING, replace(COUNTED, other_tokens=other), 60_000, NOW))
