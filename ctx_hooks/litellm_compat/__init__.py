@@ -41,6 +41,8 @@ from ctx_hooks.litellm_compat.identity import (
     owner_of,
     passed_pre_call_hook,
     request_id_of,
+    stored_history_of,
+    stored_response_of,
     tenant_of,
     with_id_outside_proxy,
     with_request_id,
@@ -51,5 +53,4 @@ from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import share_log_output, warn_of_other_lists, warn_of_synchronous_call
 from ctx_hooks.litellm_compat.registry import warn_of_missing
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment, take_retry_mark
-from ctx_hooks.litellm_compat.response_ids import stored_history_of, stored_response_of
 from ctx_hooks.litellm_compat.summary_call import Answer, ask, is_summary_call, payer_of, start_apart

@@ -1,4 +1,4 @@
-"""The id of a request and the name of its tenant; a caller can choose neither.
+"""The id of a request and the name of its tenant, which no caller can choose; and the provider's id of a stored response.
 
 A caller may set LiteLLM's call id, and several concurrent requests may have the same. So this process gives an id of its
 own, in LiteLLM's metadata of the request, which reaches every hook and logger; it begins with a secret of the process.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
+from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
 from ctx_hooks.policy.archive_settings import ArchiveScope
 
 if TYPE_CHECKING:
@@ -124,3 +126,41 @@ def key_id_of(key: str) -> str:
 
 def _filled(fields: Mapping[str, Any], name: str) -> bool:
     return isinstance(fields.get(name), Mapping) and bool(fields[name])
+
+
+def stored_history_of(fields: Mapping[str, Any]) -> str:
+    """Return the provider's id of the response that a request continues, "" where it continues none."""
+    return _provider_id(fields.get("previous_response_id"))
+
+
+def stored_response_of(answer: Any) -> str:
+    """Return the provider's id of an answer of the Responses API that a later request can continue, "" for any other."""
+    fields = answer if isinstance(answer, Mapping) else getattr(answer, "__dict__", {})
+    kept = fields.get("object") == "response" and fields.get("store") is not False
+    return _provider_id(fields.get("id")) if kept else ""
+
+
+def _provider_id(value: object) -> str:
+    """Return the provider's own id: LiteLLM writes its deployment into it, and the proxy encrypts that for the client."""
+    if not isinstance(value, str):
+        return ""
+    decode = PROVIDER_ID.find()
+    try:
+        return str(decode(_decrypted(value))) if decode is not None else value
+    except Exception:  # noqa: BLE001 - an id in a form of another LiteLLM is an id that nothing is known of
+        return value
+
+
+def _decrypted(response_id: str) -> str:
+    """Return the id that the proxy has encrypted; as it is where it was not, or without a key."""
+    security = _security()
+    return str(DECRYPTED_ID.find()(security, response_id)[0]) if security is not None else response_id
+
+
+@lru_cache(maxsize=1)
+def _security() -> Any:
+    if DECRYPTED_ID.find() is None:
+        return None
+    from litellm.proxy.hooks.responses_id_security import ResponsesIDSecurity  # noqa: PLC0415 - LiteLLM has it
+
+    return ResponsesIDSecurity()

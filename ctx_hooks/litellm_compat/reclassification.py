@@ -1,19 +1,29 @@
-"""Overflows that LiteLLM raises as other errors become ContextWindowExceededErrors, which the Router falls back on."""
+"""Overflows that LiteLLM raises as other errors become ContextWindowExceededErrors, which the Router falls back on.
+
+The first events of a stream are read for them; a wrapper yields these again before the rest.
+"""
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.errors import as_overflow
 from ctx_hooks.litellm_compat.identity import request_id_of
-from ctx_hooks.litellm_compat.read_ahead import ReadAhead, close, read_opening
 from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, EXCEPTIONS, IN_STREAM, MAKE_CALL
-from ctx_hooks.litellm_compat.stream_events import StreamedError, flat_chat_error, flat_error
+from ctx_hooks.litellm_compat.stream_events import (
+    StreamedError,
+    error_before_content,
+    flat_chat_error,
+    flat_error,
+    is_opening,
+)
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -154,3 +164,80 @@ def _failing_open(consequence: str) -> Iterator[None]:
         yield
     except Exception as error:
         logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
+
+
+MOST_READ = 6
+"""Events that open a stream before its content: message_start and ping, response.created, queued and in_progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The exception that reading a stream raised: an error, or StopAsyncIteration at its end."""
+
+    error: Exception
+
+
+class ReadAhead:
+    """Yields the events that were read before the rest of a stream, and delegates everything else to the stream.
+
+    LiteLLM checks the class of its streams and reads and sets their attributes: all of that goes to the stream.
+    """
+
+    __slots__ = ("__weakref__", "_ctx_hooks_stream", "_ctx_hooks_unread")
+    _ctx_hooks_stream: Any
+    _ctx_hooks_unread: deque[Any]
+
+    def __init__(self, stream: Any, unread: Iterable[Any]) -> None:
+        object.__setattr__(self, "_ctx_hooks_stream", stream)
+        object.__setattr__(self, "_ctx_hooks_unread", deque(unread))
+
+    @property  # type: ignore[misc]  # isinstance asks for it
+    def __class__(self) -> type:
+        return type(self._ctx_hooks_stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx_hooks_stream, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._ctx_hooks_stream, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._ctx_hooks_stream, name)
+
+    def __aiter__(self) -> ReadAhead:
+        return self
+
+    async def __anext__(self) -> Any:
+        if not self._ctx_hooks_unread:
+            return await self._ctx_hooks_stream.__anext__()
+        first = self._ctx_hooks_unread.popleft()
+        if isinstance(first, Raised):
+            raise first.error
+        return first
+
+
+async def read_opening(stream: Any, unread: list[Any]) -> Exception | None:
+    """Read a stream into `unread` up to its first content, and return the error that came instead of content, if one did."""
+    while len(unread) < MOST_READ:
+        try:
+            unread.append(await stream.__anext__())
+        except StopAsyncIteration as end:
+            unread.append(Raised(end))
+            return None
+        except Exception as error:  # noqa: BLE001 - raised again in its turn
+            unread.append(Raised(error))
+            return error
+        told = error_before_content(unread)
+        if told is not None or not is_opening(unread):
+            return told
+    return None
+
+
+async def close(stream: Any) -> None:
+    """Close a stream that is not read further, to release its connection and its slot at the deployment."""
+    try:
+        if hasattr(stream, "aclose"):
+            await stream.aclose()
+    except Exception as error:
+        # The overflow is raised to the Router in any case; a failure to close the stream must not replace it.
+        logger.debug("closing a stream that told of an overflow failed", exc_info=error)

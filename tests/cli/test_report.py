@@ -15,10 +15,9 @@ from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SECRET, secre
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.report import files_of
-from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, OTHERS, Figures, Quantiles
+from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Quantiles, Series
 from ctx_hooks.cli.report.numbers import dollars, milliseconds, nice, percent, short, whole
 from ctx_hooks.cli.report.page import page
-from ctx_hooks.cli.report.series import MOST_SLOTS, Series
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks

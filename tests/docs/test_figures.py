@@ -9,7 +9,7 @@ from documentation import ROOT
 
 from ctx_hooks.compaction import cut_points, retrieval_share
 from ctx_hooks.learning import attempts, calibration, learned, redis_store, stats, stored_histories, stored_summaries
-from ctx_hooks.litellm_compat import read_ahead
+from ctx_hooks.litellm_compat import reclassification
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import caller
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
@@ -37,7 +37,7 @@ SAYS = [
     ("security", f"at most {WORDS[MOST_RETRIES]} retries"),
     ("security", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("security", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
-    ("limitations", f"at most {WORDS[read_ahead.MOST_READ]} events"),
+    ("limitations", f"at most {WORDS[reclassification.MOST_READ]} events"),
     ("limitations", f"of the last {calibration.REMEMBERED} counted requests"),
     ("limitations", f"each worker makes {WORDS[worker.PLACES]} at a time"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),

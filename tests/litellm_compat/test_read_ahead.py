@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from litellm.types.llms.openai import ResponsesAPIStreamEvents
 
-from ctx_hooks.litellm_compat.read_ahead import MOST_READ, ReadAhead, close, read_opening
+from ctx_hooks.litellm_compat.reclassification import MOST_READ, ReadAhead, close, read_opening
 
 
 class Slotted:

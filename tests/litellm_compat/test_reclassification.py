@@ -15,7 +15,7 @@ from litellm.llms.vertex_ai.common_utils import VertexAIError
 
 from ctx_hooks.litellm_compat import reclassify
 from ctx_hooks.litellm_compat.errors import overflow_of
-from ctx_hooks.litellm_compat.read_ahead import ReadAhead
+from ctx_hooks.litellm_compat.reclassification import ReadAhead
 
 OVERFLOW = "The input token count (9000) exceeds the maximum number of tokens allowed (8000)."
 EVENTS = [b'data: {"type": "message_start"}\n\n', b'data: {"type": "content_block_start"}\n\n', b"data: the rest\n\n"]

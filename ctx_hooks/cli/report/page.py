@@ -7,9 +7,8 @@ from html import escape
 
 from ctx_hooks.cli.report.charts import Layer, Slot, bars
 from ctx_hooks.cli.report.counts import Counts
-from ctx_hooks.cli.report.figures import Figures
+from ctx_hooks.cli.report.figures import Figures, Series
 from ctx_hooks.cli.report.numbers import dollars, percent, short, whole
-from ctx_hooks.cli.report.series import Series
 from ctx_hooks.cli.report.style import STYLE
 from ctx_hooks.cli.report.tables import by_name, largest_losses, phases, rare, steps
 
