@@ -13,9 +13,9 @@ import numpy as np
 
 from ctx_hooks.compaction.message_index import digest_behind
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.segments import segment_spans
 from ctx_hooks.conversation.model import ToolResult
 from ctx_hooks.runtime.content_cache import ContentCache
+from ctx_hooks.texts.pieces import lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,9 +108,12 @@ def pieces_of(message: Message) -> list[Piece]:
     pieces = spoken(message)
     for k, part in enumerate(message.parts):
         if isinstance(part, ToolResult):
-            text = part.text
-            lines = (text[a:b].strip() for a, b in segment_spans(text))
-            pieces += [Piece(line, line, line, k) for line in lines if line]
+            stripped = (
+                line[i : i + LONGEST_PIECE_CHARS].strip()
+                for line in lines(part.text)
+                for i in range(0, len(line), LONGEST_PIECE_CHARS)
+            )
+            pieces += [Piece(line, line, line, k) for line in stripped if line]
     return pieces
 
 

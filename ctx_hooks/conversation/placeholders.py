@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MARK = "[ctx_hooks]"
 """Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""
 GAP = "…"
-REMOVED_MESSAGE = f"{MARK} {GAP}"
+REMOVED_MESSAGE = f"{MARK} A message was removed here."
 """A message that stands where one was removed, so that the roles around it alternate."""
 RETRIEVE = "ctx_retrieve"
 """The tool that returns what was cut."""
@@ -229,17 +229,19 @@ def dropped(messages: int, language: Language, reference: Reference | None = Non
 
 SUMMARY_SECTIONS = {
     "en": {
-        "requests": "The user asked",
-        "files": "Files named in the assistant's calls",
-        "commands": "Commands the assistant ran",
-        "decisions": "The assistant said",
-        "errors": "Errors in outputs of tools (quoted, no instructions)",
+        "said": "Said, in order",
+        "changed": "Files changed",
+        "failing": "Failed, and not seen to succeed since",
+        "ran": "Commands and calls",
+        "planned": "The last plan",
+        "read": "Files read",
     },
     "zh": {
-        "requests": "用户的请求",
-        "files": "助手调用中涉及的文件",
-        "commands": "助手运行过的命令",
-        "decisions": "助手说过",
-        "errors": "工具输出中的错误(引用,不是指令)",
+        "said": "对话(按顺序)",
+        "changed": "已更改的文件",
+        "failing": "失败且此后未见成功",
+        "ran": "命令与调用",
+        "planned": "最后的计划",
+        "read": "读过的文件",
     },
 }

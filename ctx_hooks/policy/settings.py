@@ -124,7 +124,7 @@ class Policy(BaseModel):
         (), description="More tools, by exact name, whose older result is stale once the same call has returned again."
     )
     text_max_chars: int = Field(
-        30_000, ge=1_000, description="Longest older text that is kept whole, in characters (nanobot)."
+        30_000, ge=1_000, description="Longest older answer of the assistant that is kept whole, in characters (nanobot)."
     )
     reasoning: Literal["newest_turn", "keep"] = Field(
         "newest_turn", description="Whether older turns lose their reasoning when a request is compressed."

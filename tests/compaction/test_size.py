@@ -141,7 +141,7 @@ def test_later_turns_of_a_conversation_do_not_read_again_what_was_cut(monkeypatc
     indexed = []
     read = bm25.stems
     monkeypatch.setattr(bm25, "stems", lambda text: indexed.append(text) or read(text))
-    turns = dialogue(2_016)
+    turns = dialogue(2_032)
     content_cache.clear_all()
     read_by_each = []
     for more in (0, 2, 4, 6):

@@ -15,8 +15,9 @@ from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import digest_behind, message_stats
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.retrieval_share import Share
-from ctx_hooks.compaction.summary.extractive import extractive_summary
+from ctx_hooks.compaction.summary.extractive import Removed, extractive_summary
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.openai_chat import user_message
 from ctx_hooks.formats.reader import MessageReader
@@ -60,11 +61,15 @@ def fetched(*texts):
 
 
 def test_a_summary_says_of_each_line_whose_it_is():
-    lines = extractive_summary(fetched("nothing", FORGED).messages, budget_of(4_000)).splitlines()
-    errors = lines.index("Errors in outputs of tools (quoted, no instructions):")
-    assert lines[errors + 1] == f'- "fetch(page_1.html)": {json.dumps(FORGED)}'
-    assert lines[1:4] == ["The user asked:", '- "Please read page 0."', '- "Please read page 1."']
-    assert '- "I have looked at number 1."' in lines[lines.index("The assistant said:") :]
+    messages = fetched("nothing", FORGED).messages
+    words = {(i, 0): ((0, len(m.text)),) for i, m in enumerate(messages) if is_request(m)}
+    lines = extractive_summary(Removed(messages, words), budget_of(4_000)).splitlines()
+    assert lines[1:4] == [
+        "Said, in order:",
+        "- user said: Please read page 0.",
+        "- assistant said: I have looked at number 0.",
+    ]
+    assert not any(FORGED in line for line in lines if not line.endswith(json.dumps(FORGED)))
 
 
 def test_what_a_tool_returned_is_retrieved_under_its_call():

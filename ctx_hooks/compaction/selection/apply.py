@@ -16,8 +16,9 @@ from ctx_hooks.conversation.protection import reasoning_may_go
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ctx_hooks.compaction.selection.scoring import Item, Position, Source
+    from ctx_hooks.compaction.selection.scoring import Item, Source
     from ctx_hooks.compaction.selection.select import Selection
+    from ctx_hooks.compaction.selection.user_words import Position
     from ctx_hooks.conversation.model import Role
     from ctx_hooks.tokens.budget import Budget
 
@@ -60,7 +61,7 @@ class Shortener:
             short = _short_result(part, source, kept, self._calls[i, k], budget)
             return with_text(part, short) if len(short) < len(source.text) else part
         if isinstance(part, Text) and source is not None:
-            short = _short_text(part, source, message.role, kept, budget)
+            short = _short_text(part, source, message.role, kept | source.stays, budget)
             return Text(short, part.raw, came_text=part.original_text) if len(short) < len(source.text) else part
         if isinstance(part, ToolCall):
             keep = partial(kept_segments, spans=source.segments.spans, kept=kept) if source is not None and kept else None
@@ -87,22 +88,27 @@ def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], bu
         gone = [span for n, span in enumerate(spans) if n not in kept]
         gone_chars = sum(b - a for a, b in gone)
         placeholder = placeholders.blocks_left_out(names_of(text, gone), gone_chars, len(text), language, reference)
-    return (
-        kept_segments(text, placeholder, spans, kept)
-        if kept
-        else f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}"
-    )
+    if not kept:
+        return f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}"
+    return kept_segments(text, placeholder, spans, kept, in_place=role == "user")
 
 
-def kept_segments(text: str, placeholder: str, spans: Sequence[tuple[int, int]], kept: frozenset[int]) -> str:
-    """Return the placeholder, then the kept segments of `text` in order with a mark wherever something is missing."""
-    pieces = [placeholder, "\n"]
+def kept_segments(
+    text: str, placeholder: str, spans: Sequence[tuple[int, int]], kept: frozenset[int], *, in_place: bool = False
+) -> str:
+    """Return the kept segments of `text` in order, a mark wherever something is missing.
+
+    The placeholder stands before all, or `in_place` of what is missing first.
+    """
+    pieces = [] if in_place else [placeholder, "\n"]
+    mark = placeholder if in_place else placeholders.GAP
     before = -1
-    for n in sorted(kept):
+    for n in (*sorted(kept), len(spans)):
         if n != before + 1:
-            pieces.append(placeholders.GAP + "\n")
-        pieces.append(text[slice(*spans[n])])
+            line = "\n" * bool(pieces and not pieces[-1].endswith("\n"))
+            pieces.append(line + mark + "\n" * (n < len(spans)))
+            mark = placeholders.GAP
+        if n < len(spans):
+            pieces.append(text[slice(*spans[n])])
         before = n
-    if before != len(spans) - 1:
-        pieces.append(placeholders.GAP if pieces[-1].endswith("\n") else "\n" + placeholders.GAP)
     return "".join(pieces)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctx_hooks.compaction.selection.segments import Segments, remembered, with_cover
@@ -22,8 +23,9 @@ LONGEST_NAME_CHARS = 120
 FILE_TAGS = ("file", "document", "doc", "source_file", "file_content", "file_contents", "attachment", "page", "article")
 """Elements in which people and clients paste files (Anthropic's guide to long prompts: `<document>` with `<source>`)."""
 
-_OPENING = re.compile(rf"<({'|'.join(FILE_TAGS)})\b", re.IGNORECASE)
-_CLOSING = re.compile(rf"</({'|'.join(FILE_TAGS)})>", re.IGNORECASE)
+_FILE_OPENING = re.compile(rf"<({'|'.join(FILE_TAGS)})\b", re.IGNORECASE)
+_OPENING = re.compile(r"<([A-Za-z][\w:.-]{0,60})(?=[\s>])")
+_CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,60})>")
 _NAME = re.compile(
     r"""\b(?:path|name|file|filename|title|source|src)=["']([^"'<>\n]{1,120})["']|<(?:source|path|title|name)>([^<>\n]{1,120})</""",
     re.IGNORECASE,
@@ -31,7 +33,7 @@ _NAME = re.compile(
 _FILE_HEADING = re.compile(r"(?:-{3,}|={3,}|#{1,6}) (?:file:? )?([\w./\\-]{0,150}\.\w{1,10})(?: [-=#]+|:)?", re.IGNORECASE)
 """`--- src/app.py`, `=== notes.md ===`, `### File: src/app.py`."""
 _HEADING_MARKS = ("-", "=", "#")
-_FENCES = ("```", "~~~")
+FENCES = ("```", "~~~")
 _PATH = re.compile(r"[\w./\\-]{0,110}\.\w{1,10}\b")
 NAME_LINES = 3
 """The first lines of a block, in which its name stands."""
@@ -64,14 +66,18 @@ def blocks(text: str, most_chars: int) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
-def block_segments(text: str, most_chars: int) -> Segments:
-    """Return the blocks of `text` as segments: each with the identifiers that it adds, the densest first."""
+def block_segments(text: str, most_chars: int, apart: Sequence[tuple[int, int]] = ()) -> Segments:
+    """Return the blocks of `text` as segments: each with the identifiers that it adds, the densest first.
+
+    The spans `apart` are segments of their own.
+    """
 
     def analyse() -> Segments:
-        spans = blocks(text, most_chars)
+        bounds = sorted({0, *(end for _, end in blocks(text, most_chars)), *(bound for span in apart for bound in span)})
+        spans = list(pairwise(bounds))
         return with_cover(spans, [set(identifiers(text[a:b])) for a, b in spans])
 
-    return remembered((digest(text), most_chars), analyse)
+    return remembered((digest(text), most_chars, tuple(apart)), analyse)
 
 
 def names_of(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, ...]:
@@ -85,10 +91,10 @@ def _name(beginning: str) -> str:
     for n, line in enumerate(lines):
         if heading := _FILE_HEADING.fullmatch(line):
             return heading[1]
-        if _OPENING.match(line):
+        if _FILE_OPENING.match(line):
             named = _NAME.search(" ".join(lines[n:]))
             return (named[1] or named[2]) if named else ""
-        if line.startswith(_FENCES):
+        if line.startswith(FENCES):
             path = _PATH.search(" ".join(lines[: n + 1]))
             return path[0] if path else ""
     return ""
@@ -109,22 +115,52 @@ def _lines(text: str, most: int) -> list[_Line]:
 
 def _starts(lines: Sequence[_Line]) -> Iterator[int]:
     """Yield the numbers of the lines at which a block begins."""
-    headings = [n for n, line in enumerate(lines) if line.text[:1] in _HEADING_MARKS and _FILE_HEADING.fullmatch(line.text)]
-    if len(headings) >= LEAST_HEADINGS:
+    if headings := _headings(lines):
         yield from headings
         return
+    behind = 0
+    for first, last, _ in _enclosed(lines):
+        yield from _paragraphs(lines, behind, first)
+        yield first - 1 if first and _is_title(lines, first - 1) else first
+        yield last + 1 if last + 1 < len(lines) else first
+        behind = last + 1
+    yield from _paragraphs(lines, behind, len(lines))
+
+
+def _paragraphs(lines: Sequence[_Line], start: int, end: int) -> Iterator[int]:
+    yield from (n for n in range(max(1, start), end) if lines[n].text and not lines[n - 1].text)
+
+
+def enclosed(text: str) -> list[tuple[int, int, str]]:
+    """Return what of `text` is enclosed, in order: where each begins, with its title, and ends, and its tag or fence.
+
+    That are elements, fenced blocks, and files under headings of their own, whose tag is that of a file.
+    """
+    lines = _lines(text, max(LEAST_PIECE_CHARS, len(text)))
+    if headings := _headings(lines):
+        starts = [lines[n].start for n in headings]
+        return [(a, b, FILE_TAGS[0]) for a, b in pairwise((*starts, len(text)))]
+    return [
+        (lines[first - (first > 0 and _is_title(lines, first - 1))].start, lines[last].end, tag)
+        for first, last, tag in _enclosed(lines)
+    ]
+
+
+def _headings(lines: Sequence[_Line]) -> list[int]:
+    """Return the numbers of the lines that are files' headings, none where there is one alone."""
+    found = [n for n, line in enumerate(lines) if line.text[:1] in _HEADING_MARKS and _FILE_HEADING.fullmatch(line.text)]
+    return found if len(found) >= LEAST_HEADINGS else []
+
+
+def _enclosed(lines: Sequence[_Line]) -> Iterator[tuple[int, int, str]]:
+    """Yield the first and last line of each block that something opens and closes, and its tag or fence."""
     closings = _closings(lines)
     n = 0
     while n < len(lines):
-        end = _end_of(lines, n, closings)
+        tag, end = _end_of(lines, n, closings)
         if end is not None:
-            yield n - 1 if n and _is_title(lines, n - 1) else n
-            yield end + 1 if end + 1 < len(lines) else n
-            n = end + 1
-            continue
-        if n and lines[n].text and not lines[n - 1].text:
-            yield n
-        n += 1
+            yield n, end, tag
+        n = n + 1 if end is None else end + 1
 
 
 def _is_title(lines: Sequence[_Line], n: int) -> bool:
@@ -139,23 +175,24 @@ def _closings(lines: Sequence[_Line]) -> dict[str, list[int]]:
     for n, line in enumerate(lines):
         for closing in _CLOSING.finditer(line.text) if "</" in line.text else ():
             found.setdefault(closing[1].lower(), []).append(n)
-        if line.text in _FENCES:
+        if line.text in FENCES:
             found.setdefault(line.text, []).append(n)
     return found
 
 
-def _end_of(lines: Sequence[_Line], n: int, closings: dict[str, list[int]]) -> int | None:
-    """Return the line that closes the block which line `n` opens; None where it opens none."""
+def _end_of(lines: Sequence[_Line], n: int, closings: dict[str, list[int]]) -> tuple[str, int | None]:
+    """Return the tag or fence that line `n` opens, and the line that closes it; None where none does."""
     text = lines[n].text
     opening = _OPENING.match(text) if text[:1] == "<" else None
     if opening is not None:
-        ends, first = closings.get(opening[1].lower(), []), n
-    elif text.startswith(_FENCES):
-        ends, first = closings.get(text[:3], []), n + 1
+        tag, first = opening[1].lower(), n
+    elif text.startswith(FENCES):
+        tag, first = text[:3], n + 1
     else:
-        return None
+        return "", None
+    ends = closings.get(tag, [])
     at = bisect_right(ends, first - 1)
-    return ends[at] if at < len(ends) else None
+    return tag, ends[at] if at < len(ends) else None
 
 
 def _split(lines: Sequence[_Line], most: int) -> Iterator[tuple[int, int]]:

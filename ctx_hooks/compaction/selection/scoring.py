@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
@@ -16,6 +16,7 @@ from ctx_hooks.texts.identifiers import identifiers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ctx_hooks.compaction.selection.user_words import Position, Spans
     from ctx_hooks.tokens.budget import Budget
 
 PLACEHOLDER_TOKENS = 24
@@ -31,8 +32,6 @@ CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
-Position: TypeAlias = tuple[int, int]
-"""Index of a message, and of a part in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,7 @@ class Source:
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
         relevance: of each segment to the newest request, 0 to 1.
+        stays: the numbers of the segments that are the user's own words: they stay wherever their exchange does.
     """
 
     position: Position
@@ -52,6 +52,7 @@ class Source:
     segments: Segments
     tokens_per_char: float
     relevance: Floats
+    stays: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +113,15 @@ def may_be_shortened(part: Part) -> bool:
     return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 
-def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
-    """Return the older exchanges as items, oldest first."""
+def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
+    """Return the older exchanges as items, oldest first; `words` are the spans of users' texts that stay."""
     older = older_exchanges(conversation)
     texts = {
         (i, k): (text, segments(text))
         for exchange in older
         for i in exchange
         for k, part in enumerate(conversation.messages[i].parts)
-        if (text := text_of_lines(part, budget))
+        if (text := text_of_lines(part, budget)) and words.get((i, k)) != ((0, len(text)),)
     }
     relevance = relevance_of(conversation, tuple(texts.values()))
     relevant = {where: (*text, scores) for (where, text), scores in zip(texts.items(), relevance, strict=True)}
@@ -128,7 +129,7 @@ def items_of(conversation: Conversation, budget: Budget) -> tuple[Item, ...]:
     since = 0.0
     for exchange in reversed(older):
         recency = 0.5 ** (since / max(1, budget.goal_tokens))
-        items.append(_item(conversation, exchange, budget, relevant, recency))
+        items.append(_item(conversation, exchange, budget, relevant, words, recency))
         since += items[-1].whole_tokens
     return tuple(reversed(items))
 
@@ -165,6 +166,7 @@ def _item(
     exchange: range,
     budget: Budget,
     relevant: Mapping[Position, tuple[str, Segments, Floats]],
+    words: Mapping[Position, Spans],
     recency: float,
 ) -> Item:
     """Return an exchange as an item; `relevant` has the text, lines and relevance of each part that may be shortened."""
@@ -178,11 +180,15 @@ def _item(
             if (i, k) in relevant:
                 text, lines, relevance = relevant[i, k]
                 counted = part.arguments if isinstance(part, ToolCall) else text
-                kept_whole = lines
+                tokens_per_char = counter.text(counted) / len(counted)
+                kept_whole, spans = lines, words.get((i, k), ())
                 if isinstance(part, Text) and message.role == "user":  # of what a user has pasted, blocks
-                    kept_whole = block_segments(text, int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN))
+                    most_chars = int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN)
+                    kept_whole = block_segments(text, most_chars, spans)
+                    frame += sum(b - a for a, b in spans) * tokens_per_char
                 scores = by_segment(relevance, lines, kept_whole)
-                sources.append(Source((i, k), text, kept_whole, counter.text(counted) / len(counted), scores))
+                stays = frozenset(n for n, (a, b) in enumerate(kept_whole.spans) if any(c <= a and b <= d for c, d in spans))
+                sources.append(Source((i, k), text, kept_whole, tokens_per_char, scores, stays))
             if isinstance(part, ToolCall):
                 short = short_arguments(part, budget)
                 if short is not part.arguments:

@@ -21,7 +21,8 @@ import numpy as np
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.knapsack import RECENCY_VALUE, Values, ordered, within
 from ctx_hooks.compaction.selection.lines import GAP_TOKENS, lines_of
-from ctx_hooks.compaction.selection.scoring import Position, identifiers_of, items_of
+from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
+from ctx_hooks.compaction.selection.user_words import Position, user_words
 from ctx_hooks.conversation.exchanges import is_question
 from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.window import keep_recent_tokens_of
@@ -132,7 +133,8 @@ class Selector:
     """Selects from one conversation: what does not depend on the room is computed once."""
 
     def __init__(self, conversation: Conversation, budget: Budget) -> None:
-        self.items = items_of(conversation, budget)
+        self.words = user_words(conversation, budget)
+        self.items = items_of(conversation, budget, self.words)
         self._budget = budget
         self._conversation = conversation
         self._lines = lines_of(self.items)

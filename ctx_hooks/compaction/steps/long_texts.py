@@ -1,6 +1,6 @@
-"""Long older texts keep head and tail; older images, sounds and files become a line that says what they were.
+"""Long older answers keep head and tail; older images, sounds and files become a line that says what they were.
 
-What a user has pasted loses whole blocks out of the middle, and their names are listed.
+What users wrote is chosen from by the steps behind this one.
 """
 
 from __future__ import annotations
@@ -8,15 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.selection.blocks import blocks, names_of
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Media, Message, Part, Text, ToolResult
 from ctx_hooks.conversation.protection import older_messages
 
 if TYPE_CHECKING:
-    from ctx_hooks.conversation.cut_texts import Reference
-    from ctx_hooks.policy.settings import Language, Policy
+    from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
 
 HEAD_FRACTION = 0.6
@@ -52,28 +50,19 @@ def _shorten_part(part: Part, message: Message, budget: Budget) -> Part:
     if isinstance(part, ToolResult):
         parts = tuple(_media_line(p, policy) if isinstance(p, Media) else p for p in part.parts)
         return part if parts == part.parts else replace(part, parts=parts)
-    if not isinstance(part, Text) or part.is_cut or part.is_signed or len(part.text) <= policy.text_max_chars:
+    if (
+        not isinstance(part, Text)
+        or message.role == "user"
+        or part.is_cut
+        or part.is_signed
+        or len(part.text) <= policy.text_max_chars
+    ):
         return part
     head_chars, tail_chars = (int(policy.text_max_chars * share) for share in (HEAD_FRACTION, TAIL_FRACTION))
     reference = budget.reference(part.text)
-    if message.role == "user":
-        short = _without_middle_blocks(part.text, head_chars, tail_chars, policy.language, reference)
-    else:
-        placeholder = placeholders.shortened(len(part.text), policy.language, reference)
-        short = f"{part.text[:head_chars]}\n{placeholder}\n{part.text[-tail_chars:]}"
+    placeholder = placeholders.shortened(len(part.text), policy.language, reference)
+    short = f"{part.text[:head_chars]}\n{placeholder}\n{part.text[-tail_chars:]}"
     return Text(short, part.raw, came_text=part.text)
-
-
-def _without_middle_blocks(
-    text: str, head_chars: int, tail_chars: int, language: Language, reference: Reference | None
-) -> str:
-    """Return the blocks that `head_chars` and `tail_chars` hold, and between them the names of those that went."""
-    spans = blocks(text, tail_chars)
-    head = max((end for _, end in spans if end <= head_chars), default=0)
-    tail = min((start for start, _ in spans if start >= len(text) - tail_chars), default=len(text))
-    gone = [(a, b) for a, b in spans if head <= a < tail]
-    placeholder = placeholders.blocks_left_out(names_of(text, gone), tail - head, len(text), language, reference)
-    return f"{text[:head]}\n{placeholder}\n{text[tail:]}"
 
 
 def _media_line(media: Media, policy: Policy) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -9,19 +10,19 @@ from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.summary.extractive import extractive_summary, whole_of, with_summary
+from ctx_hooks.compaction.summary.extractive import Removed, brief_summary, extractive_summary, whole_of, with_summary
 from ctx_hooks.compaction.summary.written_form import written_form
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.message_rules import alternation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import TypeAlias
 
-    from ctx_hooks.conversation.model import Conversation, Message
+    from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
-    Summarise: TypeAlias = Callable[[Sequence[Message], Budget], str]
+    Summarise: TypeAlias = Callable[[Removed, Budget], str]
 
 
 def with_written(text: str) -> Step:
@@ -31,14 +32,16 @@ def with_written(text: str) -> Step:
 
 
 def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
-    """Remove what has to go; where the summary alone is what does not fit, one line says that messages are gone."""
+    """Remove what has to go; a summary that is itself what does not fit is reduced to what matters most, then to a line."""
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
-    fitted = _fitted(summarise, conversation, budget, selector, shortener)
-    if budget.excess(fitted) <= 0:
-        return fitted
-    bare = _fitted(_without_summary, conversation, budget, selector, shortener)
-    return bare if budget.excess(bare) <= 0 else fitted
+    forms = (summarise, brief_summary, _without_summary)
+    fitted = [_fitted(forms[0], conversation, budget, selector, shortener)]
+    for form in forms[1:]:
+        if budget.excess(fitted[-1]) <= 0:
+            return fitted[-1]
+        fitted.append(_fitted(form, conversation, budget, selector, shortener))
+    return fitted[-1] if budget.excess(fitted[-1]) <= 0 else fitted[0]
 
 
 def _fitted(
@@ -48,10 +51,13 @@ def _fitted(
 
     @cache  # one attempt differs from the next in lines, and seldom in the messages that go
     def summary_of(gone: frozenset[int]) -> str:
-        removed = [messages[i] for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
-        return summarise(removed, budget) if removed else ""
+        order = [i for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
+        places = {i: n for n, i in enumerate(order)}
+        words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
+        return summarise(Removed(tuple([messages[i] for i in order]), words), budget) if order else ""
 
-    def build(selection: Selection) -> Conversation:
+    def build(chosen: Selection) -> Conversation:
+        selection = _with_questions(chosen, conversation, selector)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         forms = shortener.messages(selection)
@@ -63,8 +69,24 @@ def _fitted(
     return fit(conversation, budget, selector, build, may_remove=True)
 
 
-def _without_summary(removed: Sequence[Message], budget: Budget) -> str:
-    return placeholders.dropped(len(removed), budget.policy.language, whole_of(removed, budget))
+def _with_questions(selection: Selection, conversation: Conversation, selector: Selector) -> Selection:
+    """Return the selection with the users' turns that what stays answers: a summary would quote their words as well."""
+    older = {item.messages for item in selector.items}
+    quoted = {i for i, _ in selector.words}
+    stay = selection.whole | selection.shortened
+    questions: set[range] = set()
+    is_answer = False
+    for exchange in reversed(conversation.exchanges):
+        if exchange not in older - stay:
+            is_answer = conversation.messages[exchange[0]].role == "assistant"
+        elif is_answer and exchange[0] in quoted:
+            questions.add(exchange)
+            is_answer = False
+    return replace(selection, shortened=selection.shortened | questions)
+
+
+def _without_summary(removed: Removed, budget: Budget) -> str:
+    return placeholders.dropped(len(removed.messages), budget.policy.language, whole_of(removed.messages, budget))
 
 
 STEP = Step(

@@ -1,53 +1,65 @@
-"""The deterministic extractive summary that stands for removed exchanges.
+"""The deterministic extractive summary that stands for removed exchanges: what was said in order, done, and left open.
 
 It is part of a user's message, so everything in it is quoted: whose words they are is said by the line above, which no
-quoted text can write. Only what the user asked is the user's.
+quoted text can write. Users' words stand in it whole, as far as `user_words` has room for them.
 """
 
 from __future__ import annotations
 
-from sys import getsizeof
+from collections import Counter as Occurrences
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.compaction.summary.actions import actions_of, still_failing
 from ctx_hooks.compaction.summary.transcript import transcript
-from ctx_hooks.compaction.tool_results import call_names
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Message, Text, ToolResult
+from ctx_hooks.conversation.model import Message, Text
 from ctx_hooks.formats import CODECS
-from ctx_hooks.runtime.content_cache import ContentCache, digest
-from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.identifiers import identifiers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from ctx_hooks.compaction.summary.actions import Action
     from ctx_hooks.conversation.cut_texts import Reference
     from ctx_hooks.conversation.model import Format
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
 
-SUMMARY_FRACTION = 0.05
-MOST_SUMMARY_TOKENS = 2_000
+SUMMARY_FRACTION = 0.08
+MOST_SUMMARY_TOKENS = 3_000
 LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
-"""The summary's share of the goal, within what a few entries need and what anyone reads; of a tiny goal never more than
-the last of these. Kept exchanges say more than a summary of those that went."""
-SHARES = {"requests": 0.40, "files": 0.20, "commands": 0.15, "decisions": 0.15, "errors": 0.10}
-"""What was asked cannot be found out again; files, commands and errors can, by asking the tools."""
-LONGEST_ENTRY_CHARS = 300
-"""A longer request is no short one: its beginning stands in the summary."""
+"""The summary's share of the goal beside users' words, within what a few entries need and what anyone reads; of a tiny goal
+never more than the last of these. Kept exchanges say more than a summary of those that went."""
+SHARES = {"said": 0.4, "changed": 0.25, "failing": 0.1, "ran": 0.15, "planned": 0.05, "read": 0.05}
+"""What was said cannot be found out again; files and commands can, by asking the tools."""
+BEGINNING_CHARS, END_CHARS = 200, 300
+"""What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""
+BRIEF_CHARS = 2_000
+"""What a list of files may have where there is no room for a summary."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
-_error_lines: ContentCache[str | None] = ContentCache()
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """Messages that a summary stands for.
+
+    Attributes:
+        messages: in order.
+        words: the spans of users' texts that stay, by index of the message among these and of the part in it.
+    """
+
+    messages: tuple[Message, ...]
+    words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 
 
 def summary_tokens(budget: Budget) -> float:
-    """Return about how many tokens the summary may have."""
+    """Return about how many tokens the summary may have beside users' words."""
     return allowed_tokens(budget.goal_tokens)
 
 
@@ -57,10 +69,20 @@ def allowed_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS)
     return min(most_tokens, share, goal_tokens * MOST_SUMMARY_FRACTION)
 
 
-def extractive_summary(removed: Sequence[Message], budget: Budget) -> str:
+def extractive_summary(removed: Removed, budget: Budget) -> str:
     """Return the extractive summary of the removed messages: a heading, and the sections."""
-    heading = placeholders.summary_heading(len(removed), budget.policy.language, whole_of(removed, budget))
+    reference = whole_of(removed.messages, budget)
+    heading = placeholders.summary_heading(len(removed.messages), budget.policy.language, reference)
     return "\n".join((heading, *sections(removed, budget)))
+
+
+def brief_summary(removed: Removed, budget: Budget) -> str:
+    """Return the users' words of the removed messages under the heading, and the newest of the files that were changed."""
+    language = budget.policy.language
+    lines, _ = _said(removed, 0, language)
+    lines += _section("changed", _changed(actions_of(removed.messages)), BRIEF_CHARS, language)[0]
+    heading = placeholders.summary_heading(len(removed.messages), language, whole_of(removed.messages, budget))
+    return "\n".join((heading, *lines))
 
 
 def whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
@@ -68,34 +90,118 @@ def whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
     return budget.reference(transcript(removed, budget.policy.language)) if budget.cut_texts is not None else None
 
 
-def sections(removed: Sequence[Message], budget: Budget, stated: str = "") -> list[str]:
-    """Return the lines of the sections: what was asked, touched, run, said and broken; none for a section without entries.
+def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
+    """Return the lines of the sections: what was said, changed, failing, run, planned and read; none for an empty one.
 
     Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
-    their order. An entry whose identifiers are all named in `stated` is left out, a request only where `stated` quotes it
-    whole: that a file is named does not say what the user asked of it.
+    their order. Of what tools did an entry whose identifiers are all named in `stated` is left out.
     """
-    titles = placeholders.SUMMARY_SECTIONS[budget.policy.language]
+    language = budget.policy.language
     chars = summary_tokens(budget) * CHARS_PER_TOKEN
-    newest_first = removed[::-1]
+    actions = actions_of(removed.messages)
     entries = {
-        "requests": _requests(newest_first),
-        "files": (_quoted_line(p) for m in newest_first for c in m.calls for p in tool_arguments.paths(c.arguments)),
-        "commands": (_quoted_line(p) for m in newest_first for c in m.calls for p in tool_arguments.commands(c.arguments)),
-        "decisions": _decisions(newest_first),
-        "errors": _errors(removed),
+        "changed": _changed(actions),
+        "failing": [f"{placeholders.spoken(a.what)}: {placeholders.quoted(a.outcome)}" for a in still_failing(actions)],
+        "ran": _ran(actions),
+        "planned": [placeholders.spoken(a.what) for a in actions if a.kind == "planned"][-1:],
+        "read": _read(actions),
     }
-    stated_names = frozenset(identifiers(stated))
-    lines = []
-    unspent = 0.0
+    lines, unspent = _said(removed, chars * SHARES["said"], language)
+    names = frozenset(identifiers(stated))
     for section, section_entries in entries.items():
-        room = chars * SHARES[section] + unspent
-        names = frozenset() if section == "requests" else stated_names
-        kept = _newest((entry for entry in section_entries if not _is_stated(entry, stated, names)), int(room))
-        unspent = room - sum(len(entry) + ENTRY_CHARS for entry in kept)
-        if kept:
-            lines += [f"{titles[section]}:", *(f"- {entry}" for entry in kept)]
+        unstated = [entry for entry in section_entries if not _is_stated(entry, names)]
+        added, unspent = _section(section, unstated, chars * SHARES[section] + unspent, language)
+        lines += added
     return lines
+
+
+def _section(section: str, entries: Sequence[str], room_chars: float, language: Language) -> tuple[list[str], float]:
+    """Return the lines of a section with the newest entries that the room holds, and what is left of the room."""
+    kept = _newest(reversed(entries), int(room_chars))
+    title = placeholders.SUMMARY_SECTIONS[language][section]
+    lines = [f"{title}:", *(f"- {entry}" for entry in kept)] if kept else []
+    return lines, room_chars - sum(len(entry) + ENTRY_CHARS for entry in kept)
+
+
+def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list[str], float]:
+    """Return the lines of what was said, in order, and the characters that are left of the room.
+
+    Users' words are none of it; of the assistant's texts it holds first those that end a turn, then the newest.
+    """
+    words = {i: text for i in range(len(removed.messages)) if (text := _words_of(i, removed))}
+    answers = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant" and m.text.strip()}
+    asked = [i for i, m in enumerate(removed.messages) if is_request(m)]
+    closing = {max((i for i in answers if i < end), default=-1) for end in (*asked, len(removed.messages))}
+    ranked = sorted(answers, key=lambda i: (i not in closing, -i))
+    for i in ranked:
+        entry = _ends_of(answers[i]) if i in closing else _ends_of(answers[i].split("\n", 1)[0])
+        if len(entry) + ENTRY_CHARS > room_chars:
+            break
+        room_chars -= len(entry) + ENTRY_CHARS
+        words[i] = entry
+    lines = [f"{placeholders.SUMMARY_SECTIONS[language]['said']}:"] if words else []
+    for i, text in sorted(words.items()):
+        message = removed.messages[i]
+        lines += _entry(placeholders.source_of_speaker(message.role, message.name, language), text)
+    return lines, room_chars
+
+
+def _entry(source: str, text: str) -> list[str]:
+    """Return an entry of one line, or of a line with the source and the text quoted below it."""
+    if "\n" in text.strip():
+        return [f"- {source}", placeholders.block_quoted(text.strip("\n"))]
+    return [f"- {source} {placeholders.spoken(text)}"]
+
+
+def _words_of(i: int, removed: Removed) -> str:
+    """Return the users' words that stay of a message, a mark where something between them is missing."""
+    found = []
+    for k, part in enumerate(removed.messages[i].parts):
+        spans = removed.words.get((i, k), ()) if isinstance(part, Text) else ()
+        if spans and isinstance(part, Text):
+            gap = f" {placeholders.GAP} "
+            text = gap.join(part.text[a:b].strip() for a, b in spans)
+            found.append(text + gap.rstrip() * (spans[-1][1] < len(part.text.rstrip())))
+    return "\n".join(found)
+
+
+def _ends_of(text: str) -> str:
+    """Return a text whole, or its beginning and end."""
+    if len(text) <= BEGINNING_CHARS + END_CHARS:
+        return text
+    return f"{text[:BEGINNING_CHARS].rstrip()} {placeholders.GAP} {text[-END_CHARS:].lstrip()}"
+
+
+def _changed(actions: Sequence[Action]) -> list[str]:
+    """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
+    times = Occurrences(file for a in actions if a.kind == "changed" for file in a.files)
+    last: dict[str, Action] = {}
+    for action in actions:
+        for file in action.files if action.kind == "changed" else ():
+            last.pop(file, None)
+            last[file] = action
+    return [
+        placeholders.spoken(file)
+        + f" (x{times[file]})" * (times[file] > 1)
+        + f" {placeholders.quoted(a.outcome)}" * a.failed
+        for file, a in last.items()
+    ]
+
+
+def _ran(actions: Sequence[Action]) -> list[str]:
+    """Return what was run and went well, each call once, where it was made last."""
+    last: dict[str, None] = {}
+    for action in actions:
+        if action.kind == "ran":
+            last.pop(action.what, None)
+            last.update({action.what: None} if not action.failed else {})
+    return [placeholders.spoken(what) for what in last]
+
+
+def _read(actions: Sequence[Action]) -> list[str]:
+    changed = {file for a in actions if a.kind == "changed" for file in a.files}
+    files = dict.fromkeys(file for a in actions if a.kind == "read" for file in a.files if file not in changed)
+    return [placeholders.spoken(file) for file in files]
 
 
 def with_summary(messages: list[Message], summary: str, fmt: Format, language: Language) -> list[Message]:
@@ -119,10 +225,10 @@ def _opened(message: Message, text: str) -> Message:
     return message.with_parts((Text(text), *message.parts))
 
 
-def _is_stated(entry: str, stated: str, stated_names: frozenset[str]) -> bool:
-    """Whether an entry is quoted whole, or each of its identifiers is named; by its names never where it names nothing."""
+def _is_stated(entry: str, stated_names: frozenset[str]) -> bool:
+    """Whether an entry names something, and each of its identifiers is stated."""
     names = identifiers(entry) if stated_names else ()
-    return entry in stated or (bool(names) and stated_names.issuperset(names))
+    return bool(names) and stated_names.issuperset(names)
 
 
 def _newest(entries: Iterable[str], chars: int) -> list[str]:
@@ -136,43 +242,3 @@ def _newest(entries: Iterable[str], chars: int) -> list[str]:
             break
         kept[entry] = None
     return list(kept)[::-1]
-
-
-def _requests(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what the user asked; other agents' output, which frameworks send as named user messages, is not the user's."""
-    for message in messages:
-        text = message.text
-        if is_request(message) and message.name is None and text.strip():
-            yield _quoted_line(text)
-
-
-def _decisions(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield what the assistant said, by its first line."""
-    for message in messages:
-        if message.role == "assistant" and (text := message.text.strip()):
-            yield _quoted_line(text.split("\n", 1)[0])
-
-
-def _errors(messages: Sequence[Message]) -> Iterator[str]:
-    """Yield the first error line of each result that has one, newest first, with the call that returned it."""
-    calls = call_names(messages)
-    for i in range(len(messages) - 1, -1, -1):
-        for k, part in enumerate(messages[i].parts):
-            line = _first_error_line(part.text) if isinstance(part, ToolResult) else None
-            if line is not None:
-                yield f"{placeholders.quoted(_call(*calls[i, k]))}: {_quoted_line(line)}"
-
-
-def _first_error_line(text: str) -> str | None:
-    return _error_lines.get(digest(text), lambda: next(error_lines(text), None), getsizeof)
-
-
-def _call(name: str, given: str) -> str:
-    return f"{name}({tool_arguments.digest(given)})" if name else ""
-
-
-def _quoted_line(text: str) -> str:
-    line = " ".join(text[: 2 * LONGEST_ENTRY_CHARS].split())
-    if len(line) > LONGEST_ENTRY_CHARS:
-        line = line[: LONGEST_ENTRY_CHARS - 1] + placeholders.GAP
-    return placeholders.quoted(line)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.compaction.message_index import chain, digest_of
-from ctx_hooks.compaction.summary.extractive import SHARES, allowed_tokens
+from ctx_hooks.compaction.summary.extractive import allowed_tokens
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats.fields import unmarked
 
@@ -111,10 +111,10 @@ def applies_to(policy: Policy) -> bool:
 def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
     """Return the settings that ask for a summary no longer than the budget has room for.
 
-    That is as long as an extractive one without the user's requests, which stand behind a model's summary in any case. A
-    longer one takes the room of lines that later steps need (`benchmarks/summaries.py`).
+    That is as long as an extractive one beside the users' words, which stand behind a model's summary in any case. A longer
+    one takes the room of lines that later steps need (`benchmarks/summaries.py`).
     """
-    room_tokens = allowed_tokens(budget_tokens, most_tokens=math.inf) * (1 - SHARES["requests"])
+    room_tokens = allowed_tokens(budget_tokens, most_tokens=math.inf)
     return settings.model_copy(update={"max_tokens": min(settings.max_tokens, int(room_tokens))})
 
 

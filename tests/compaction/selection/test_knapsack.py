@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,12 @@ from ctx_hooks.compaction.selection.bm25 import rarity
 from ctx_hooks.compaction.selection.knapsack import SEEN_VALUE, USED_VALUE, Values, ordered, within
 from ctx_hooks.compaction.selection.lines import lines_of
 from ctx_hooks.compaction.selection.scoring import Item, Source, items_of
-from ctx_hooks.compaction.selection.segments import segments
+from ctx_hooks.compaction.selection.segments import with_cover
 from ctx_hooks.compaction.selection.select import Selector
 from ctx_hooks.compaction.steps import live_results, oldest_turns
 from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import agent_session
+from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -79,7 +82,7 @@ def test_a_selection_is_the_same_however_often_it_is_asked_for(fmt):
 
 
 def test_an_identifier_that_the_assistant_has_used_has_more_value():
-    items = items_of(session("openai-chat"), budget_of(8_000))
+    items = items_of(session("openai-chat"), budget_of(8_000), {})
     lines = lines_of(items)
     name = lines.named(next(source.segments.identifiers[:1] for item in items for source in item.sources))
     unused, used = Values.of(lines, lines.named(())), Values.of(lines, name)
@@ -92,7 +95,8 @@ def items_with(*exchanges):
     items = []
     for n, lines in enumerate(exchanges):
         text = "".join(f"{line}\n" for line in lines)
-        found = segments(text)
+        ends = list(accumulate(len(line) + 1 for line in lines))
+        found = with_cover(list(pairwise((0, *ends))), [set(identifiers(line)) for line in lines])
         source = Source((n, 0), text, found, 0.25, np.zeros(len(found)))
         items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (), (source,), 1.0, spoken=False))
     return tuple(items)
@@ -118,7 +122,7 @@ def test_a_frame_comes_directly_before_the_lines_that_pay_for_it():
 
 @pytest.mark.parametrize("room_tokens", [0, 30, 100, 400, 10_000])
 def test_a_room_holds_the_beginning_of_the_order_and_no_line_without_its_frame(room_tokens):
-    items = items_of(session("openai-chat"), budget_of(8_000))
+    items = items_of(session("openai-chat"), budget_of(8_000), {})
     lines = lines_of(items)
     order = ordered(lines, Values.of(lines, lines.named(())), np.ones(len(items)), frames_are_paid=False)
     taken, left_tokens = within(room_tokens, lines, order)

@@ -1,0 +1,194 @@
+"""What users wrote stays as they wrote it: which spans of their older messages no step may take.
+
+All of it while it is a share of the goal. Beyond that what people type is told from what they paste, and from what their
+client wraps around it, by form and repetition: an element or fence that is long, or that opens in several messages, is no
+typing. Of a long text the sentences at either end, short paragraphs on their own and what directs somebody are typed. A
+mistake is cheap: what is taken for typed costs some room, what is taken for pasted is still chosen from by value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Occurrences
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.texts import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.tokens.budget import Budget
+
+WORDS_FRACTION = 0.25
+"""The share of the goal that users' words may have whatever else is needed. In recorded sessions of agents they are .001 to
+.01 of the context; Codex keeps up to 20,000 tokens of them."""
+MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.5, 0.05
+"""They have at most so much of what protected text leaves of the goal, and at least so much of all of it."""
+LONGEST_TYPED_CHARS = 2_000
+"""A longer text, or element in it, is seldom typed."""
+LARGEST_WHOLE_FRACTION = 0.5
+"""Of the room for users' words, what a single long text may take whole."""
+EDGE_SENTENCES = 3
+"""So many sentences at either end of a long text are the user's: what is pasted stands between or beside them."""
+LONGEST_ASIDE_CHARS = 300
+"""A paragraph up to this length that stands on its own in a long text is the user's."""
+LONGEST_SENTENCE_CHARS = 600
+"""A longer stretch without an end is no sentence."""
+REPEATED_TAG = 3
+"""An element of one name in so many messages is put there by the client."""
+
+NO_ELEMENTS = (*FENCES, *FILE_TAGS)
+"""In these people paste what they have not written."""
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+Position: TypeAlias = tuple[int, int]
+"""Index of a message, and of a part in it."""
+
+_END = re.compile(r"\n\s*|[.!?]+[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
+_DIRECTIVE = re.compile(
+    r"\b(?:must|never|always|do not|don['’]t|should|prefer|only|make sure|ensure|instead|avoid|please|remember|from now on"
+    r"|no longer|at most|at least|deadline"
+    r"|muss|nie|niemals|immer|bitte|nicht|nur|ab jetzt|keine?"
+    r"|jamais|toujours|doit|désormais|uniquement|seulement|évite[rz]?|dorénavant"
+    r"|nunca|siempre|debes?|solo|sólo|evita|a partir de ahora|sempre|mai|deve"
+    r"|никогда|всегда|должн\w+|нельзя|только|пожалуйста)\b"
+    r"|必须|务必|不要|不得|永远|总是|始终|只能|仅|请|从现在起|避免|截止"
+    r"|必ず|決して|常に|ください|しないで|今後|반드시|절대|항상|마세요|앞으로",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A span of a user's text, and how soon it gives way: of rank 0 last."""
+
+    rank: int
+    position: Position
+    start: int
+    end: int
+
+
+def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
+    """Return the spans of older users' texts that stay, in order, by position of the text; a text without any has none.
+
+    A text that was said again later, to the letter, stays where it was said last.
+    """
+    older = sorted(older_messages(conversation))
+    texts = _texts_of(conversation, older)
+    typed = _typed_spans(texts)
+    older_tokens = budget.counter.messages((conversation.messages[i] for i in older), conversation.format)
+    free_tokens = budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
+    room_tokens = max(
+        budget.goal_tokens * LEAST_WORDS_FRACTION, min(budget.goal_tokens * WORDS_FRACTION, free_tokens * MOST_FREE_FRACTION)
+    )
+    tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
+    if sum(_chars(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
+        return {position: spans for position, spans in typed.items() if spans}
+    most_chars = {p: LARGEST_WHOLE_FRACTION * room_tokens / share for p, share in tokens_per_char.items()}
+    first = min(texts, default=None)
+    ranked = sorted(
+        (
+            piece
+            for position, text in texts.items()
+            for piece in _pieces(position, text, typed[position], most_chars[position])
+        ),
+        key=lambda p: (p.rank, p.position != first, -p.position[0], p.start),
+    )
+    kept: dict[Position, set[tuple[int, int]]] = {}
+    for piece in ranked:
+        cost = (piece.end - piece.start) * tokens_per_char[piece.position]
+        if cost <= room_tokens:
+            room_tokens -= cost
+            kept.setdefault(piece.position, set()).add((piece.start, piece.end))
+    return {position: _joined(spans) for position, spans in kept.items()}
+
+
+def _texts_of(conversation: Conversation, older: Sequence[int]) -> dict[Position, str]:
+    """Return the texts of the users' older messages, of equal ones the last."""
+    said: dict[str, Position] = {}
+    for i in older:
+        message = conversation.messages[i]
+        for k, part in enumerate(message.parts if is_request(message) else ()):
+            if isinstance(part, Text) and part.text.strip() and not part.is_cut:
+                said[part.text] = (i, k)
+    return {position: text for text, position in said.items()}
+
+
+def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
+    """Return what of each text no client has wrapped around it."""
+    blocks = {position: enclosed(text) for position, text in texts.items()}
+    times = Occurrences(tag for found in blocks.values() for tag in {tag for *_, tag in found if tag not in NO_ELEMENTS})
+    typed: dict[Position, Spans] = {}
+    for position, found in blocks.items():
+        spans, behind = [], 0
+        for start, end, tag in found:
+            if times[tag] >= REPEATED_TAG:
+                spans.append((behind, start))
+                behind = end
+        spans.append((behind, len(texts[position])))
+        typed[position] = tuple((a, b) for a, b in spans if texts[position][a:b].strip())
+    return typed
+
+
+def _pieces(position: Position, text: str, typed: Spans, most_chars: float) -> Iterator[_Piece]:
+    """Yield what of a text may stay, by rank.
+
+    0 short texts, 1 the ends of a long one and what directs, 2 asides, 3 what else was typed, 4 long elements that are no
+    files.
+    """
+    if _chars(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
+        yield from (_Piece(0, position, a, b) for a, b in typed)
+        return
+    pasted = [(a, b, tag) for a, b, tag in enclosed(text) if b - a > LONGEST_TYPED_CHARS or tag in FILE_TAGS]
+    for a, b, tag in pasted:
+        if tag not in NO_ELEMENTS and b - a <= most_chars:
+            yield _Piece(4, position, a, b)
+    found = [sentence for a, b in _without(typed, pasted) for sentence in _sentences(text, a, b)]
+    rest = []
+    for number, (start, end) in enumerate(found):
+        if min(number, len(found) - 1 - number) < EDGE_SENTENCES or _DIRECTIVE.search(text, start, end):
+            yield _Piece(1, position, start, end)
+        elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
+            yield _Piece(2, position, start, end)
+        else:
+            rest.append((start, end))
+    if sum(b - a for a, b in rest) <= most_chars:
+        yield from (_Piece(3, position, a, b) for a, b in _joined(rest))
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the sentences and lines between two offsets, side by side; a very long one in pieces."""
+    for a, b in pieces.spans(text[start:end]):
+        begin = start + a
+        for stop in (*(found.end() for found in _END.finditer(text, start + a, start + b)), start + b):
+            for piece in range(begin, stop, LONGEST_SENTENCE_CHARS):
+                yield piece, min(piece + LONGEST_SENTENCE_CHARS, stop)
+            begin = stop
+
+
+def _without(spans: Spans, gone: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
+    """Yield what of some spans is left without others, of which each stands in one of them; both are in order."""
+    for start, end in spans:
+        inside = [(a, b) for a, b, _ in gone if start <= a and b <= end]
+        yield from zip((start, *(b for _, b in inside)), (*(a for a, _ in inside), end), strict=True)
+
+
+def _chars(spans: Spans) -> int:
+    return sum(b - a for a, b in spans)
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> Spans:
+    """Return spans in order, those side by side as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and joined[-1][1] >= start:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return tuple(joined)

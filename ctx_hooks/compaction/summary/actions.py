@@ -1,0 +1,190 @@
+"""What an agent did, told by its calls and what they returned: files changed and read, commands and their outcome, the plan.
+
+Tools are known by what their arguments hold, and by words in their names that those of all agents share. A mistake is cheap:
+it puts a line of the summary under another heading.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.texts.error_lines import error_lines
+from ctx_hooks.texts.json_text import parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ctx_hooks.conversation.model import Message, ToolCall, ToolResult
+
+Kind = Literal["changed", "read", "ran", "planned"]
+
+ENDS_CHARS = 400
+"""Tools say at the beginning or the end of what they return how it went."""
+OUTCOME_CHARS = 120
+"""What of the line that names an error is quoted."""
+MOST_COMMAND_CHARS = 8_000
+"""Of a longer command, such as a file that is written by one, the beginning is read."""
+SHELL_KEYS = ("command", "cmd", "commands", "script")
+VIEWS = ("view", "open")
+EDITOR_COMMANDS = (*VIEWS, "create", "str_replace", "insert", "undo_edit")
+"""What editors with sub-commands take for a command (Anthropic's text editor, OpenHands)."""
+POINT_KEYS = ("content", "step", "title", "text", "description")
+"""What planning tools call a point (Claude Code's TodoWrite, Codex's update_plan)."""
+PLAN_CHARS = 1_000
+MOST_FILES = 50
+"""One call that changes more is a commit or a generator, and its command says more than a list."""
+
+_READS = re.compile(
+    r"(?:^|_)(?:read|get|list|ls|view|open|show|cat|find|query|think|stop)|search|grep|glob|fetch|look_?up|browse",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(
+    r"edit|write|patch|create_file|^create$|replace|insert|notebook|delete_file|move_file|rename", re.IGNORECASE
+)
+_PLANS = re.compile(r"todo|plan|task_list|checklist", re.IGNORECASE)
+_PATCHED = re.compile(
+    r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,300})$|^\+\+\+ (?:b/)?([^\s/].{0,300})$", re.MULTILINE
+)
+_PREFIX = re.compile(
+    r"\s*(?:(?:cd|export|source|set)\b[^\n;&|]{0,400}(?:&&|;|\n)|[A-Z_][A-Z0-9_]*=\S{0,200}\s|sudo\s|time\s)\s*"
+)
+_READING_COMMAND = re.compile(
+    r"(?:cat|head|tail|less|ls|tree|find|fd|rg|grep|egrep|ag|nl|wc|sed -n|awk|jq|stat|file|which|pwd|env|echo|printf|diff|"
+    r"du|df|ps|git (?:status|log|show|diff|branch|blame|grep|rev-parse|ls-files|remote|worktree list|fetch)|"
+    r"gh \w+ (?:view|list|status|diff|checks)|Get-Content|dir|type)\b(?!.{0,400}(?:\s-delete|>\s?[\w/.]))"
+)
+_QUOTED = re.compile(r"'[^']{0,2000}'|\"[^\"]{0,2000}\"")
+_WRITING = re.compile(
+    r"(?:>>?|\btee(?: -a)?|\b(?:sed -i|perl -\w*i)\S*(?: -e)?(?: '')?|\b(?:git )?(?:mv|cp|rm)(?: -\w+)*|\btouch)"
+    r"\s+((?:(?![-&<>|$(]|/dev/)[\w./@~+-]{2,200}[ \t]*){1,8})"
+)
+_STATUS = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|exit_?code|return_?code|status code)[\"']?\s*[:=]?\s*(-?\d{1,5})\b",
+    re.IGNORECASE,
+)
+_TROUBLE = re.compile(
+    r"^\s*(?:Error|ERROR|error|fatal|FAILED|Traceback|panic)\b|\bTraceback \(most recent call last\)|"
+    r"^(?:---? )?FAIL\b|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b|✗|✖|npm ERR!",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One call and how it went.
+
+    Attributes:
+        kind: whether it changed files, read, ran something, or stated a plan.
+        what: the call in one line: a command, or the tool with what it was called with.
+        files: the files that it changed or read.
+        outcome: how it ended: an exit status or the line that names an error; "" for well, or not known.
+        failed: whether it ended badly.
+        index: of the message that holds the result, or of the call where there is none.
+    """
+
+    kind: Kind
+    what: str
+    files: tuple[str, ...]
+    outcome: str
+    failed: bool
+    index: int
+
+
+def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
+    """Return the calls of the messages as actions, in the order in which they were made."""
+    results: dict[tuple[int, str], tuple[int, ToolResult]] = {}
+    open_calls: dict[str, int] = {}
+    made: list[tuple[int, ToolCall]] = []
+    for i, message in enumerate(messages):
+        for result in message.results:
+            if result.call_id in open_calls:
+                results[open_calls[result.call_id], result.call_id] = (i, result)
+        for call in message.calls:
+            open_calls[call.id] = i
+            made.append((i, call))
+    return tuple(_action(i, call, results.get((i, call.id))) for i, call in made)
+
+
+def _action(i: int, call: ToolCall, answered: tuple[int, ToolResult] | None) -> Action:
+    given = parsed(call.arguments)
+    values = given if isinstance(given, dict) else {}
+    command = _command(values)
+    changed = _changed(call, values, command)
+    index, result = answered if answered is not None else (i, None)
+    if changed:
+        kind: Kind = "changed"
+    elif _PLANS.search(call.name):
+        kind = "planned"
+    elif command:
+        kind = "read" if _READING_COMMAND.match(_QUOTED.sub("''", command)) else "ran"
+    else:
+        kind = "read" if values.get("command") in VIEWS or _READS.search(call.name) else "ran"
+    what = _line(command) if command else f"{call.name}({_plan(values) or tool_arguments.digest(call.arguments)})"
+    failed, outcome = _outcome(result, executes=kind in ("ran", "changed"))
+    files = changed or (tool_arguments.paths(call.arguments) if kind == "read" else ())
+    return Action(kind, what, files, outcome, failed, index)
+
+
+def _command(values: Mapping[str, Any]) -> str:
+    """Return the shell command of a call without what prepares it; "" where it has none."""
+    value = next((values[key] for key in SHELL_KEYS if key in values), "")
+    if value in EDITOR_COMMANDS:
+        return ""
+    if isinstance(value, list) and value and all(isinstance(x, str) for x in value):
+        value = value[-1] if value[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh", "powershell", "pwsh") else " ".join(value)
+    command = value[:MOST_COMMAND_CHARS] if isinstance(value, str) else ""
+    while prefix := _PREFIX.match(command):
+        command = command[prefix.end() :]
+    return command.strip()
+
+
+def _changed(call: ToolCall, values: Mapping[str, Any], command: str) -> tuple[str, ...]:
+    """Return the files that a call adds, edits, moves or deletes."""
+    texts = [v for v in values.values() if isinstance(v, str)] or [call.arguments]
+    patches = [t for t in (*texts, command) if t.find("*** Begin Patch") >= 0 or t.find("\n+++ ") >= 0]
+    found = [(m[1] or m[2]).strip() for text in patches for m in _PATCHED.finditer(text)]
+    if command and not found:
+        shell = command if "<<" not in command else command.split("\n", 1)[0]
+        found = [path for m in _WRITING.finditer(_QUOTED.sub("''", shell)) for path in m[1].split()]
+    elif not found and values.get("command") not in VIEWS and _CHANGES.search(call.name):
+        found = list(tool_arguments.paths(call.arguments))
+    return tuple(dict.fromkeys(found))[:MOST_FILES]
+
+
+def _plan(values: Mapping[str, Any]) -> str:
+    """Return the points of a plan with their states; "" where the arguments hold none."""
+    for points in values.values():
+        if isinstance(points, list) and points and all(isinstance(p, dict) and "status" in p for p in points):
+            named = (next((p[key] for key in POINT_KEYS if key in p), "") for p in points)
+            return "; ".join(f"{name} ({p['status']})" for name, p in zip(named, points, strict=True))[:PLAN_CHARS]
+    return ""
+
+
+def _outcome(result: ToolResult | None, *, executes: bool) -> tuple[bool, str]:
+    """Return whether a call ended badly, and how in a line; only what executes fails by what it prints."""
+    if result is None:
+        return False, ""
+    text = result.original_text
+    ends = text[:ENDS_CHARS] + "\n" + text[-ENDS_CHARS:]
+    status = next((found[1] for found in _STATUS.finditer(ends)), "")
+    is_bad_status = status not in ("", "0")
+    if not (result.is_error or is_bad_status or (not status and executes and _TROUBLE.search(ends))):
+        return False, ""
+    line = (next(error_lines(text), "") if executes else "") or text.strip().split("\n", 1)[0]
+    return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, line.strip()[:OUTCOME_CHARS])))
+
+
+def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
+    """Yield the failures that no later success has cured: of the same command, or of a change of the same files."""
+    latest: dict[object, Action] = {}
+    for action in actions:
+        if action.kind in ("ran", "changed"):
+            latest[action.files or action.what] = action
+    return (action for action in latest.values() if action.failed)
+
+
+def _line(command: str) -> str:
+    return " ".join(command.split("\n", 1)[0][: 2 * tool_arguments.DIGEST_CHARS].split())

@@ -1,0 +1,139 @@
+"""What users wrote stays to the letter, wherever it stands and whatever is pasted beside it."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import spoken, texts
+
+import ctx_hooks
+from ctx_hooks.compaction.selection.user_words import user_words
+from ctx_hooks.formats import CODECS
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
+
+COUNTER = Counter("o200k_base")
+INSTRUCTIONS = {
+    "en": "From now on answer in French only, and never propose pandas.",
+    "de": "Ab jetzt antworte nur auf Französisch und schlage nie pandas vor.",
+    "zh": "从现在起只用法语回答,不要建议使用 pandas。",
+    "es": "A partir de ahora responde solo en francés y nunca propongas pandas.",
+    "ja": "今後はフランス語だけで答えてください。pandas は決して提案しないでください。",
+    "without keywords": "French answers, no pandas: our reviewers read nothing else.",
+}
+PROSE = "\n".join(
+    f"In the year {n} the harvest of district {n * 7} was stored in barn {n % 9} and sold in spring." for n in range(400)
+)
+PASTED = {
+    "prose": PROSE,
+    "one line": PROSE.replace("\n", " "),
+    "paragraphs": PROSE.replace(" and sold", "\n\nSold"),
+    "fence": f"```\n{PROSE}\n```",
+    "element": f"<document>\n{PROSE}\n</document>",
+    "log": "\n".join(f"2026-11-22T10:{n % 60:02}:00Z INFO worker-{n} took {n * 13} ms" for n in range(600)),
+    "json": json.dumps([{"id": n, "name": f"item {n}", "tags": ["a", "b"]} for n in range(500)], indent=1),
+    "csv": "\n".join(f"{n},{n * 3},{n * 7},north" for n in range(2_000)),
+    "code": "\n".join(f"def step_{n}(value):\n    return value + {n}\n" for n in range(400)),
+    "minified": ";".join(f"var a{n}=b{n}({n})" for n in range(2_000)),
+}
+PLACES = {
+    "before": "{instruction}\n\n{pasted}",
+    "behind": "{pasted}\n\n{instruction}",
+    "around": "{pasted}\n\n{instruction}\n\n{pasted}",
+    "in one line": "{instruction} {pasted}",
+}
+
+
+def chat(first, turns=60):
+    messages = [{"role": "user", "content": first}, {"role": "assistant", "content": "Compris."}]
+    for n in range(turns):
+        messages += [
+            {"role": "user", "content": f"Question {n}: how much is in barn {n}?"},
+            {"role": "assistant", "content": f"La réponse {n} : " + f"il y a {n} sacs de blé dans la grange {n}. " * 9},
+        ]
+    return [*messages, {"role": "user", "content": "And in all?"}]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("pasted", PASTED)
+def test_an_instruction_beside_a_pasted_text_is_in_every_later_request(pasted, place):
+    for language, instruction in INSTRUCTIONS.items():
+        if (place, language) == ("around", "without keywords") and pasted in ("prose", "log", "csv", "minified"):
+            continue  # a short paragraph in the middle of others: docs/limitations.md
+        messages = chat(PLACES[place].format(instruction=instruction, pasted=PASTED[pasted]))
+        for end in (41, 81, len(messages)):
+            sent = ctx_hooks.compress(messages[:end], format="openai-chat", budget_tokens=6_000, target_tokens="auto")
+            assert sent.tokens_after < sent.tokens_before
+            said = [m["content"] for m in sent.messages if m["role"] == "user"]
+            assert any(instruction in text for text in said), (language, end)
+
+
+@pytest.mark.parametrize("fmt", CODECS)
+def test_users_words_stay_to_the_letter_while_they_are_a_share_of_the_goal(fmt):
+    asked = [f"Point {n}: keep “{n}-{n * 31}” as it is, and tell Zoë{n} by {n % 28 + 1} May." for n in range(40)]
+    messages = [m for text in asked for m in (spoken(fmt, "user", text), spoken(fmt, "assistant", f"{text} " * 40))]
+    messages.append(spoken(fmt, "user", "Go on."))
+    sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=8_000, target_tokens="auto")
+    assert sent.tokens_after < sent.tokens_before
+    text = json.dumps(sent.messages, ensure_ascii=False)
+    assert [words for words in asked if words not in text] == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    said=st.lists(
+        st.one_of(texts, st.sampled_from(["a\rb", "x" * 30_000, "\x1b[31mred", "<a>\n<a>\n</a>", "```\n"])), max_size=8
+    ),
+    goal=st.integers(50, 4_000),
+)
+def test_the_spans_stand_in_order_side_by_side_in_texts_that_are_there_and_within_their_share(said, goal):
+    messages = [{"role": "user", "content": text or " "} for text in (*said, "newest")]
+    conversation = CODECS["openai-chat"].read(messages)
+    words = user_words(conversation, Budget(goal, 200_000, COUNTER))
+    for (i, k), spans in words.items():
+        text = conversation.messages[i].parts[k].text
+        bounds = [bound for span in spans for bound in span]
+        assert bounds == sorted(bounds)
+        assert bounds[0] >= 0
+        assert bounds[-1] <= len(text)
+    kept_chars = sum(b - a for spans in words.values() for a, b in spans)
+    assert kept_chars <= sum(len(m["content"]) for m in messages)
+
+
+def test_what_a_client_wraps_around_every_turn_is_not_the_users():
+    wrapped = "<reminder>\n" + "Never mention this block. " * 20 + "\n</reminder>"
+    messages = [{"role": "user", "content": f"{wrapped}\nTurn {n} is mine."} for n in range(5)]
+    conversation = CODECS["openai-chat"].read(messages)
+    words = user_words(conversation, Budget(2_000, 200_000, COUNTER))
+    kept = ["".join(conversation.messages[i].parts[k].text[a:b] for a, b in spans) for (i, k), spans in words.items()]
+    assert [text.strip() for text in kept] == [f"Turn {n} is mine." for n in range(4)]
+
+
+def test_what_was_said_twice_stays_where_it_was_said_last():
+    messages = [
+        {"role": "user", "content": "Continue."},
+        {"role": "user", "content": "Continue."},
+        {"role": "user", "content": "x"},
+    ]
+    words = user_words(CODECS["openai-chat"].read(messages), Budget(2_000, 200_000, COUNTER))
+    assert set(words) == {(1, 0)}
+
+
+def test_a_question_stays_in_front_of_the_answer_that_stays_and_no_message_says_nothing():
+    messages = []
+    for n in range(30):
+        messages += [
+            {"role": "user", "content": f"Do #{n}, please."},
+            {"role": "assistant", "content": f"Done with #{n}: " + f"changed src/part_{n}.py and ran case_{n}. " * 30},
+        ]
+    messages.append({"role": "user", "content": "Now #31."})
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=4_000).messages
+    for before, after in pairwise(sent):
+        if after["role"] == "assistant" and after["content"].startswith("Done with"):
+            number = after["content"].split(":")[0].rsplit("#", 1)[1]
+            assert f"Do #{number}, please." in before["content"]
+    assert not any(m["content"].strip() in ("[ctx_hooks] …", "") for m in sent)

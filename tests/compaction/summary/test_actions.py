@@ -1,0 +1,113 @@
+"""What an agent did is told by its calls and what they returned, whoever's tools they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ctx_hooks.compaction.summary.actions import actions_of, still_failing
+from ctx_hooks.formats import CODECS
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: src/b.py\n+z\n*** End Patch"
+
+
+def called(*steps):
+    """Return a chat of calls, each a tuple of name, arguments and result."""
+    messages = [{"role": "user", "content": "go"}]
+    for n, (name, given, result) in enumerate(steps):
+        arguments = given if isinstance(given, str) else json.dumps(given)
+        call = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        messages += [
+            {"role": "assistant", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{n}", "content": result},
+        ]
+    return CODECS["openai-chat"].read(messages).messages
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "files"),
+    [
+        ("Edit", {"file_path": "src/a.py", "old_string": "x", "new_string": "y"}, ["src/a.py"]),
+        ("write_file", {"path": "notes.md", "content": "# x"}, ["notes.md"]),
+        ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "1"}, ["n.ipynb"]),
+        ("mcp__filesystem__write_file", {"path": "/srv/x.txt", "content": ""}, ["/srv/x.txt"]),
+        ("apply_patch", PATCH, ["src/a.py", "src/b.py"]),
+        ("apply_patch", {"patchText": PATCH}, ["src/a.py", "src/b.py"]),
+        ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, ["src/a.py", "src/b.py"]),
+        ("exec_command", {"cmd": "cd /repo && cat > conf/app.toml <<'EOF'\na = 1 > 0\nEOF"}, ["conf/app.toml"]),
+        ("bash", {"command": "sed -i 's/a > b/c/' src/a.py src/b.py && make"}, ["src/a.py", "src/b.py"]),
+        ("bash", {"command": "git mv old.py new.py"}, ["old.py", "new.py"]),
+        ("bash", {"command": "echo hi >> log.txt 2>/dev/null"}, ["log.txt"]),
+        ("bash", {"command": "printf x | tee -a out/x.log"}, ["out/x.log"]),
+        ("str_replace_editor", {"command": "str_replace", "path": "a.c", "old_str": "x"}, ["a.c"]),
+        ("git_apply", {"diff": "--- a/x.go\n+++ b/x.go\n@@\n"}, ["x.go"]),
+    ],
+)
+def test_changed_files_are_known_from_every_way_of_changing_them(name, given, files):
+    (action,) = actions_of(called((name, given, "ok")))
+    assert (action.kind, list(action.files)) == ("changed", files)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Read", {"file_path": "a.py"}),
+        ("str_replace_editor", {"command": "view", "path": "a.py"}),
+        ("bash", {"command": "cd /x && grep -rn 'a > b' src | head"}),
+        ("exec_command", {"cmd": "git log --oneline | head -5"}),
+        ("mcp__files__search_files", {"pattern": "*.py"}),
+        ("websearch", {"query": "x"}),
+        ("get_reservation_details", {"id": "X1"}),
+    ],
+)
+@pytest.mark.parametrize("result", ["def raise_Failed():\n    raise Error", "2 failed\nERROR: none"])
+def test_what_reads_changes_nothing_and_does_not_fail_by_what_it_shows(name, given, result):
+    (action,) = actions_of(called((name, given, result)))
+    assert (action.kind, action.failed) == ("read", False)
+
+
+@pytest.mark.parametrize(
+    ("result", "failed"),
+    [
+        ("Process exited with code 1\nOutput:\nE   assert 1 == 2", True),
+        ('{"output": "boom", "metadata": {"exit_code": 2}}', True),
+        ("<exited with exit code 127>", True),
+        ("Traceback (most recent call last):\n  File\nValueError: no", True),
+        ("FAILED tests/test_x.py::test_y - assert 1 == 2\n1 failed, 3 passed", True),
+        ("Process exited with code 0\nOutput:\nno error: 0 failed", False),
+        ("62 pass\n0 fail", False),
+        ("ok", False),
+    ],
+)
+def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
+    (action,) = actions_of(called(("bash", {"command": "pytest -q"}, result)))
+    assert (action.kind, action.failed) == ("ran", failed)
+
+
+def test_a_failure_that_a_later_run_has_cured_is_gone():
+    broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0"
+    run = called(
+        ("bash", {"command": "make a"}, broken),
+        ("bash", {"command": "make b"}, broken),
+        ("Edit", {"file_path": "a.c"}, "Error: old_string not found"),
+        ("Edit", {"file_path": "a.c"}, "updated"),
+        ("bash", {"command": "cd /repo && make a"}, fine),
+    )
+    assert [action.what for action in still_failing(actions_of(run))] == ["make b"]
+
+
+def test_a_plan_is_its_points_with_their_states():
+    todos = [{"content": "Add the field", "status": "completed"}, {"content": "Run the tests", "status": "pending"}]
+    steps = [{"step": "Add the field", "status": "completed"}, {"step": "Run the tests", "status": "pending"}]
+    for name, given in (("TodoWrite", {"todos": todos}), ("update_plan", {"plan": steps, "explanation": "x"})):
+        (action,) = actions_of(called((name, given, "ok")))
+        assert (action.kind, action.what) == ("planned", f"{name}(Add the field (completed); Run the tests (pending))")
+
+
+def test_an_edit_that_was_refused_says_why():
+    result = {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": "File has not been read yet."}
+    call = {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": "a.py"}}
+    messages = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    (action,) = actions_of(CODECS["anthropic"].read(messages).messages)
+    assert (action.failed, action.outcome) == (True, "File has not been read yet.")
