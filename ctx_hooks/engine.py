@@ -132,7 +132,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         return _as_it_came(request, known, attempt, "fits", _repaired(request, to))
     budget = fitting.budget_of(request, to, known, plan, counter)
     outcome = compress(newest, history, budget, to)
-    if not outcome.fits and to.attempt and not plan.cut_newest:
+    if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
         outcome = compress(newest, history, replace(budget, cut_newest=True), to)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     others, sent = attempt.other_tokens, outcome.conversation
@@ -170,6 +170,8 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     most = known.budget_tokens(to.policy, request.least_output_tokens, history)
     if to.waits:
         most = max(most, known.window_less_error())
+    if to.checked:
+        most = min(most, known.window_less_error())
     previous = known.previous
     truncates = _truncates(request, history.tokens, most, to, known)
     if previous is None:

@@ -51,6 +51,7 @@ class Target:
         writing_prices: of the model that writes summaries, in dollars, where they count; None also where they are not known.
         continued: the provider's id of the stored response that the request continues; "" for none.
         retried: whether retries follow a refusal; without a proxy none do, and only a counted request teaches.
+        checked: whether the Router refuses what exceeds the window before it chooses a deployment, so that no retry follows.
         handles: name what is cut from the request, for the archive; None where nothing is archived.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -75,6 +76,7 @@ class Target:
     continued: str = ""
     handles: Handles | None = None
     retried: bool = True
+    checked: bool = False
 
     @property
     def scopes(self) -> tuple[str, ...]:

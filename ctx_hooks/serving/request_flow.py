@@ -85,7 +85,7 @@ class RequestFlow:
         if not litellm_compat.checks_before_deployment():
             return data
         request_id = litellm_compat.request_id_of(data)
-        fitted = await self._fitted(request, data, replace(group, request_id=request_id))
+        fitted = await self._fitted(request, data, replace(group, request_id=request_id, checked=True))
         self.usage.note_fitted_before_choice(request_id)
         self.recorder.fitted_before_choice(request_id, self.runner.attempts.last(request_id))
         return fitted

@@ -131,13 +131,26 @@ class TestBeforeACall:
         assert attempt.received_tokens == tokens_of(request) > attempt.sent_tokens
 
     @pytest.mark.parametrize("rescue_attempts", [0, 3])
-    def test_the_newest_results_are_cut_before_the_call_only_where_the_provider_has_named_its_limit(self, rescue_attempts):
+    def test_the_newest_results_are_cut_before_the_call_only_where_a_larger_request_is_refused_for_certain(
+        self, rescue_attempts
+    ):
+        """The provider has named its limit, or the Router compares requests with the window itself."""
         request = only_newest_loop()
         policy = {"tool_result_max_fraction": 1.0}
         stated, _ = decided(request, to(9_000, **policy, rescue_attempts=rescue_attempts))
         named, _ = decided(request, to(9_000, **policy), Known(Window(9_000, "learned")))
+        checked, _ = decided(request, replace(to(9_000, **policy, rescue_attempts=rescue_attempts), checked=True))
         assert not isinstance(stated, Compressed)
         assert isinstance(named, Compressed)
+        assert isinstance(checked, Compressed)
+
+    def test_where_the_router_counts_for_itself_an_estimates_error_is_left_free(self):
+        request = session(turns=20)
+        window = int(tokens_of(request) * 1.02)
+        assert isinstance(decided(request, to(window, reserve_tokens=0))[0], Untouched)
+        fitted, attempt = decided(request, replace(to(window, reserve_tokens=0), checked=True))
+        assert isinstance(fitted, Compressed)
+        assert attempt.sent_tokens * 1.05 <= window
 
 
 class TestAClientThatCompactsFirst:
