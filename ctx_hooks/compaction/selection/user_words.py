@@ -152,7 +152,9 @@ def _pieces(position: Position, text: str, typed: Spans, most_chars: float) -> I
     found = [sentence for a, b in _without(typed, pasted) for sentence in _sentences(text, a, b)]
     rest = []
     for number, (start, end) in enumerate(found):
-        if min(number, len(found) - 1 - number) < EDGE_SENTENCES or _DIRECTIVE.search(text, start, end):
+        if end - start == LONGEST_SENTENCE_CHARS:  # a part of a longer one
+            rest.append((start, end))
+        elif min(number, len(found) - 1 - number) < EDGE_SENTENCES or _DIRECTIVE.search(text, start, end):
             yield _Piece(1, position, start, end)
         elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
             yield _Piece(2, position, start, end)
