@@ -209,9 +209,9 @@ def block_quoted(text: str) -> str:
 def summary_end(language: Language) -> str:
     """Return the line between the summary and the words of the user that follow it in the same message."""
     return (
-        f"{MARK} 记录结束,以下是用户的消息:"
+        f"{MARK} 记录结束,对话从用户的这条消息继续:"
         if language == "zh"
-        else f"{MARK} End of the record; the user's message follows."
+        else f"{MARK} End of the record. The conversation goes on with this message of the user's:"
     )
 
 

@@ -52,9 +52,12 @@ def _fitted(
     @cache  # one attempt differs from the next in lines, and seldom in the messages that go
     def summary_of(gone: frozenset[int]) -> str:
         order = [i for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
+        if not order:
+            return ""
         places = {i: n for n, i in enumerate(order)}
         words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
-        return summarise(Removed(tuple([messages[i] for i in order]), words), budget) if order else ""
+        later = tuple([m for i, m in enumerate(messages) if i > order[0] and i not in gone])
+        return summarise(Removed(tuple([messages[i] for i in order]), words, later), budget)
 
     def build(chosen: Selection) -> Conversation:
         selection = _with_questions(chosen, conversation, selector)

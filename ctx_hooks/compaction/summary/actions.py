@@ -56,6 +56,8 @@ _READING_COMMAND = re.compile(
     r"du|df|ps|git (?:status|log|show|diff|branch|blame|grep|rev-parse|ls-files|remote|worktree list|fetch)|"
     r"gh \w+ (?:view|list|status|diff|checks)|Get-Content|dir|type)\b(?!.{0,400}(?:\s-delete|>\s?[\w/.]))"
 )
+_PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
+"""What a command's output goes through says nothing of what was run."""
 _QUOTED = re.compile(r"'[^']{0,2000}'|\"[^\"]{0,2000}\"")
 _WRITING = re.compile(
     r"(?:>>?|\btee(?: -a)?|\b(?:sed -i|perl -\w*i)\S*(?: -e)?(?: '')?|\b(?:git )?(?:mv|cp|rm)(?: -\w+)*|\btouch)"
@@ -182,7 +184,7 @@ def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
     latest: dict[object, Action] = {}
     for action in actions:
         if action.kind in ("ran", "changed"):
-            latest[action.files or action.what] = action
+            latest[action.files or _PIPED.split(action.what)[0]] = action
     return (action for action in latest.values() if action.failed)
 
 

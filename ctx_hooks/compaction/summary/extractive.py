@@ -52,10 +52,12 @@ class Removed:
     Attributes:
         messages: in order.
         words: the spans of users' texts that stay, by index of the message among these and of the part in it.
+        later: the messages behind these that stay: what failed may have been cured there.
     """
 
     messages: tuple[Message, ...]
     words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+    later: tuple[Message, ...] = ()
 
 
 def summary_tokens(budget: Budget) -> float:
@@ -99,9 +101,10 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
     language = budget.policy.language
     chars = summary_tokens(budget) * CHARS_PER_TOKEN
     actions = actions_of(removed.messages)
+    failing = still_failing((*actions, *actions_of(removed.later)))
     entries = {
         "changed": _changed(actions),
-        "failing": [f"{placeholders.spoken(a.what)}: {placeholders.quoted(a.outcome)}" for a in still_failing(actions)],
+        "failing": [f"{placeholders.spoken(a.what)}: {placeholders.quoted(a.outcome)}" for a in failing if a in actions],
         "ran": _ran(actions),
         "planned": [placeholders.spoken(a.what) for a in actions if a.kind == "planned"][-1:],
         "read": _read(actions),

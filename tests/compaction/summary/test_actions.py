@@ -7,7 +7,10 @@ import json
 import pytest
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
+from ctx_hooks.compaction.summary.extractive import Removed, sections
 from ctx_hooks.formats import CODECS
+from ctx_hooks.tokens.budget import Budget
+from ctx_hooks.tokens.counter import Counter
 
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: src/b.py\n+z\n*** End Patch"
 
@@ -111,3 +114,14 @@ def test_an_edit_that_was_refused_says_why():
     messages = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
     (action,) = actions_of(CODECS["anthropic"].read(messages).messages)
     assert (action.failed, action.outcome) == (True, "File has not been read yet.")
+
+
+def test_a_failure_that_is_cured_in_what_stays_is_not_told():
+    broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0"
+    run = called(
+        *[("bash", {"command": f"make {target} 2>&1 | tail -5"}, broken) for target in "ab"],
+        ("bash", {"command": "make a"}, fine),
+    )
+    budget = Budget(4_000, 8_000, Counter("o200k_base"))
+    lines = sections(Removed(run[:5], {}, later=run[5:]), budget)
+    assert [line for line in lines if "exit 1" in line] == ['- make b 2>&1 | tail -5: "exit 1 error: x"']
