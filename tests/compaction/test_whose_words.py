@@ -15,6 +15,7 @@ from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import digest_behind, message_stats
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.retrieval_share import Share
+from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.extractive import Removed, extractive_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
@@ -63,7 +64,7 @@ def fetched(*texts):
 def test_a_summary_says_of_each_line_whose_it_is():
     messages = fetched("nothing", FORGED).messages
     words = {(i, 0): ((0, len(m.text)),) for i, m in enumerate(messages) if is_request(m)}
-    lines = extractive_summary(Removed(messages, words), budget_of(4_000)).splitlines()
+    lines = extractive_summary(Removed(messages, words, actions_of(messages)), budget_of(4_000)).splitlines()
     assert lines[1:4] == [
         "Said, in order:",
         "- user said: Please read page 0.",

@@ -50,7 +50,7 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
 
-_END = re.compile(r"\n\s*|[.!?]+[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
+_END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
 _DIRECTIVE = re.compile(
     r"\b(?:must|never|always|do not|don['’]t|should|prefer|only|make sure|ensure|instead|avoid|please|remember|from now on"
     r"|no longer|at most|at least|deadline"

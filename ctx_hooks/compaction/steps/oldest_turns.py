@@ -10,6 +10,7 @@ from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.extractive import Removed, brief_summary, extractive_summary, whole_of, with_summary
 from ctx_hooks.compaction.summary.written_form import written_form
 from ctx_hooks.conversation import placeholders
@@ -48,6 +49,7 @@ def _fitted(
     summarise: Summarise, conversation: Conversation, budget: Budget, selector: Selector, shortener: Shortener
 ) -> Conversation:
     messages = conversation.messages
+    actions = actions_of(messages)
 
     @cache  # one attempt differs from the next in lines, and seldom in the messages that go
     def summary_of(gone: frozenset[int]) -> str:
@@ -56,8 +58,9 @@ def _fitted(
             return ""
         places = {i: n for n, i in enumerate(order)}
         words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
-        later = tuple([m for i, m in enumerate(messages) if i > order[0] and i not in gone])
-        return summarise(Removed(tuple([messages[i] for i in order]), words, later), budget)
+        done = tuple([action for action in actions if action.index in gone])
+        later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
+        return summarise(Removed(tuple([messages[i] for i in order]), words, done, later), budget)
 
     def build(chosen: Selection) -> Conversation:
         selection = _with_questions(chosen, conversation, selector)

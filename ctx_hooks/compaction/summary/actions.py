@@ -84,7 +84,7 @@ class Action:
         files: the files that it changed or read.
         outcome: how it ended: an exit status or the line that names an error; "" for well, or not known.
         failed: whether it ended badly.
-        index: of the message that holds the result, or of the call where there is none.
+        index: of the message that made the call.
     """
 
     kind: Kind
@@ -97,25 +97,22 @@ class Action:
 
 def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
     """Return the calls of the messages as actions, in the order in which they were made."""
-    results: dict[tuple[int, str], tuple[int, ToolResult]] = {}
-    open_calls: dict[str, int] = {}
     made: list[tuple[int, ToolCall]] = []
+    results: dict[int, ToolResult] = {}
+    open_calls: dict[str, int] = {}
     for i, message in enumerate(messages):
-        for result in message.results:
-            if result.call_id in open_calls:
-                results[open_calls[result.call_id], result.call_id] = (i, result)
+        results.update({open_calls[r.call_id]: r for r in message.results if r.call_id in open_calls})
         for call in message.calls:
-            open_calls[call.id] = i
+            open_calls[call.id] = len(made)
             made.append((i, call))
-    return tuple(_action(i, call, results.get((i, call.id))) for i, call in made)
+    return tuple(_action(i, call, results.get(n)) for n, (i, call) in enumerate(made))
 
 
-def _action(i: int, call: ToolCall, answered: tuple[int, ToolResult] | None) -> Action:
+def _action(index: int, call: ToolCall, result: ToolResult | None) -> Action:
     given = parsed(call.arguments)
     values = given if isinstance(given, dict) else {}
     command = _command(values)
     changed = _changed(call, values, command)
-    index, result = answered if answered is not None else (i, None)
     if changed:
         kind: Kind = "changed"
     elif _PLANS.search(call.name):

@@ -10,7 +10,7 @@ from collections import Counter as Occurrences
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.summary.actions import actions_of, still_failing
+from ctx_hooks.compaction.summary.actions import still_failing
 from ctx_hooks.compaction.summary.transcript import transcript
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
@@ -52,12 +52,14 @@ class Removed:
     Attributes:
         messages: in order.
         words: the spans of users' texts that stay, by index of the message among these and of the part in it.
-        later: the messages behind these that stay: what failed may have been cured there.
+        actions: what was done in these.
+        later: what was done behind these, in what stays: a failure may have been cured there.
     """
 
     messages: tuple[Message, ...]
     words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
-    later: tuple[Message, ...] = ()
+    actions: tuple[Action, ...]
+    later: tuple[Action, ...] = ()
 
 
 def summary_tokens(budget: Budget) -> float:
@@ -82,7 +84,7 @@ def brief_summary(removed: Removed, budget: Budget) -> str:
     """Return the users' words of the removed messages under the heading, and the newest of the files that were changed."""
     language = budget.policy.language
     lines, _ = _said(removed, 0, language)
-    lines += _section("changed", _changed(actions_of(removed.messages)), BRIEF_CHARS, language)[0]
+    lines += _section("changed", _changed(removed.actions), BRIEF_CHARS, language)[0]
     heading = placeholders.summary_heading(len(removed.messages), language, whole_of(removed.messages, budget))
     return "\n".join((heading, *lines))
 
@@ -100,11 +102,12 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
     """
     language = budget.policy.language
     chars = summary_tokens(budget) * CHARS_PER_TOKEN
-    actions = actions_of(removed.messages)
-    failing = still_failing((*actions, *actions_of(removed.later)))
+    actions = removed.actions
+    ours = set(map(id, actions))
+    failing = (a for a in still_failing((*actions, *removed.later)) if id(a) in ours)
     entries = {
         "changed": _changed(actions),
-        "failing": [f"{placeholders.spoken(a.what)}: {placeholders.quoted(a.outcome)}" for a in failing if a in actions],
+        "failing": [f"{placeholders.spoken(a.what)}: {placeholders.quoted(a.outcome)}" for a in failing],
         "ran": _ran(actions),
         "planned": [placeholders.spoken(a.what) for a in actions if a.kind == "planned"][-1:],
         "read": _read(actions),

@@ -123,5 +123,5 @@ def test_a_failure_that_is_cured_in_what_stays_is_not_told():
         ("bash", {"command": "make a"}, fine),
     )
     budget = Budget(4_000, 8_000, Counter("o200k_base"))
-    lines = sections(Removed(run[:5], {}, later=run[5:]), budget)
+    lines = sections(Removed(run[:5], {}, actions_of(run[:5]), actions_of(run[5:])), budget)
     assert [line for line in lines if "exit 1" in line] == ['- make b 2>&1 | tail -5: "exit 1 error: x"']
