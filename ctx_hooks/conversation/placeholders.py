@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MARK = "[ctx_hooks]"
 """Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""
 GAP = "…"
-REMOVED_MESSAGE = f"{MARK} A message was removed here."
+REMOVED_MESSAGE = f"{MARK} (removed)"
 """A message that stands where one was removed, so that the roles around it alternate."""
 RETRIEVE = "ctx_retrieve"
 """The tool that returns what was cut."""
@@ -211,7 +211,7 @@ def summary_end(language: Language) -> str:
     return (
         f"{MARK} 记录结束,对话从用户的这条消息继续:"
         if language == "zh"
-        else f"{MARK} End of the record. The conversation goes on with this message of the user's:"
+        else f"{MARK} End of the record; the conversation goes on with the user:"
     )
 
 

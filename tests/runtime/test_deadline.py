@@ -28,11 +28,14 @@ TIMEOUT_SECONDS = 0.5
 MARGIN_SECONDS = 10
 """What a machine that is busy with other things may take for the last resort: far less than for ever."""
 WINDOW_TOKENS = 12_000
+SLOW_SEED = 13
+"""Of the session that the slow step never returns for: its first message stays in every compaction."""
 every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def request(fmt, question="What did you find?"):
-    return Request(fmt, agent_session(fmt, turns=40, question=question))
+    seed = SLOW_SEED if "SLOW" in question else 0
+    return Request(fmt, agent_session(fmt, turns=40, question=question, seed=seed))
 
 
 def target(call_id="call", **policy):
@@ -56,7 +59,7 @@ def slow_step(monkeypatch):
 
     def install(*, cooperates):
         def apply(conversation, budget):
-            if any("SLOW" in m.text for m in conversation.messages):
+            if any(f"project {SLOW_SEED} " in m.text for m in conversation.messages):
                 while not released.wait(0.001):
                     if cooperates:
                         budget.counter.deadline.check()

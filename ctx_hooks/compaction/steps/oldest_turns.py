@@ -33,16 +33,18 @@ def with_written(text: str) -> Step:
 
 
 def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
-    """Remove what has to go; a summary that is itself what does not fit is reduced to what matters most, then to a line."""
+    """Remove what has to go; a summary that is itself what does not fit is reduced to what matters most, then to a line.
+
+    Where even that does not fit, what matters most stays: it is small, and what is too large is protected.
+    """
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
-    forms = (summarise, brief_summary, _without_summary)
-    fitted = [_fitted(forms[0], conversation, budget, selector, shortener)]
-    for form in forms[1:]:
+    fitted = []
+    for form in (summarise, brief_summary, _without_summary):
+        fitted.append(_fitted(form, conversation, budget, selector, shortener))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
-        fitted.append(_fitted(form, conversation, budget, selector, shortener))
-    return fitted[-1] if budget.excess(fitted[-1]) <= 0 else fitted[0]
+    return fitted[1]
 
 
 def _fitted(

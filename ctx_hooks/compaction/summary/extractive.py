@@ -74,19 +74,22 @@ def allowed_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS)
 
 
 def extractive_summary(removed: Removed, budget: Budget) -> str:
-    """Return the extractive summary of the removed messages: a heading, and the sections."""
-    reference = whole_of(removed.messages, budget)
-    heading = placeholders.summary_heading(len(removed.messages), budget.policy.language, reference)
-    return "\n".join((heading, *sections(removed, budget)))
+    """Return the extractive summary of the removed messages: a heading, and the sections; a line where these are empty."""
+    language, reference = budget.policy.language, whole_of(removed.messages, budget)
+    if not (lines := sections(removed, budget)):
+        return placeholders.dropped(len(removed.messages), language, reference)
+    return "\n".join((placeholders.summary_heading(len(removed.messages), language, reference), *lines))
 
 
 def brief_summary(removed: Removed, budget: Budget) -> str:
     """Return the users' words of the removed messages under the heading, and the newest of the files that were changed."""
-    language = budget.policy.language
+    language, reference = budget.policy.language, whole_of(removed.messages, budget)
     lines, _ = _said(removed, 0, language)
-    lines += _section("changed", _changed(removed.actions), BRIEF_CHARS, language)[0]
-    heading = placeholders.summary_heading(len(removed.messages), language, whole_of(removed.messages, budget))
-    return "\n".join((heading, *lines))
+    room_chars = min(BRIEF_CHARS, summary_tokens(budget) * CHARS_PER_TOKEN)
+    lines += _section("changed", _changed(removed.actions), room_chars, language)[0]
+    if not lines:
+        return placeholders.dropped(len(removed.messages), language, reference)
+    return "\n".join((placeholders.summary_heading(len(removed.messages), language, reference), *lines))
 
 
 def whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
