@@ -58,7 +58,9 @@ def written(tmp_path_factory):
                 for route in ROUTES
                 for end, stream in ENDS
             ]
-            unread = [CHAT.post(proxy, marked_session(CHAT, "compressed", FAULT))]
+            faulty = marked_session(CHAT, "compressed")
+            faulty["messages"][1]["content"] += FAULT
+            unread = [CHAT.post(proxy, faulty)]
             for odd in ODD:
                 payload = marked_session(CHAT, "repaired")
                 unread.append(CHAT.post(proxy, {**payload, "messages": [*payload["messages"], odd]}))

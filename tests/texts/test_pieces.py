@@ -10,7 +10,7 @@ from hypothesis import given
 from strategies import hostile_texts
 
 from ctx_hooks.compaction.selection.relevance import places
-from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments
+from ctx_hooks.compaction.selection.segments import LONGEST_SEGMENT_CHARS, MOST_SEGMENTS, segments, with_cover
 from ctx_hooks.texts.error_lines import LONGEST_LINE_CHARS, error_lines
 from ctx_hooks.texts.pieces import PIECE_CHARS, lines, lowered, pieces, spans, whole_lines
 
@@ -34,7 +34,8 @@ def test_lower_case_keeps_every_character_at_its_place(text):
 def test_a_word_behind_letters_that_grow_in_lower_case_is_found_where_it_stands():
     """ "İ" is two characters in lower case: offsets ran ahead of the text, and the search never ended."""
     text = "İ" * 100 + "\nthe wordword\n"
-    assert places(("wordword",), text, segments(text)).tolist() == [[0, 1]]
+    lines = with_cover([(0, 101), (101, len(text))], [set(), set()])
+    assert places(("wordword",), text, lines).tolist() == [[0, 1]]
 
 
 @every_kind
