@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 def with_written(text: str) -> Step:
     """Return the step that puts a model's summary, `text`, for the removed exchanges."""
     why = "the least useful older exchanges gave way; a model's summary says what they were"
-    return Step(STEP.name, why, partial(_apply, partial(written_form, text)))
+    return Step(STEP.name, why, partial(_apply, (partial(written_form, text),)))
 
 
-def _apply(summarise: Summarise, conversation: Conversation, budget: Budget) -> Conversation:
-    """Remove what has to go; a summary that is itself what does not fit is reduced to what matters most, then to a line.
+def _apply(forms: tuple[Summarise, ...], conversation: Conversation, budget: Budget) -> Conversation:
+    """Remove what has to go, with the first form of a summary that fits: the whole, what matters most, a line.
 
-    Where even that does not fit, what matters most stays: it is small, and what is too large is protected.
+    Where none does, what matters most stays: it is small, and what is too large is protected.
     """
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
     fitted = []
-    for form in (summarise, brief_summary, _without_summary):
+    for form in forms:
         fitted.append(_fitted(form, conversation, budget, selector, shortener))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
-    return fitted[1]
+    return fitted[len(fitted) // 2]
 
 
 def _fitted(
@@ -100,5 +100,5 @@ def _without_summary(removed: Removed, budget: Budget) -> str:
 STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; an extractive summary says what they were",
-    partial(_apply, extractive_summary),
+    partial(_apply, (extractive_summary, brief_summary, _without_summary)),
 )
