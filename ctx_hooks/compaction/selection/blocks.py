@@ -134,7 +134,7 @@ def _paragraphs(lines: Sequence[_Line], start: int, end: int) -> Iterator[int]:
 def enclosed(text: str) -> list[tuple[int, int, str]]:
     """Return what of `text` is enclosed, in order: where each begins, with its title, and ends, and its tag or fence.
 
-    That are elements, fenced blocks, and files under headings of their own, whose tag is that of a file.
+    Elements, fenced blocks, and files under headings of their own, which have a file's tag.
     """
     lines = _lines(text, max(LEAST_PIECE_CHARS, len(text)))
     if headings := _headings(lines):
@@ -147,7 +147,7 @@ def enclosed(text: str) -> list[tuple[int, int, str]]:
 
 
 def _headings(lines: Sequence[_Line]) -> list[int]:
-    """Return the numbers of the lines that are files' headings, none where there is one alone."""
+    """Return the numbers of the lines that are files' headings; a single one divides nothing."""
     found = [n for n, line in enumerate(lines) if line.text[:1] in _HEADING_MARKS and _FILE_HEADING.fullmatch(line.text)]
     return found if len(found) >= LEAST_HEADINGS else []
 

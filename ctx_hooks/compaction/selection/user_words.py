@@ -1,6 +1,6 @@
 """What users wrote stays as they wrote it: which spans of their older messages no step may take.
 
-All of it while it is a share of the goal. Beyond that what people type is told from what they paste, and from what their
+All of it while it is a share of the goal. Of more, what people type is separated from what they paste, and from what their
 client wraps around it, by form and repetition: an element or fence that is long, or that opens in several messages, is no
 typing. Of a long text the sentences at either end, short paragraphs on their own and what directs somebody are typed. A
 mistake is cheap: what is taken for typed costs some room, what is taken for pasted is still chosen from by value.

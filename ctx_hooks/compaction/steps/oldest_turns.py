@@ -44,7 +44,7 @@ def _apply(forms: tuple[Summarise, ...], conversation: Conversation, budget: Bud
         fitted.append(_fitted(form, conversation, budget, selector, shortener))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
-    return fitted[len(fitted) // 2]
+    return fitted[1] if len(fitted) > 1 else fitted[0]
 
 
 def _fitted(

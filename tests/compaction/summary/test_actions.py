@@ -1,4 +1,4 @@
-"""What an agent did is told by its calls and what they returned, whoever's tools they are."""
+"""What an agent did is read from its calls and what they returned, whoever's tools they are."""
 
 from __future__ import annotations
 
