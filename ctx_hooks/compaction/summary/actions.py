@@ -1,4 +1,4 @@
-"""What an agent did, read from its calls and what they returned: files changed and read, commands and their outcome, the plan.
+"""What an agent did, by its calls and what they returned: files changed and read, commands and their outcome, the plan.
 
 Tools are known by what their arguments hold, and by words in their names that those of all agents share. A mistake is cheap:
 it puts a line of the summary under another heading.
