@@ -40,6 +40,10 @@ LOOPBACK = httpx.Client(limits=httpx.Limits(max_connections=None, max_keepalive_
 20 ms. It keeps no connection, since the other side may close it at any time."""
 
 
+IDLE_SECONDS = 3_600
+"""A provider that closed an idle connection could do so while a proxy sends the next request by it."""
+
+
 def free_port() -> int:
     """Return a port that is free on loopback now."""
     with socket.socket() as s:
@@ -69,7 +73,13 @@ class FakeProvider:
     ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        config = uvicorn.Config(create_app(settings, script, protocols), host="127.0.0.1", port=self.port, log_level="error")
+        config = uvicorn.Config(
+            create_app(settings, script, protocols),
+            host="127.0.0.1",
+            port=self.port,
+            log_level="error",
+            timeout_keep_alive=IDLE_SECONDS,
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 

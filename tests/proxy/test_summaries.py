@@ -175,11 +175,20 @@ def wait_for_summary(proxy, seen=0):
     return told(proxy)[seen:]
 
 
+def summary_of(proxy, answer):
+    """Return the outcome and the reason of the summary that an answered request began: that of another may end meanwhile."""
+
+    def over():
+        return [(outcome, reason) for outcome, reason, call in told(proxy) if call == answer.headers["x-litellm-call-id"]]
+
+    proxy.wait_until(over, "a summary to be over")
+    (ended,) = over()
+    return ended
+
+
 def in_background(proxy, seed, model):
     """Have a summary begun in the background, and wait until it is over."""
-    seen = len(told(proxy))
-    answered(proxy, seed, ABOVE_SOFT_MARK, group(model, "background"))
-    return wait_for_summary(proxy, seen)
+    return summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, group(model, "background")))
 
 
 def plain(proxy, provider, seed, turns):
@@ -191,8 +200,7 @@ def plain(proxy, provider, seed, turns):
 
 
 def test_a_summary_is_written_behind_the_answer_and_stands_in_the_next_compaction(proxy, provider, seed):
-    ((outcome, reason, _),) = in_background(proxy, seed, "answers")
-    assert (outcome, reason) == ("accepted", "")
+    assert in_background(proxy, seed, "answers") == ("accepted", "")
     answered(proxy, seed, COMPACTED, group("answers", "background"))
     first, compacted = sent(provider)
     assert MARK not in first
@@ -206,7 +214,6 @@ def test_a_summary_is_written_behind_the_answer_and_stands_in_the_next_compactio
     ids=["messages", "responses"],
 )
 def test_so_it_is_on_other_routes(proxy, provider, seed, path, field, model):
-    seen = len(told(proxy))
     for turns in (ABOVE_SOFT_MARK, COMPACTED):
         body = {"model": model, field: payload(seed, turns, model)["messages"], "max_tokens": 100}
         body |= {} if field == "messages" else {"max_output_tokens": body.pop("max_tokens")}
@@ -214,7 +221,7 @@ def test_so_it_is_on_other_routes(proxy, provider, seed, path, field, model):
         answer = LOOPBACK.post(proxy.url + path, json=body, headers=headers, timeout=60)
         assert answer.status_code == 200, answer.text
         if turns == ABOVE_SOFT_MARK:
-            assert wait_for_summary(proxy, seen)[0][:2] == ["accepted", ""]
+            assert summary_of(proxy, answer) == ("accepted", "")
     compacted = [r["payload"][field] for r in provider.requests() if r["model"] != "answers"][-1]
     assert MARK in json.dumps(compacted)
 
@@ -257,7 +264,7 @@ def test_a_hundred_requests_of_a_conversation_at_once_ask_for_one_summary(proxie
 def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider, seed, model):
     expected = plain(proxy, provider, seed, COMPACTED)
     provider.reset()
-    ((outcome, reason, _),) = in_background(proxy, seed, model)
+    outcome, reason = in_background(proxy, seed, model)
     assert outcome == ("failed" if model in {"hangs", "fails"} else "rejected"), reason
     answered(proxy, seed, COMPACTED, group(model, "background"))
     assert sent(provider)[-1] == expected
@@ -268,10 +275,9 @@ def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider
 
 def test_after_two_failures_a_conversation_is_left_alone(proxies, provider, seed):
     for n in range(4):
-        seen = [len(told(p)) for p in proxies]
-        answered(proxies[n % 2], seed, ABOVE_SOFT_MARK + n // 3, group("nothing", "background"))
+        answer = answered(proxies[n % 2], seed, ABOVE_SOFT_MARK + n // 3, group("nothing", "background"))
         if n < 2:
-            wait_for_summary(proxies[n % 2], seen[n % 2])
+            summary_of(proxies[n % 2], answer)
     assert len(sent(provider, "nothing")) == 2
 
 
@@ -388,7 +394,5 @@ def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_w
 @pytest.mark.parametrize("key", ["sk-limited", "sk-spent", "sk-restricted"])
 def test_a_summary_that_its_caller_may_not_have_is_no_error_of_the_request(proxy, provider, seed, key):
     """Over the key's rate, over its budget, or by a model that it may not call."""
-    seen = len(told(proxy))
-    answered(proxy, seed, ABOVE_SOFT_MARK, group("answers", "background"), key=key)
-    ((outcome, reason, _),) = wait_for_summary(proxy, seen)
+    outcome, reason = summary_of(proxy, answered(proxy, seed, ABOVE_SOFT_MARK, group("answers", "background"), key=key))
     assert (outcome, asked_for(provider, seed)) == ("failed", []), reason
