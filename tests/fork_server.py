@@ -34,8 +34,10 @@ IMPORTED = (
     "litellm.litellm_core_utils.default_encoding",
     "litellm.proxy.proxy_cli",
     "litellm.proxy.proxy_server",
+    "litellm.proxy.pass_through_endpoints.llm_passthrough_endpoints",
+    "openai.resources",
 )
-"""What a proxy imports before it reads its configuration."""
+"""What a proxy imports before it reads its configuration, and the last two for its first request."""
 VOCABULARIES = ("cl100k_base", "o200k_base")
 """Large tables, which LiteLLM and the plugin load from LiteLLM's own files and nothing changes."""
 PROGRAMS = str(Path(sys.executable).parent)
@@ -68,6 +70,7 @@ def main() -> None:
         importlib.import_module(name)
     for name in VOCABULARIES:
         sys.modules["tiktoken"].get_encoding(name)
+    build_routes()
     os.environ.__class__ = plain
     changed = {name: value for name, value in os.environ.items() if environment.get(name) != value}
     read_early = {name: environment.get(name) for name in NAMES - SET_BY_FORK - changed.keys()}
@@ -78,6 +81,13 @@ def main() -> None:
     asked = Server(Path(sys.argv[1]), read_early).serve()
     if asked:
         become_proxy(asked, asked["folder"], asked["environment"] | changed)
+
+
+def build_routes() -> None:
+    """FastAPI reads the signatures of LiteLLM's routes at the first request: a second and a half for each proxy."""
+    nowhere = {"type": "http", "method": "GET", "path": "/nowhere", "root_path": "", "headers": []}
+    for route in sys.modules["litellm.proxy.proxy_server"].app.router.routes:
+        route.matches(nowhere)
 
 
 class Server:

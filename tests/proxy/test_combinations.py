@@ -1,13 +1,13 @@
 """Settings of a proxy, combined: every request is answered in few calls, is billed once, and harms no other.
 
-Each configuration is a proxy of its own. Its groups are the same in all: a row of the table is a configuration, a kind of
-group, a route, and whether the answer is streamed.
+Each configuration is a proxy of its own, with the same groups.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,24 +91,28 @@ class Configuration:
 
 
 CONFIGURATIONS = {
-    "shuffled, retried": Configuration(
-        {"routing_strategy": "simple-shuffle", "num_retries": 3, "allowed_fails": 0, "cooldown_time": 600}
-    ),
-    "least busy, cached": Configuration(
-        {"routing_strategy": "least-busy", "num_retries": 1},
-        {"cache": True, "cache_params": {"type": "local"}},
-        fallbacks="default",
-    ),
-    "by usage, checked": Configuration(
-        {"routing_strategy": "usage-based-routing-v2", "num_retries": 2, "enable_pre_call_checks": True}
-    ),
-    "retry policy, between others": Configuration(
-        {"retry_policy": {"BadRequestErrorRetries": 1}, "allowed_fails_policy": {"BadRequestErrorAllowedFails": 0}},
+    "by usage, checked, between others": Configuration(
+        {
+            "routing_strategy": "usage-based-routing-v2",
+            "enable_pre_call_checks": True,
+            "num_retries": 3,
+            "allowed_fails": 0,
+            "cooldown_time": 600,
+        },
         callbacks=("callbacks_here.before", PLUGIN, "callbacks_here.after", "callbacks_here.log"),
+    ),
+    "least busy, cached, by retry policy": Configuration(
+        {
+            "routing_strategy": "least-busy",
+            "retry_policy": {"BadRequestErrorRetries": 1},
+            "allowed_fails_policy": {"BadRequestErrorAllowedFails": 0},
+        },
+        {"cache": True, "cache_params": {"type": "local"}},
         fallbacks="default",
         more_calls=1,
     ),
 }
+"""Each setting of LiteLLM's that decides about a failed request is in one of them."""
 OTHER_STATUSES = {500: "llama_cpp_python", 429: "rate_limited"}
 """Statuses for which the Router cools a deployment down, and a wording of an overflow that has it."""
 EXPECTED_REFUSALS = {
@@ -121,12 +125,8 @@ EXPECTED_REFUSALS = {
 }
 """How often the provider refuses: a large twin never does, and what a tiny model needs may be tried before the fallback."""
 KINDS = tuple(EXPECTED_REFUSALS)
-ROWS = [(kind, route) for kind in KINDS for route in NAMES]
-
-
-def every_other(rows):
-    """Return the rows in half of the configurations, each row in two of them."""
-    return [(name, row) for n, name in enumerate(CONFIGURATIONS) for m, row in enumerate(rows) if (n + m) % 2]
+BOTH = tuple(enumerate(CONFIGURATIONS))
+ROUTES = tuple(NAMES)
 
 
 def group_of(kind, route):
@@ -183,20 +183,10 @@ def strict():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("combinations")
-
-
-@pytest.fixture(scope="module")
-def configured(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def proxy_here(configured, strict, folder):
-    environment = importable(folder, "callbacks_here", CALLBACKS)
-    with Proxy(served(strict.url, CONFIGURATIONS[configured]), environment) as running:
-        yield running
+def proxies(strict, tmp_path_factory):
+    environment = importable(tmp_path_factory.mktemp("combinations"), "callbacks_here", CALLBACKS)
+    with ExitStack() as stack:
+        yield {n: stack.enter_context(Proxy(served(strict.url, c), environment)) for n, c in CONFIGURATIONS.items()}
 
 
 def billed(proxy, answer):
@@ -206,16 +196,12 @@ def billed(proxy, answer):
     return [json.loads(line.split(start)[1]) for line in proxy.log().splitlines() if line.startswith(start)]
 
 
-@pytest.mark.parametrize(
-    ("configured", "row"),
-    every_other(ROWS),
-    indirect=["configured"],
-    ids=lambda v: v if isinstance(v, str) else v[0] + NAMES[v[1]],
-)
-def test_a_request_that_overflows_is_answered_in_few_calls_and_billed_once(row, configured, proxy_here, strict):
-    """Whether the answer is streamed changes for each row from configuration to configuration."""
-    kind, route = row
-    stream = list(CONFIGURATIONS).index(configured) // 2 != ROWS.index(row) % 4 // 2
+@pytest.mark.parametrize(("n", "configured"), BOTH, ids=CONFIGURATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_that_overflows_is_answered_in_few_calls_and_billed_once(kind, n, configured, proxies, strict):
+    """Route and mode change from kind to kind, so that each meets each setting."""
+    at = KINDS.index(kind)
+    route, stream, proxy_here = ROUTES[(at + n) % len(ROUTES)], (at // 2 + n) % 2 == 1, proxies[configured]
     strict.reset()
     answer = route.ask(proxy_here, group=group_of(kind, route), stream=stream)
     assert answer.status_code == 200, answer.text
@@ -238,12 +224,12 @@ def test_a_request_that_overflows_is_answered_in_few_calls_and_billed_once(row, 
     assert [r["status"] for r in strict.requests()] == [200]
 
 
-@pytest.mark.parametrize("configured", CONFIGURATIONS, indirect=True)
-def test_callbacks_before_and_after_ours_have_their_say(configured, proxy_here, strict):
+@pytest.mark.parametrize("configured", CONFIGURATIONS)
+def test_callbacks_before_and_after_ours_have_their_say(configured, proxies, strict):
     """What exceeds a known window is fitted before it is sent, even where the Router compares it with the window itself."""
     for route, name in NAMES.items():
         strict.reset()
-        assert route.ask(proxy_here, group=f"known-{name}").status_code == 200
+        assert route.ask(proxies[configured], group=f"known-{name}").status_code == 200
         (only,) = strict.requests()
         assert only["status"] == 200
         others = "callbacks_here.before" in CONFIGURATIONS[configured].callbacks
@@ -251,22 +237,23 @@ def test_callbacks_before_and_after_ours_have_their_say(configured, proxy_here, 
         assert only["input_tokens"] <= WINDOW
 
 
-@pytest.mark.parametrize("group", ["known", "repeated"])
-@pytest.mark.parametrize("route", NAMES, ids=NAMES.values())
-@pytest.mark.parametrize("configured", ["least busy, cached"], indirect=True)
-def test_a_repeated_request_is_served_from_litellms_cache_and_another_is_not(group, route, proxy_here, strict):
+@pytest.mark.parametrize(
+    ("group", "route"), [("known", CHAT), *(("repeated", route) for route in NAMES)], ids=["known", *NAMES.values()]
+)
+def test_a_repeated_request_is_served_from_litellms_cache_and_another_is_not(group, route, proxies, strict):
     """LiteLLM's key is of what is sent: after an overflow, of the retry. It caches requests of up to four messages.
 
     What is sent is the same once the token ratio of such text is learned: in a group that other tests ask as well it is when
     most of the answers remembered are to such text.
     """
+    proxy_here = proxies["least busy, cached, by retry policy"]
     long = [{"role": role, "content": "a quiet word or two " * 700} for role in ("user", "assistant")]
     for n in range(REMEMBERED // 2 + 1) if group == "known" else ():
         words = [*long, {"role": "user", "content": f"Learn {n}."}]
         payload = {"model": f"{group}-{NAMES[route]}", "max_tokens": 50, ITEMS[route]: words}
         assert route.post(proxy_here, payload).status_code == 200
     seen = {}
-    for question in ("Go on.", "Go on.", "What else?", "Go on.", "What else?"):
+    for question in ("Go on.", "Go on.", "What else?", "Go on."):
         strict.reset()
         payload = {
             "model": f"{group}-{NAMES[route]}",
@@ -290,17 +277,11 @@ def test_a_repeated_request_is_served_from_litellms_cache_and_another_is_not(gro
         seen[question] = ANSWER.search(answer.text)[0]
 
 
-OTHERS = [(status, route) for status in OTHER_STATUSES for route in NAMES]
-
-
-@pytest.mark.parametrize(
-    ("configured", "case"),
-    every_other(OTHERS),
-    indirect=["configured"],
-    ids=lambda v: v if isinstance(v, str) else str(v[0]) + NAMES[v[1]],
-)
-def test_an_overflow_with_another_status_cools_no_deployment_down(case, configured, proxy_here, strict):
-    status, route = case
+@pytest.mark.parametrize("status", OTHER_STATUSES)
+@pytest.mark.parametrize("route", NAMES, ids=NAMES.values())
+def test_an_overflow_with_another_status_cools_no_deployment_down(status, route, proxies, strict):
+    configured = list(CONFIGURATIONS)[(ROUTES.index(route) + list(OTHER_STATUSES).index(status)) % 2]
+    proxy_here = proxies[configured]
     strict.reset(wording=OTHER_STATUSES[status])
     try:
         answer = route.ask(proxy_here, group=f"pair-{status}-{NAMES[route]}")

@@ -13,14 +13,14 @@ import sys
 
 import pytest
 from configurations import PLUGIN, ROOT, configuration, importable
-from proxies import ForkedProcess, Proxy
+from proxies import ForkedProcess, Proxy, printed_by
 from routes import NAMES, ROUTES
 
 from ctx_hooks.testing import ProxyProcess
 
 FACTS = """
-import asyncio, gc, json, os, random, signal, sys, threading
-import litellm, numpy
+import asyncio, json, os, signal, sys, threading
+import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 facts = {
@@ -39,8 +39,7 @@ facts = {
     "settings": litellm.callback_settings,
     "clients": len(litellm.in_memory_llm_clients_cache.cache_dict),
 }
-chance = [random.random(), float(numpy.random.random()), os.getpid()]
-print("facts", json.dumps([facts, chance]), flush=True)
+print("facts", json.dumps(facts), flush=True)
 handler = CustomLogger()
 """
 CHANGING = re.compile(
@@ -60,37 +59,39 @@ class Started(Proxy):
 
 
 @pytest.fixture(scope="module")
-def three(provider, tmp_path_factory):
+def two(provider, tmp_path_factory):
     environment = {**importable(tmp_path_factory.mktemp("facts"), "proxy_facts", FACTS), "ASKED_FOR": "this"}
     settings = {"callbacks": ["proxy_facts.handler", PLUGIN]}
     config = configuration(
         provider.url, litellm_settings=settings, callback_settings={"ctx_hooks": {"defaults": {"reserve_tokens": 1_024}}}
     )
-    with Proxy(config, environment) as forked, Started(config, environment) as started, Proxy(config, environment) as other:
-        yield forked, started, other
+    with Proxy(config, environment) as forked, Started(config, environment) as started:
+        yield forked, started
 
 
 def facts(proxy):
     line = next(line for line in proxy.log().splitlines() if line.startswith("facts "))
-    found, chances = json.loads(re.sub(r"ctx_hooks_\w{8}\b", "folder", line[6:]))
+    found = json.loads(re.sub(r"ctx_hooks_\w{8}\b", "folder", line[6:]))
     found["arguments"].remove(str(proxy.port))
     found["environment"].pop("TIKTOKEN_CACHE_DIR", None)  # LiteLLM sets it when it first counts
-    return found, chances
+    return found
 
 
-def test_a_fork_finds_what_a_started_process_finds(three):
-    (forked, *chances), (started, *more), (other, *others) = map(facts, three)
-    assert forked == started == other
+def test_a_fork_finds_what_a_started_process_finds(two):
+    forked, started = map(facts, two)
+    assert forked == started
     assert forked["environment"]["ASKED_FOR"] == "this"
-    assert len({chance for given in (chances, more, others) for chance in given[0]}) == 3 * len(chances[0])
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_no_fork_has_the_chance_of_another():
+    one, other = (printed_by("import random, numpy; print(random.random(), numpy.random.random())").split() for _ in "ab")
+    assert not set(one) & set(other)
+
+
 @pytest.mark.parametrize(("route", "name"), zip(ROUTES, NAMES, strict=True), ids=NAMES)
-def test_a_fork_answers_each_route_as_a_started_proxy_does(route, name, stream, three, provider):
-    fork, start = (
-        asked(proxy, provider, route, f"{name}-{'streamed' if stream else 'whole'}", stream) for proxy in three[:2]
-    )
+def test_a_fork_answers_each_route_as_a_started_proxy_does(route, name, two, provider):
+    stream = NAMES.index(name) % 2 == 1
+    fork, start = (asked(proxy, provider, route, f"{name}-{'streamed' if stream else 'whole'}", stream) for proxy in two)
     assert fork == start
     assert [status for status, _ in fork[-1]] == [400, 200]
 
@@ -112,27 +113,36 @@ def test_a_variable_that_litellm_reads_at_import_has_a_process_of_its_own():
     assert (asked.pid, asked.read_early) == (0, ["JITTER"])
 
 
-KILLED = """
-import os, signal, sys
-from proxies import Proxy
+SERVER = """
+import fork_server
 
-proxy = Proxy({"general_settings": {"master_key": "os.environ/LITELLM_MASTER_KEY"}}).__enter__()
-server = int(open(f"/proc/{proxy._process.pid}/stat").read().rpartition(")")[2].split()[1])
-print(proxy._process.pid, server, flush=True)
+fork_server.IMPORTED = fork_server.VOCABULARIES = ()
+fork_server.build_routes = lambda: None
+fork_server.main()
+"""
+"""A server without LiteLLM, whose forks run a line of Python."""
+KILLED = """
+import os, pathlib, signal, sys
+import proxies
+
+proxies.SERVER = pathlib.Path(sys.argv[1])
+asked = {"code": "import signal; signal.pause()", "environment": proxies.Proxy({}).environment(), "folder": "."}
+fork = proxies.ForkedProcess(asked)
+server = int(open(f"/proc/{fork.pid}/stat").read().rpartition(")")[2].split()[1])
+print(fork.pid, server, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_nothing_outlives_tests_that_are_killed():
+def test_nothing_outlives_tests_that_are_killed(tmp_path):
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_TESTRUNUID"}
-    command = [sys.executable, "-c", KILLED]
-    ended = subprocess.run(
-        command,
-        env={**environment, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])},
-        stdout=subprocess.PIPE,
-        check=False,
-    )
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    (tmp_path / "server.py").write_text(SERVER)
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "server.py")]
+    ended = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
     assert ended.returncode == -signal.SIGKILL
-    for pid in map(int, ended.stdout.split()):
+    pids = list(map(int, ended.stdout.split()))
+    assert len(pids) == 2
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):  # it is gone
             assert select.select([os.pidfd_open(pid)], [], [], SECONDS)[0], "it has not ended"
