@@ -20,6 +20,7 @@ REQUIRED = {
     "click": ("litellm", "the command line"),
     "cryptography": (PROXY, "encrypts what is archived"),
     "fastapi": (PROXY, "the proxy's answers; the fake provider"),
+    "jinja2": ("litellm", "the page of `ctx-hooks report`"),
     "httpx": ("litellm", "the demo and the fake provider ask over HTTP"),
     "litellm": ("ctx-hooks", "what this is a plugin for"),
     "numpy": ("soundfile", "arrays of term weights; `litellm[proxy]` requires soundfile, which requires numpy"),

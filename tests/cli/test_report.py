@@ -14,9 +14,9 @@ import pytest
 from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SECRET, secret_session
 
 from ctx_hooks.cli import main
+from ctx_hooks.cli.rendering import dollars, milliseconds, nice, percent, short, whole
 from ctx_hooks.cli.report import files_of
 from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Quantiles, Series
-from ctx_hooks.cli.report.numbers import dollars, milliseconds, nice, percent, short, whole
 from ctx_hooks.cli.report.page import page
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.recorder import Recorder
@@ -256,7 +256,7 @@ class TestAnyNumberOfEventsFits:
         tracemalloc.stop()
         assert grown_bytes < 500_000
         assert figures.total.done.answers == 2 * MOST_NAMES
-        assert figures.by_team.tallies[OTHERS].done.answers == MOST_NAMES
+        assert figures.by_team[OTHERS].done.answers == MOST_NAMES
         assert len(page(figures)) < 200_000
 
     @pytest.mark.parametrize("span", [1, 60, 5_400, 90_000, 3e6, 3e8, 3e10])

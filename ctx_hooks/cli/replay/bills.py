@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
+from ctx_hooks.cli.sums import Sums
 from ctx_hooks.tokens.usage import Billed
 
 
 @dataclass(slots=True)
-class Bill:
+class Bill(Sums):
     """What was or would have been sent, and what it costs. All tokens are the provider's.
 
     Attributes:
@@ -41,18 +42,10 @@ class Bill:
         self.dollars += dollars or 0.0
         self.unpriced += dollars is None
 
-    def add(self, other: Bill) -> None:
-        """Add the figures of another bill."""
-        for name in _NAMES:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
     @property
     def cached_fraction(self) -> float | None:
         """The share of the prompts that comes from the provider's cache; None without any."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
-
-
-_NAMES = tuple(f.name for f in fields(Bill))
 
 
 @dataclass(slots=True)
@@ -81,10 +74,9 @@ class SessionBills:
 
     def add(self, other: SessionBills) -> None:
         """Add the figures of another session."""
-        self.recorded.add(other.recorded)
-        self.without.add(other.without)
-        for bill, others in zip(self.ways, other.ways, strict=True):
-            bill.add(others)
+        self.recorded += other.recorded
+        self.without += other.without
+        self.ways = [bill + others for bill, others in zip(self.ways, other.ways, strict=True)]
 
 
 def no_bills(name: str, model: str, ways: int) -> SessionBills:

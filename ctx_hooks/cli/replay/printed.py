@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks.cli.rendering import dollars, percent, short, whole
 from ctx_hooks.cli.replay.bills import Bill, SessionBills
 from ctx_hooks.cli.replay.reading import Reading
 from ctx_hooks.cli.replay.replaying import Replay
-from ctx_hooks.cli.report.numbers import dollars, percent, short, whole
 from ctx_hooks.cli.terminal import table
 
 if TYPE_CHECKING:

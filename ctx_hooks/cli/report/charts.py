@@ -1,23 +1,23 @@
-"""Charts over time as inline SVG; their words are HTML, so that they have one size on every screen."""
+"""Charts over time: which there are, and where the bars, lines and words of each are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from datetime import datetime
+from typing import NamedTuple
 
-from ctx_hooks.cli.report.numbers import nice
+from ctx_hooks.cli.rendering import dollars, nice, percent, short
+from ctx_hooks.cli.report.counts import Counts
+from ctx_hooks.cli.report.figures import Series
 
-WIDTH = 10
-"""Width of a slot in the units of the drawing, which is stretched to the width of the page."""
-GAP = 2
+DAY_SECONDS = 86_400
+HOUR_SECONDS = 3_600
 MOST_TIMES = 4
 """Named besides the first: more would run into each other."""
-HEIGHT = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """One kind of bar.
 
     Attributes:
@@ -31,111 +31,121 @@ class Layer:
     values: Sequence[float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The values at the upper and the lower edge of a chart."""
+class Bar(NamedTuple):
+    """One bar: the class of its colour, its slot, its upper edge and its height in percent of the chart's."""
 
+    style: str
+    slot: int
+    y: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart of bars, the layers upon each other.
+
+    Attributes:
+        title: what it shows.
+        layers: the kinds of bars.
+        times: the time of each slot in words: in full, and as short as the axis needs it.
+        show: how a value is written.
+        most: the value at the upper edge.
+        least: the value at the lower edge, 0 or below.
+    """
+
+    title: str
+    layers: Sequence[Layer]
+    times: Sequence[tuple[str, str]]
+    show: Callable[[float], str]
     most: float
     least: float
 
     def y(self, value: float) -> float:
-        """Return where a value is, from the upper edge."""
-        return HEIGHT * (self.most - value) / (self.most - self.least)
+        """Return where a value is, in percent from the upper edge."""
+        return 100 * (self.most - value) / (self.most - self.least)
 
     @property
     def ticks(self) -> tuple[float, ...]:
         """The values that have a line."""
         return (self.most, 0.0, self.least) if self.least else (self.most, self.most / 2, 0.0)
 
+    def bars(self) -> Iterator[Bar]:
+        """Yield the bars of each slot, from the axis outwards."""
+        for slot in range(len(self.times)):
+            above = below = 0.0
+            for layer in self.layers:
+                value = layer.values[slot] or 0.0
+                if value > 0:
+                    above += value
+                    yield Bar(layer.style, slot, self.y(above), self.y(0) - self.y(value))
+                elif value < 0:
+                    yield Bar(layer.style, slot, self.y(below), self.y(value) - self.y(0))
+                    below += value
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """The time of a slot in words.
+    def hint(self, slot: int) -> str:
+        """Return the values of a slot in words."""
+        values = ((layer.label, layer.values[slot]) for layer in self.layers)
+        return ", ".join(f"{self.show(value)} {label}" for label, value in values if value is not None) or "none"
 
-    Attributes:
-        name: the time in full.
-        mark: the same under the axis, where it has to be short.
-    """
-
-    name: str
-    mark: str
+    def marks(self) -> Iterator[tuple[int, bool]]:
+        """Yield the slots named under the axis, at its edges and between; whether a narrow screen leaves the name out."""
+        last = len(self.times) - 1
+        for i, slot in enumerate(sorted({round(part * last / MOST_TIMES) for part in range(MOST_TIMES + 1)})):
+            yield slot, i % 2 == 1 and slot != last
 
 
-def bars(title: str, layers: Sequence[Layer], slots: Sequence[Slot], show: Callable[[float], str], most: float = 0.0) -> str:
-    """Return a chart of bars, the layers upon each other.
+def charts(series: Series) -> list[Chart]:
+    """Return the charts of what was saved, answered, changed and cached; one that would be empty is left out."""
+    times = [_time(start, series.width_seconds) for start, _ in series.slots()]
+    tallies = [tally for _, tally in series.slots()]
 
-    Args:
-        title: what it shows.
-        layers: the kinds of bars.
-        slots: the time of each slot.
-        show: how a value is written.
-        most: the value at the upper edge; 0 for what the values need.
-    """
-    stacks = [[layer.values[n] or 0.0 for layer in layers] for n in range(len(slots))]
-    highest = max(sum(v for v in stack if v > 0) for stack in stacks)
-    lowest = min(sum(v for v in stack if v < 0) for stack in stacks)
-    scale = Scale(most or nice(max(highest, -lowest / 4)), -nice(max(-lowest, highest / 4)) if lowest < 0 else 0.0)
-    drawn = "".join(_stack(n, stack, layers, scale) for n, stack in enumerate(stacks))
-    hints = "".join(_hint(n, _told(slot.name, n, layers, show)) for n, slot in enumerate(slots))
-    lines = "".join(_line(tick, scale.y(tick), WIDTH * len(slots)) for tick in scale.ticks)
-    svg = (
-        f'<svg viewBox="0 0 {WIDTH * len(slots)} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(title)}">{lines}{drawn}{hints}</svg>'
+    def layer(label: str, style: str, value: Callable[[Counts], float]) -> Layer:
+        return Layer(label, style, [value(tally.would if style == "would" else tally.done) for tally in tallies])
+
+    saved = (
+        layer("saved", "done", lambda c: c.tokens_saved),
+        layer("would have been saved", "would", lambda c: c.tokens_saved),
     )
-    return (
-        f'<figure class="chart"><figcaption><h3>{escape(title)}</h3>{_legend(layers)}</figcaption>'
-        f'<div class="plot">{_y_axis(scale, show)}{svg}</div>{_x_axis(slots)}</figure>'
+    balance = (
+        layer("saved", "done", lambda c: c.dollars_saved),
+        layer("for rewriting caches", "bad", lambda c: c.dollars_spent),
     )
-
-
-def _line(value: float, y: float, width: int) -> str:
-    return f'<line class="{"grid" if value else "axis"}" x2="{width}" y1="{y:.2f}" y2="{y:.2f}"/>'
-
-
-def _stack(slot: int, stack: Sequence[float], layers: Sequence[Layer], scale: Scale) -> str:
-    drawn, above, below = "", 0.0, 0.0
-    for value, layer in zip(stack, layers, strict=True):
-        if not value:
-            continue
-        start = above if value > 0 else below
-        upper, lower = scale.y(max(start, start + value)), scale.y(min(start, start + value))
-        above, below = above + max(value, 0.0), below + min(value, 0.0)
-        drawn += (
-            f'<rect class="{layer.style}" x="{slot * WIDTH + GAP / 2:g}" y="{upper:.2f}" width="{WIDTH - GAP}" '
-            f'height="{lower - upper:.2f}"/>'
-        )
-    return drawn
-
-
-def _hint(slot: int, text: str) -> str:
-    """Return a part of the chart that shows its text under the pointer."""
-    return f'<rect class="hint" x="{slot * WIDTH}" width="{WIDTH}" height="{HEIGHT}"><title>{escape(text)}</title></rect>'
-
-
-def _told(slot: str, n: int, layers: Sequence[Layer], show: Callable[[float], str]) -> str:
-    values = ((layer.label, layer.values[n]) for layer in layers)
-    return f"{slot}: " + (", ".join(f"{show(v)} {label}" for label, v in values if v is not None) or "none")
-
-
-def _legend(layers: Sequence[Layer]) -> str:
-    keys = (f'<span><i class="{layer.style}"></i>{escape(layer.label)}</span>' for layer in layers)
-    return f'<p class="legend">{"".join(keys)}</p>'
-
-
-def _y_axis(scale: Scale, show: Callable[[float], str]) -> str:
-    ticks = (f'<span style="top:{scale.y(tick):.2f}%">{escape(show(tick))}</span>' for tick in scale.ticks)
-    return f'<div class="y" aria-hidden="true">{"".join(ticks)}</div>'
-
-
-def _x_axis(slots: Sequence[Slot]) -> str:
-    """Return the times at the edges and between them; a narrow screen leaves out every second one."""
-    last = len(slots) - 1
-    places = sorted({round(part * last / MOST_TIMES) for part in range(MOST_TIMES + 1)})
-    named = "".join(
-        _place(slots[n].mark, (n + 0.5) / len(slots), wide=i % 2 == 1 and n != last) for i, n in enumerate(places)
+    beyond = (
+        layer("answered", "done", lambda c: c.beyond_window),
+        layer("failed", "bad", lambda c: c.failed),
+        layer("failed, observed", "would", lambda c: c.failed),
     )
-    return f'<div class="x" aria-hidden="true">{named}</div>'
+    changed = layer("changed", "done", lambda c: c.changed), layer("would have been", "would", lambda c: c.changed)
+    cached = Layer("cached", "done", [tally.both.cache_fraction for tally in tallies])
+    drawn = (
+        _chart("Input tokens saved", saved, times),
+        _chart("Dollars", balance, times, dollars),
+        _chart("Beyond the window", beyond, times),
+        _chart("Requests changed", changed, times),
+        _chart("Share of billed input from prompt caches", (cached,), times, percent, most=1.0),
+    )
+    return [chart for chart in drawn if chart.layers]
 
 
-def _place(text: str, fraction: float, *, wide: bool) -> str:
-    return f'<span{" class=wide" if wide else ""} style="left:{100 * fraction:.2f}%">{escape(text)}</span>'
+def _chart(
+    title: str,
+    layers: Sequence[Layer],
+    times: Sequence[tuple[str, str]],
+    show: Callable[[float], str] = short,
+    most: float = 0.0,
+) -> Chart:
+    """Return a chart of the layers that have a value; its upper edge is `most`, 0 for what the values need."""
+    shown = [layer for layer in layers if any(layer.values)]
+    stacks = [[layer.values[slot] or 0.0 for layer in shown] for slot in range(len(times))]
+    highest = max(sum(value for value in stack if value > 0) for stack in stacks)
+    lowest = min(sum(value for value in stack if value < 0) for stack in stacks)
+    least = -nice(max(-lowest, highest / 4)) if lowest < 0 else 0.0
+    return Chart(title, shown, times, show, most or nice(max(highest, -lowest / 4)), least)
+
+
+def _time(start: datetime, width_seconds: int) -> tuple[str, str]:
+    """Return the time of a slot; the axis shows only the day if it has several days, and only the hour below that."""
+    day = f"{start.day} {start:%b}"
+    if width_seconds >= DAY_SECONDS:
+        return day, day
+    return f"{day} {start:%H:%M}", day if width_seconds > HOUR_SECONDS else f"{start:%H:%M}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ctx_hooks.cli.sums import Sums
 from ctx_hooks.telemetry.events import AnswerEvent, FailureEvent, OverflowEvent
 
 Counted: TypeAlias = AnswerEvent | FailureEvent | OverflowEvent
 
 
 @dataclass(slots=True)
-class Counts:
+class Counts(Sums):
     """Sums over events of one mode.
 
     Attributes:
@@ -52,18 +53,6 @@ class Counts:
         """The share of billed input that the prompt cache served; None where none was billed."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
 
-    def add(self, other: Counts) -> None:
-        """Add the sums of other events."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-
-    def together_with(self, other: Counts) -> Counts:
-        """Return the sums of both."""
-        both = Counts()
-        both.add(self)
-        both.add(other)
-        return both
-
     def count(self, event: Counted) -> None:
         """Add one event."""
         if isinstance(event, OverflowEvent):
@@ -90,16 +79,16 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Tally:
+class Tally(Sums):
     """The sums of what was done, and of what would have been where the mode was `observe`."""
 
     done: Counts = field(default_factory=Counts)
     would: Counts = field(default_factory=Counts)
 
-    def add(self, other: Tally) -> None:
-        """Add the sums of other events."""
-        self.done.add(other.done)
-        self.would.add(other.would)
+    @property
+    def both(self) -> Counts:
+        """The sums of both modes."""
+        return self.done + self.would
 
     def count(self, event: Counted) -> None:
         """Add one event to the sums of its mode."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from ctx_hooks.cli.report.counts import Counted, Tally
-from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 
@@ -57,7 +56,7 @@ class Series:
         ratio = width // self.width_seconds
         slots: dict[int, Tally] = {}
         for slot, tally in self._slots.items():
-            slots.setdefault(slot // ratio, Tally()).add(tally)
+            slots[slot // ratio] = slots.get(slot // ratio, Tally()) + tally
         self.width_seconds, self._slots = width, slots
         self._first, self._last = self._first // ratio, self._last // ratio
 
@@ -106,27 +105,6 @@ LATEST_SECONDS = 32_503_680_000
 """The year 3000: a later time is a mistake, and no calendar has it."""
 
 
-class Named:
-    """Tallies by name, of at most MOST_NAMES names."""
-
-    def __init__(self) -> None:
-        self.tallies: dict[str, Tally] = {}
-
-    def of(self, name: str) -> Tally:
-        """Return the tally of a name, that of all others where there are too many names."""
-        if name not in self.tallies and len(self.tallies) >= MOST_NAMES:
-            name = OTHERS
-        return self.tallies.setdefault(name, Tally())
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """The attempt of a request that lost most; the tokens are provider tokens, estimated."""
-
-    tokens: int
-    event: DecisionEvent
-
-
 @dataclass(slots=True)
 class StepCounts:
     """How often a step changed a request, and the local tokens that it saved."""
@@ -163,14 +141,14 @@ class Figures:
     last_seconds: float | None = None
     total: Tally = field(default_factory=Tally)
     by_time: Series = field(default_factory=Series)
-    by_model: Named = field(default_factory=Named)
-    by_team: Named = field(default_factory=Named)
-    by_client: Named = field(default_factory=Named)
+    by_model: dict[str, Tally] = field(default_factory=dict)
+    by_team: dict[str, Tally] = field(default_factory=dict)
+    by_client: dict[str, Tally] = field(default_factory=dict)
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     notable: Counter[str] = field(default_factory=Counter)
     phases: dict[str, Quantiles] = field(default_factory=dict)
     steps: dict[str, StepCounts] = field(default_factory=dict)
-    _losses: dict[str, Loss] = field(default_factory=dict)
+    _losses: dict[str, DecisionEvent] = field(default_factory=dict)
 
     def count(self, event: Recorded | None) -> None:
         """Add one event, None for a line that is none."""
@@ -187,9 +165,9 @@ class Figures:
         else:
             self.unreadable += 1
 
-    def losses(self) -> list[Loss]:
-        """Return the requests that lost most, the largest loss first."""
-        return sorted(self._losses.values(), key=lambda loss: (-loss.tokens, loss.event.time_seconds))
+    def losses(self) -> list[DecisionEvent]:
+        """Return the attempt of each request that lost most, the largest loss first."""
+        return sorted(self._losses.values(), key=lambda event: (-_lost(event), event.time_seconds))
 
     def _count(self, event: DecisionEvent | Counted) -> None:
         at = event.time_seconds
@@ -200,14 +178,15 @@ class Figures:
             return
         if not isinstance(event, OverflowEvent):
             self.ends[event.mode, event.decision] += 1
-        for tally in (
-            self.total,
-            self.by_time.at(at),
-            self.by_model.of(event.call.model_group or event.call.model),
-            self.by_team.of(event.call.team_alias or event.call.team_id),
-            self.by_client.of(event.call.client.split("/", 1)[0]),
+        self.total.count(event)
+        self.by_time.at(at).count(event)
+        for tallies, name in (
+            (self.by_model, event.call.model_group or event.call.model),
+            (self.by_team, event.call.team_alias or event.call.team_id),
+            (self.by_client, event.call.client.split("/", 1)[0]),
         ):
-            tally.count(event)
+            shown = name if name in tallies or len(tallies) < MOST_NAMES else OTHERS
+            tallies.setdefault(shown, Tally()).count(event)
 
     def _count_decision(self, event: DecisionEvent) -> None:
         for phase, milliseconds in event.milliseconds.items():
@@ -221,18 +200,16 @@ class Figures:
         self._note_loss(event)
 
     def _note_loss(self, event: DecisionEvent) -> None:
-        before, after = event.provider_tokens_before, event.provider_tokens_after
-        if before is None or after is None or after >= before:
+        request = event.call.call_id or event.call.request_id
+        if _lost(event) <= max(0, _lost(self._losses.get(request))):
             return
-        request, loss = id_of(event.call), Loss(before - after, event)
-        if request in self._losses:
-            self._losses[request] = max(loss, self._losses[request], key=lambda known: known.tokens)
-            return
-        self._losses[request] = loss
+        self._losses[request] = event
         if len(self._losses) > LARGEST_LOSSES:
-            del self._losses[min(self._losses, key=lambda known: self._losses[known].tokens)]
+            del self._losses[min(self._losses, key=lambda known: _lost(self._losses[known]))]
 
 
-def id_of(call: Call) -> str:
-    """Return the id of a request by which LiteLLM's logs have it, where it has one."""
-    return call.call_id or call.request_id
+def _lost(event: DecisionEvent | None) -> int:
+    """Return the provider tokens that an attempt lost, estimated."""
+    if event is None or event.provider_tokens_before is None or event.provider_tokens_after is None:
+        return 0
+    return event.provider_tokens_before - event.provider_tokens_after

@@ -1,8 +1,12 @@
-"""Figures as people read them."""
+"""Figures as people read them, and the templates that show them."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 MINUS = "−"
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -54,3 +58,16 @@ def nice(value: float) -> float:
         return 1.0
     power = float(10 ** math.floor(math.log10(value)))
     return next(step * power for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * power >= value * 0.999999)
+
+
+@cache
+def _templates() -> Environment:
+    loader = PackageLoader("ctx_hooks.cli")
+    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found.filters |= {each.__name__: each for each in (whole, short, dollars, percent, milliseconds)}
+    return found
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a file of `templates/` with these values, of which every text is escaped."""
+    return _templates().get_template(template).render(values)
