@@ -1,7 +1,5 @@
 """Texts by their handles, and when all of them are stored."""
 
-from __future__ import annotations
-
 from ctx_hooks.conversation.handles import Handles
 
 TEXTS = ["1,204 lines of a log\n" * 50, "", "the 琴 is tuned", "half a character: \ud800", "\0" * 1_000]

@@ -1,7 +1,5 @@
 """Streamed answers put together as clients do of OpenAI's two APIs and Anthropic's, in their order or not at all."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A real Redis; and `--processor-seconds`, which shows where the tests' time goes: by file, and by start of a proxy."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import proxies

@@ -1,7 +1,5 @@
 """A real PostgreSQL with LiteLLM's tables, and what a proxy needs to use it."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import pwd

@@ -1,7 +1,5 @@
 """The pages of the documentation, and the blocks of code on them."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Requests, targets and statistics for tests of the engine, and how it decides about them."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks import engine

@@ -7,12 +7,11 @@ Every kind is deterministic and has exactly the length that is asked for. `behin
 `curl -i`, with its carriage returns, in front of any of them.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import string
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -36,6 +35,7 @@ def _repeated(unit: str) -> Kind:
 def _drawn(alphabet: str, end: str = "", line_chars: int = RANDOM_CHARS) -> Kind:
     """Return random characters of the alphabet, with `end` behind every `line_chars` of them."""
 
+    @cache
     def make(chars: int) -> str:
         draw = random.Random(0)
         lines = ("".join(draw.choices(alphabet, k=line_chars)) + end for _ in range(RANDOM_CHARS // line_chars))

@@ -1,7 +1,5 @@
 """A real Redis on a free port that can be killed, hung and restarted."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """A TCP relay on loopback before a Redis: it delays each answer, or holds all answers back."""
 
-from __future__ import annotations
-
 import asyncio
 
 

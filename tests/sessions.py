@@ -1,7 +1,5 @@
 """Recorded sessions: real ones where they lie beside the project, and otherwise small ones that were made for it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Conversations of all formats, made by Hypothesis: valid ones, and ones that were broken afterwards."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -33,20 +31,8 @@ def spoken(fmt, role, text):
 
 
 WORDS = [
-    "alpha",
-    "src/app/main.py",
-    "ERROR",
-    "line_42",
-    "結果",
-    "user_id=7731",
-    "the",
-    "of",
-    "value",
-    "{",
-    "}",
-    "0x1f",
-    "naïve",
-]
+    "alpha", "src/app/main.py", "ERROR", "line_42", "結果", "user_id=7731", "the", "of", "value", "{", "}", "0x1f", "naïve",
+]  # fmt: skip
 
 
 def _encodes(text: str) -> bool:
@@ -68,68 +54,13 @@ texts = st.one_of(
     st.deferred(lambda: hostile_texts.filter(_encodes).map(lambda text: f"{text}.")),  # no message may end in a blank
 )
 FRAGMENTS = [
-    *(
-        "\r",
-        "\r\n",
-        "\r\r\n",
-        "\n",
-        "\n\n\n\n",
-        " ",
-        "\t",
-        "  \n",
-        "\x0b",
-        "\x0c",
-        "\x1c",
-        "\x85",
-        "\u2028",
-        "\x00",
-        "\u3000",
-    ),
-    *(
-        "\x1b[0m",
-        "\x1b[1;31m",
-        "\x1b[2K",
-        "\x1b[1G",
-        "\x1b[5C",
-        "\x1b[",
-        "\x1b",
-        "\x1b]",
-        "\x1b]0;title\x07",
-        "\x1b]8;;u\x1b\\",
-        "\x1b(B",
-    ),
-    *(
-        "a",
-        "abc",
-        "31m",
-        "[0m",
-        "0;x",
-        "progress 10%",
-        "[==>  ] 20%",
-        "line one",
-        "deadbeef1",
-        "0x1f",
-        "12:00:01 worker 7 done",
-    ),
-    *("é", "e\u0301", "\u0301", "👩‍👩‍👧", "中文", "हिन्दी", "İ", "\ud800", "\udfff", "\ufeff"),
-    *(
-        '"',
-        "\\",
-        '\\"',
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        "1.10",
-        "1e999",
-        "null",
-        '{"a": 1, "a": [1, 2]}',
-        '"{\\"b\\": \\"c\\"}"',
-        "…",
-    ),
-]
+    "\r", "\r\n", "\r\r\n", "\n", "\n\n\n\n", " ", "\t", "  \n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\x00",
+    "\u3000", "\x1b[0m", "\x1b[1;31m", "\x1b[2K", "\x1b[1G", "\x1b[5C", "\x1b[", "\x1b", "\x1b]", "\x1b]0;title\x07",
+    "\x1b]8;;u\x1b\\", "\x1b(B", "a", "abc", "31m", "[0m", "0;x", "progress 10%", "[==>  ] 20%", "line one", "deadbeef1",
+    "0x1f", "12:00:01 worker 7 done", "é", "e\u0301", "\u0301", "👩‍👩‍👧", "中文", "हिन्दी", "İ", "\ud800", "\udfff", "\ufeff",
+    '"', "\\", '\\"', "{", "}", "[", "]", ",", ":", "1.10", "1e999", "null", '{"a": 1, "a": [1, 2]}',
+    '"{\\"b\\": \\"c\\"}"', "…",
+]  # fmt: skip
 fragments = st.sampled_from(FRAGMENTS)
 hostile_texts = st.one_of(
     st.lists(fragments, max_size=40).map("".join),

@@ -1,7 +1,5 @@
 """Any JSON value in any place of a request: read, repaired or refused with a typed error, and never anything else."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import replace
 from typing import Any

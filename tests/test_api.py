@@ -1,7 +1,5 @@
 """The public functions: a budget is met, what is protected stays, and bad input has one name."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

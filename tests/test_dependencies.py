@@ -1,7 +1,5 @@
 """What the package imports is declared: LiteLLM with its `proxy` extra, and what that requires."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import defaultdict

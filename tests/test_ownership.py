@@ -1,7 +1,5 @@
 """Whatever a caller does to what it gave or got, later results are those of a fresh process."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import pytest

@@ -1,7 +1,5 @@
 """Recorded sessions: every budget is met and no rule is broken."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

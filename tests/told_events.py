@@ -1,7 +1,5 @@
 """Events of every kind, and those of a conversation whose every text holds a secret."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from types import MappingProxyType

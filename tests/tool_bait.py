@@ -1,7 +1,5 @@
 """Conversations in whose tool results, and nowhere else, a bait stands: it shows where a tool's text has gone."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import strategies as st

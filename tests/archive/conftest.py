@@ -1,7 +1,5 @@
 """A real Redis, and archives as two workers have them."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

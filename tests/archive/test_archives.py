@@ -1,7 +1,5 @@
 """What was put is got by the same tenant, from any worker that shares the store, and by nobody else, whatever the store."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from base64 import b32encode

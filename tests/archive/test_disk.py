@@ -1,7 +1,5 @@
 """One file for all workers of a machine: whatever happens to it, requests go on, and what is read is whole."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import signal

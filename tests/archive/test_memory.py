@@ -1,7 +1,5 @@
 """One process keeps no more than its bound, the newest, and each no longer than its time."""
 
-from __future__ import annotations
-
 import secrets
 import tracemalloc
 

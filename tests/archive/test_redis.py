@@ -1,7 +1,5 @@
 """All workers share one Redis: whatever happens to it, requests go on, and what is read is whole."""
 
-from __future__ import annotations
-
 import secrets
 
 import pytest

@@ -1,7 +1,5 @@
 """A value opens to the text that was sealed, for its tenant, under its handle and secret alone; any other opens to none."""
 
-from __future__ import annotations
-
 import tracemalloc
 import zlib
 

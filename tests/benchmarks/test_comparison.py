@@ -1,7 +1,5 @@
 """The tables of docs/comparison.md come out of one command: here for two small sessions and what needs no extra package."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -18,19 +16,9 @@ PROGRAM = Path(__file__).parents[2] / "benchmarks" / "comparison.py"
 BUDGET = 4_000
 CONTESTANTS = ["ctx_hooks, replayed", "keep newest"]
 KNOWN = {
-    "source": "other",
-    "session": 0,
-    "format": "anthropic",
-    "contestant": "keep newest",
-    "budget": f"{BUDGET:,}",
-    "step": 9,
-    "recall": 0.25,
-    "in_line": 0.25,
-    "distant": None,
-    "used": 0.9,
-    "broken": False,
-    "ms": 1.0,
-}
+    "source": "other", "session": 0, "format": "anthropic", "contestant": "keep newest", "budget": f"{BUDGET:,}",
+    "step": 9, "recall": 0.25, "in_line": 0.25, "distant": None, "used": 0.9, "broken": False, "ms": 1.0,
+}  # fmt: skip
 """A result of an earlier run of benchmarks/fidelity.py."""
 
 

@@ -1,7 +1,5 @@
 """`ctx-hooks archive` lists, prints and deletes what is kept on disk and in Redis, and a wrong input is told in a line."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets

@@ -1,7 +1,5 @@
 """`ctx-hooks check` finds every mistake of a configuration, or prints what each model and team comes to."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every command: what it loads, where it prints and how it ends; right input as a process, wrong input in this one."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

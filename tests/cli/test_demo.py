@@ -1,7 +1,5 @@
 """`ctx-hooks demo` asks a real proxy over every route and prints a row for each."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`ctx-hooks doctor` says whether the plugin works in this installation, and what in a configuration could be better."""
 
-from __future__ import annotations
-
 import json
 import socket
 from contextlib import closing
@@ -17,17 +15,10 @@ from ctx_hooks.cli.doctor.installation import versions_finding
 from ctx_hooks.cli.weak_spots import CALLBACK
 
 HOOKS = {
-    "Router.make_call",
-    "async_filter_deployments",
-    "async_logging_hook",
-    "async_post_call_failure_deployment_hook",
-    "async_post_call_failure_hook",
-    "async_post_call_response_headers_hook",
-    "async_post_call_streaming_iterator_hook",
-    "async_post_call_success_hook",
-    "async_pre_call_deployment_hook",
-    "async_pre_call_hook",
-}
+    "Router.make_call", "async_filter_deployments", "async_logging_hook", "async_post_call_failure_deployment_hook",
+    "async_post_call_failure_hook", "async_post_call_response_headers_hook", "async_post_call_streaming_iterator_hook",
+    "async_post_call_success_hook", "async_pre_call_deployment_hook", "async_pre_call_hook",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

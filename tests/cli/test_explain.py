@@ -1,7 +1,5 @@
 """`ctx-hooks explain` says what would be done with a request, and why; nothing is sent."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

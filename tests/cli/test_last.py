@@ -1,7 +1,5 @@
 """`ctx-hooks explain --last` says what the event file knows of a request."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

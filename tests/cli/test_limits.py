@@ -1,7 +1,5 @@
 """`ctx-hooks limits` prints what was learned of each deployment. tests/learning runs it on a real Redis."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """`ctx-hooks replay` reads what people have, and prints what each policy would have done with it."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

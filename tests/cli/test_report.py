@@ -1,7 +1,5 @@
 """`ctx-hooks report`: the figures of known events are those on the page, names are escaped, and the page stands alone."""
 
-from __future__ import annotations
-
 import html
 import json
 import random

@@ -1,7 +1,5 @@
 """`ctx-hooks schema` prints the JSON Schema of the settings and of a policy."""
 
-from __future__ import annotations
-
 import json
 
 from ctx_hooks.cli import main

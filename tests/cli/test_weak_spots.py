@@ -1,7 +1,5 @@
 """What keeps the plugin from its work, or makes it work worse than it could, is found in a configuration."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

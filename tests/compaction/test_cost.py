@@ -1,7 +1,5 @@
 """A compaction pays when the shorter prompt saves more than the cache it throws away, and goes as low as costs least."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Where compactions are due follows from sizes and roles alone: never at other points, never without need, never read."""
 
-from __future__ import annotations
-
 from itertools import accumulate
 from typing import ClassVar
 

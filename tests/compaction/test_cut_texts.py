@@ -1,7 +1,5 @@
 """What a compaction cuts can be had again, whole, by the handles that stand in what is sent."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The sizes in the index of a history are those of its messages."""
 
-from __future__ import annotations
-
 import pytest
 from strategies import items_of
 

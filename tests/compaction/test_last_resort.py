@@ -1,7 +1,5 @@
 """What is sent where a compression would take too long keeps the provider's rules and the budget, by estimate."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

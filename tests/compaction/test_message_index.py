@@ -1,7 +1,5 @@
 """What is known of messages by their content is what reading them tells, however it is looked up."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.compaction.message_index import BLOCK_MESSAGES, TokenSums, chain, digest_behind, message_stats

@@ -1,7 +1,5 @@
 """A request that was pasted together: the window is filled, files go whole, and their names stay."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """A message that the caller flags stays whole, whatever the budget, and both flags obey one law."""
 
-from __future__ import annotations
-
 import pytest
 from strategies import items_of
 

@@ -1,7 +1,5 @@
 """Consecutive requests of one conversation share their prefix byte for byte until a compaction is really due."""
 
-from __future__ import annotations
-
 import json
 import math
 

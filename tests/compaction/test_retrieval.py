@@ -1,7 +1,5 @@
 """Compacted text that a later user turn asks for is appended to that turn, quoted; the cached prefix is unchanged."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

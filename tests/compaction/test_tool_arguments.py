@@ -1,7 +1,5 @@
 """Arguments of calls are shortened in their strings alone; all else stays to the letter."""
 
-from __future__ import annotations
-
 import json
 import re
 

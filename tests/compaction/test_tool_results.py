@@ -1,7 +1,5 @@
 """Older results are rewritten where that is worth a recount, by nobody's leave but their message's, until the deadline."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.compaction.tool_results import call_names, rewrite_older_results, with_text, with_texts

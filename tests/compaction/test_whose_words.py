@@ -1,7 +1,5 @@
 """What a tool has returned never reaches the model as a user's words: not in the summary, not in retrieved text."""
 
-from __future__ import annotations
-
 import json
 import re
 

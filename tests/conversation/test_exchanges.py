@@ -1,7 +1,5 @@
 """What stands or falls together, who asks, and which tool loop waits for its next step."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A handle is a function of text and key alone, and has one form."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The neutral model is frozen: an edit is a new value, and what nothing has edited is the very object that was there."""
 
-from __future__ import annotations
-
 from dataclasses import FrozenInstanceError, replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A placeholder is one line that says what was cut; nothing that it quotes can close it or pass for one."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What no step may touch: system text, what is pinned or unknown, the newest request and the newest tool loop."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.conversation.model import Conversation, Message, Opaque, Reasoning, Text, ToolCall, ToolResult

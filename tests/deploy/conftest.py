@@ -1,7 +1,5 @@
 """The package built as for a release, and LiteLLM in an environment of its own, without the plugin, as in its image."""
 
-from __future__ import annotations
-
 import sys
 import tarfile
 from importlib.metadata import requires

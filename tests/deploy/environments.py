@@ -1,7 +1,5 @@
 """Virtual environments of the tests of this folder, and commands that are run in them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import dataclass

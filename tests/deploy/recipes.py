@@ -1,7 +1,5 @@
 """What the recipes of docs/install.md and docs/deploy say, read from the files themselves."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

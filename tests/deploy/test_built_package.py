@@ -1,7 +1,5 @@
 """What a release publishes: the source distribution and the wheel hold what they should and nothing else."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 import zipfile

@@ -1,7 +1,5 @@
 """The files of docs/deploy and .github are what Compose, Prometheus, LiteLLM's chart and GitHub read, and agree."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Each recipe of docs/install.md installs the plugin: a real LiteLLM from what it installed answers an overflow."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Every block of the documentation is of a kind that is tested: configurations are valid, programs run, links hold."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import itertools
@@ -36,13 +34,8 @@ TESTED = {
 }
 """Where the blocks of a language are tested."""
 SECTIONS = {
-    "model_list",
-    "litellm_settings",
-    "callback_settings",
-    "general_settings",
-    "router_settings",
-    "environment_variables",
-}
+    "model_list", "litellm_settings", "callback_settings", "general_settings", "router_settings", "environment_variables",
+}  # fmt: skip
 """Of a proxy configuration. What stands outside of them LiteLLM does not read."""
 LARGEST_PICTURE_CHARS = 100_000
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#[\w-]+)?\)")

@@ -1,7 +1,5 @@
 """Every command of the documentation is run, or stands in a list that says why it is not; the latter exist."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The pages that promise something state the figures that the package has."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

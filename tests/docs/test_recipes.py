@@ -1,7 +1,5 @@
 """What each recipe of the documentation promises, seen at the provider: one proxy serves all of them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

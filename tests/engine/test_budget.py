@@ -1,7 +1,5 @@
 """What does not fit is sent within the budget, and what fits goes on as it came."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A compaction that costs more than it saves is not done, where the policy asks for that."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

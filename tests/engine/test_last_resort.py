@@ -1,7 +1,5 @@
 """What would take too long to compress loses its oldest turns, by estimate."""
 
-from __future__ import annotations
-
 from engine_requests import STORED, every_format, sent, session, to, tokens_of
 
 from ctx_hooks import engine

@@ -1,7 +1,5 @@
 """An output that the deployment would refuse is lowered before the call, and takes no message's place."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -69,15 +67,9 @@ class TestOutputs:
 REQUESTS = {(fmt, turns): session(fmt, turns=turns) for fmt in FORMATS for turns in (1, 8, 24)}
 SIZES = {which: tokens_of(request) for which, request in REQUESTS.items()}
 POLICIES = (
-    {},
-    {"compaction": "gentle"},
-    {"mode": "observe"},
-    {"reserve": "scaled", "reserve_fraction": 0.2},
-    {"reserve": "dynamic"},
-    {"reserve_tokens": 0},
-    {"target_fraction": 0.5, "retrieval": True},
-    {"cost_aware": True},
-)
+    {}, {"compaction": "gentle"}, {"mode": "observe"}, {"reserve": "scaled", "reserve_fraction": 0.2},
+    {"reserve": "dynamic"}, {"reserve_tokens": 0}, {"target_fraction": 0.5, "retrieval": True}, {"cost_aware": True},
+)  # fmt: skip
 
 
 def asking_for(request, output_tokens):

@@ -1,7 +1,5 @@
 """Broken messages are repaired where the policy says so, whether or not the request is compressed."""
 
-from __future__ import annotations
-
 import pytest
 from engine_requests import DEAR_CACHE, MODEL, broken_session, decided, sent, to, tokens_of
 

@@ -1,7 +1,5 @@
 """What a rescue has sent, and was answered, is what the conversation's next request begins with."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

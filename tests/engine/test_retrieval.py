@@ -1,7 +1,5 @@
 """What is cut is referred to and handed over; where the model may retrieve it, the tool is part of the budget."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

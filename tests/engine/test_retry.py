@@ -1,7 +1,5 @@
 """A retry is smaller than what was refused, or it is not sent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A request that fits by its size alone is not counted, unless something asks for its count."""
 
-from __future__ import annotations
-
 import pytest
 from engine_requests import MODEL, NOW, by_size, session, stats_of, to, tokens_of
 

@@ -1,7 +1,5 @@
 """A history that the provider keeps is shortened by the provider or by nobody; what is sent besides stays whole."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A decision is made with the summaries that are known, and says which form its compaction has."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from engine_requests import COUNTER, decided, session, to

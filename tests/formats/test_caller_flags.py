@@ -1,7 +1,5 @@
 """The flags by which callers protect messages are read, and not sent on; all else of a message is."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import pytest

@@ -1,7 +1,5 @@
 """Google's contents: whose response is whose, what is signed, and how a cut result is written."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The answers of a request become one without the calls of a hidden tool, in the same way whole and streamed."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

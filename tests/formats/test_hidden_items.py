@@ -1,7 +1,5 @@
 """The provider's own items stand in place of those that a client of Responses was shown, in its own conversation alone."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """The provider's own messages stand in place of what the client was shown, in its own conversation alone."""
 
-from __future__ import annotations
-
 import copy
 import json
 

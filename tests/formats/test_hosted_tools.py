@@ -1,7 +1,5 @@
 """The use of a tool that the provider runs is seen in the answer of every route, and its offer is not."""
 
-from __future__ import annotations
-
 import pytest
 from litellm import ModelResponse, Usage
 from litellm.types.llms.openai import ResponsesAPIResponse

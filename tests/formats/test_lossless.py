@@ -1,7 +1,5 @@
 """What is read is written again, to the last field."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

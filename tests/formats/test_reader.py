@@ -1,7 +1,5 @@
 """A request's messages are read when they are asked for, each once, and as the whole conversation would be read."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The usage that an answer states is raised by what was cut, in every format, and nothing else of the answer changes."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """LiteLLM's connection to a real Redis."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.store import shared_store

@@ -1,7 +1,5 @@
 """A retry finds the attempt before it, and no other request's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ctx_hooks.learning import attempts as attempts_module

@@ -1,7 +1,5 @@
 """The provider tokens per local token: right after a few answers, robust, and steady."""
 
-from __future__ import annotations
-
 import random
 import statistics
 

@@ -1,7 +1,5 @@
 """What is known when an attempt begins: the stated window, what was learned of it, and what was refused."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

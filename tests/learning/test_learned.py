@@ -1,7 +1,5 @@
 """What is learned of a deployment outlives a process and reaches other workers, through a real Redis."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """What workers share by default are figures: no text of a message comes to stand in Redis."""
 
-from __future__ import annotations
-
 from ctx_hooks.learning import redis_store, stored_histories
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy

@@ -1,7 +1,5 @@
 """What one tenant shows holds for it, and for others within a bound, whatever it sends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The size of a stored history is known by the response that ends it: to its tenant, on every worker."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.learning import stored_histories

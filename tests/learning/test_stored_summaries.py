@@ -1,7 +1,5 @@
 """Of two workers one is first, and the other takes what the first has stored; a broken Redis leaves each to itself."""
 
-from __future__ import annotations
-
 import json
 import time
 from uuid import uuid4
@@ -266,19 +264,8 @@ async def test_what_expires_in_redis_is_set_to(redis_cache, conversation):
 
 
 NO_VALUES = [
-    "",
-    "1",
-    "null",
-    "[]",
-    "{}",
-    "[1]",
-    '["a"]',
-    "[" * 50_000,
-    "[NaN, NaN, NaN]",
-    '[1, 0, "text"]',
-    '[1, -1, "t"]',
-    "\0",
-]
+    "", "1", "null", "[]", "{}", "[1]", '["a"]', "[" * 50_000, "[NaN, NaN, NaN]", '[1, 0, "text"]', '[1, -1, "t"]', "\0",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", [*NO_VALUES, '[1, 2, ""]', '[1, 1e400, "text"]', f'[1, {10**9}, "text"]', "[1, 2, 3]"])

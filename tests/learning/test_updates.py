@@ -1,7 +1,5 @@
 """What one refusal or answer shows, and what it does not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

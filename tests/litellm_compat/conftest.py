@@ -1,7 +1,5 @@
 """A real Router as the proxy's own, and LiteLLM as it is before the plugin patches it."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from operator import attrgetter
 

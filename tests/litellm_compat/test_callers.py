@@ -1,7 +1,5 @@
 """Who asks, read from LiteLLM's own objects on every route; our key never goes to a provider."""
 
-from __future__ import annotations
-
 import copy
 import json
 

@@ -1,7 +1,5 @@
 """A failed attempt's log record says that its deployment needs no cooldown; nothing of the deployment is changed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """What the Router and LiteLLM's model map say of a deployment, and what nobody else can say in their place."""
 
-from __future__ import annotations
-
 import litellm
 import pytest
 from litellm.proxy import proxy_server

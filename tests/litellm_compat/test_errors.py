@@ -1,7 +1,5 @@
 """What an exception of LiteLLM's says of an overflow, and in which words."""
 
-from __future__ import annotations
-
 import litellm
 import pytest
 

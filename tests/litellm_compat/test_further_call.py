@@ -1,7 +1,5 @@
 """A further call is on the account of the first, and takes nothing along that is the first call's alone."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

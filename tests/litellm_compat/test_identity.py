@@ -1,7 +1,5 @@
 """A request's id and its tenant are this process's and LiteLLM's to say, never the caller's."""
 
-from __future__ import annotations
-
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 

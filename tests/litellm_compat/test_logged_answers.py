@@ -1,7 +1,5 @@
 """An answer is learned from once it is whole, and billed only where a provider gave it."""
 
-from __future__ import annotations
-
 import pytest
 from litellm.types.utils import ModelResponse, Usage
 

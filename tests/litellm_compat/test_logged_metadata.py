@@ -1,7 +1,5 @@
 """Figures of an attempt stand in the metadata that LiteLLM logs, beside what the caller has put there."""
 
-from __future__ import annotations
-
 import pytest
 from litellm.proxy.spend_tracking.compression_savings import extract_compression_saved_tokens
 

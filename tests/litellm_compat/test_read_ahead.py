@@ -1,7 +1,5 @@
 """A look into a stream loses nothing of it: every event and error comes in its order, and the stream stays what it is."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 
@@ -75,14 +73,8 @@ OPENING = [
     b": comment\n\n",
 ]
 CONTENT = [
-    b"data: [DONE]\n\n",
-    {"type": "response.output_text.delta"},
-    None,
-    7,
-    "text",
-    {"type": "error"},
-    ValueError("one"),
-]
+    b"data: [DONE]\n\n", {"type": "response.output_text.delta"}, None, 7, "text", {"type": "error"}, ValueError("one"),
+]  # fmt: skip
 STEPS = st.lists(st.sampled_from([*OPENING, *CONTENT]), max_size=9)
 
 

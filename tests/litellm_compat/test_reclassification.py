@@ -1,7 +1,5 @@
 """Whatever goes wrong in a look at an answer, the caller gets it; an overflow is raised as one, and told once."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import datetime, timezone
 

@@ -1,7 +1,5 @@
 """Every private name of LiteLLM is in one registry; one that is missing is reported once at start and costs no request."""
 
-from __future__ import annotations
-
 import ast
 import logging
 import sys
@@ -24,20 +22,11 @@ from ctx_hooks.runtime.warnings import forget_warnings
 
 PACKAGE = Path(ctx_hooks.__file__).parent
 PUBLIC = {
-    "litellm.ContextWindowExceededError",
-    "litellm.CustomStreamWrapper",
-    "litellm.Router",
-    "litellm.callback_settings",
-    "litellm.callbacks",
-    "litellm.cost_per_token",
-    "litellm.get_llm_provider",
-    "litellm.get_model_info",
-    "litellm.integrations.custom_logger.CustomLogger",
-    "litellm.model_cost",
-    "litellm.register_model",
-    "litellm.suppress_debug_info",
-    "litellm.token_counter",
-}
+    "litellm.ContextWindowExceededError", "litellm.CustomStreamWrapper", "litellm.Router", "litellm.callback_settings",
+    "litellm.callbacks", "litellm.cost_per_token", "litellm.get_llm_provider", "litellm.get_model_info",
+    "litellm.integrations.custom_logger.CustomLogger", "litellm.model_cost", "litellm.register_model",
+    "litellm.suppress_debug_info", "litellm.token_counter",
+}  # fmt: skip
 """Names that LiteLLM's documentation has."""
 OVERFLOW = "This model's maximum context length is 8000 tokens. However, your messages resulted in 9000 tokens."
 

@@ -1,7 +1,5 @@
 """Retries go to the same model group, in front of what the operator and the caller configured, which stays in force."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

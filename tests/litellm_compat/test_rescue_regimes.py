@@ -1,7 +1,5 @@
 """Each fallback regime through a real Router: which model groups are asked after an overflow, and in which order."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import litellm

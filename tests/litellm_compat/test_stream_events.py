@@ -1,7 +1,5 @@
 """What the first events of a stream say, in each form in which LiteLLM hands them on."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

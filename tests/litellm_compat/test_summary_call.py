@@ -1,7 +1,5 @@
 """A summary's call is known by what only this process can write, and there is none where nobody pays for it."""
 
-from __future__ import annotations
-
 import contextvars
 
 import pytest

@@ -1,7 +1,5 @@
 """Synchronous calls of the SDK with the plugin as a callback: what is fitted, what is not, and that no answer is lost."""
 
-from __future__ import annotations
-
 import logging
 
 import litellm

@@ -1,7 +1,5 @@
 """Whether answers of the Responses API can go back to their deployment depends on who makes them, and on LiteLLM."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks import litellm_compat

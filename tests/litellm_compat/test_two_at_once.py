@@ -1,7 +1,5 @@
 """One request that LiteLLM sends to two deployments at once teaches of each what that one has counted."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """Two workers that answer one conversation in turn: what one was refused, the other does not send."""
 
-from __future__ import annotations
-
 import asyncio
 
 import litellm

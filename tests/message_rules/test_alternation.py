@@ -1,7 +1,5 @@
 """A conversation whose roles alternated alternates when it was compressed; one that did not is left as it is."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Where each format wants results: one that stands there stays, one that does not is moved there."""
 
-from __future__ import annotations
-
 import pytest
 
 import ctx_hooks

@@ -1,7 +1,5 @@
 """Whatever was broken, the repaired conversation passes the rules, and what was whole is left alone."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

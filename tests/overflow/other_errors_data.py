@@ -3,8 +3,6 @@
 Each is near one: without a topic of `NOT_OVERFLOW`, or with one need of a family less, it would be taken for an overflow.
 """
 
-from __future__ import annotations
-
 OTHER_ERRORS: dict[str, tuple[str, ...]] = {
     "quotas": (
         "Daily token limit exceeded for organization",

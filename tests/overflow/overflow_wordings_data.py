@@ -1,7 +1,5 @@
 """Overflows in the manner of real servers that no specific pattern knows: text, limit and input where the text is clear."""
 
-from __future__ import annotations
-
 Wording = tuple[str, "int | None", "int | None"]
 
 SETTINGS: tuple[Wording, ...] = (

@@ -1,7 +1,5 @@
 """The readable error claims nothing that was not done, keeps the provider's words, and opens as clients expect."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """An overflow is known in every wording, with its figures; nothing else is ever mistaken for one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -134,51 +132,16 @@ def test_wordings_in_the_manner_of_real_servers_are_known_with_their_figures(tex
 
 
 LENGTH_SETTINGS = (
-    "max_num_tokens",
-    "max_seq_len",
-    "max_model_len",
-    "--max-model-len",
-    "max_input_len",
-    "max_input_length",
-    "max_input_tokens",
-    "max_total_tokens",
-    "max_total_num_tokens",
-    "max_num_batched_tokens",
-    "max_batch_prefill_tokens",
-    "max_batch_total_tokens",
-    "max_prefill_tokens",
-    "max_req_input_len",
-    "max_position_embeddings",
-    "max_context_length",
-    "max_context_len",
-    "max_prompt_length",
-    "max_prompt_tokens",
-    "max_sequence_length",
-    "max_seq_length",
-    "maxSeqLen",
-    "maxInputTokens",
-    "model_max_length",
-    "context_length",
-    "context_size",
-    "context_window_size",
-    "seq_length",
-    "session_len",
-    "truncation_length",
-    "n_ctx",
-    "n_ctx_slot",
-    "num_ctx",
-    "n_positions",
-)
+    "max_num_tokens", "max_seq_len", "max_model_len", "--max-model-len", "max_input_len", "max_input_length",
+    "max_input_tokens", "max_total_tokens", "max_total_num_tokens", "max_num_batched_tokens", "max_batch_prefill_tokens",
+    "max_batch_total_tokens", "max_prefill_tokens", "max_req_input_len", "max_position_embeddings", "max_context_length",
+    "max_context_len", "max_prompt_length", "max_prompt_tokens", "max_sequence_length", "max_seq_length", "maxSeqLen",
+    "maxInputTokens", "model_max_length", "context_length", "context_size", "context_window_size", "seq_length",
+    "session_len", "truncation_length", "n_ctx", "n_ctx_slot", "num_ctx", "n_positions",
+)  # fmt: skip
 OTHER_SETTINGS = (
-    "max_n",
-    "max_top_k",
-    "max_batch_size",
-    "max_logprobs",
-    "max_num_seqs",
-    "max_loras",
-    "max_beam_width",
-    "max_seed",
-)
+    "max_n", "max_top_k", "max_batch_size", "max_logprobs", "max_num_seqs", "max_loras", "max_beam_width", "max_seed",
+)  # fmt: skip
 NOTATIONS = [("40000", "32768"), ("40000.0", "32768"), ("40,000", "32,768"), ("40 000", "32 768"), ("40.000", "32.768")]
 SENTENCES = (
     "prompt length ({given}) should not exceed {name} ({limit})",

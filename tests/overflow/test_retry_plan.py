@@ -1,7 +1,5 @@
 """The retry plan: bounded, each attempt smaller than what was refused, and the remedy that fits what the provider said."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What an operator says of the archive: bounds and folders are for the configuration, and nothing of it for a caller."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a caller may set, name and say: locks hold, the environment stands above, and nothing grows with what is sent."""
 
-from __future__ import annotations
-
 import logging
 import tracemalloc
 

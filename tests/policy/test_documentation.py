@@ -1,7 +1,5 @@
 """The documentation names every field there is, and no other."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import get_args

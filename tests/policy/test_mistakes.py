@@ -1,7 +1,5 @@
 """No mistake in the settings does more than was asked: for nobody is the mode stronger, and every lock stays shut."""
 
-from __future__ import annotations
-
 import copy
 
 import litellm

@@ -1,7 +1,5 @@
 """Field by field the most specific scope wins; locks hold; a mistake stays where it was made."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 
@@ -200,24 +198,13 @@ def test_patterns_match_model_groups_and_an_exact_name_wins():
 
 
 LEAST_AND_MOST = {
-    "window_tokens": (0, None),
-    "window_override_tokens": (0, None),
-    "warn_below_tokens": (0, None),
-    "block_below_tokens": (0, None),
-    "reserve_tokens": (0, None),
-    "keep_recent_tokens": (0, None),
-    "keep_recent_fraction": (0, 1),
-    "retrieval_fraction": (0, 0.5),
-    "retrieval_max_tokens": (0, None),
-    "learned_limit_floor_fraction": (0, 1),
-    "expected_turns": (1, None),
-    "tool_result_max_chars": (2_000, None),
-    "tool_result_max_lines": (1, None),
-    "tool_result_max_bytes": (200, None),
-    "text_max_chars": (1_000, None),
-    "rescue_attempts": (0, 3),
-    "max_turns": (1, None),
-}
+    "window_tokens": (0, None), "window_override_tokens": (0, None), "warn_below_tokens": (0, None),
+    "block_below_tokens": (0, None), "reserve_tokens": (0, None), "keep_recent_tokens": (0, None),
+    "keep_recent_fraction": (0, 1), "retrieval_fraction": (0, 0.5), "retrieval_max_tokens": (0, None),
+    "learned_limit_floor_fraction": (0, 1), "expected_turns": (1, None), "tool_result_max_chars": (2_000, None),
+    "tool_result_max_lines": (1, None), "tool_result_max_bytes": (200, None), "text_max_chars": (1_000, None),
+    "rescue_attempts": (0, 3), "max_turns": (1, None),
+}  # fmt: skip
 ABOVE_0 = ("target_fraction", "tool_result_max_fraction", "compression_timeout_seconds")
 
 

@@ -1,7 +1,5 @@
 """Clients that compact by themselves are known by the user agent that they send."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.request.target import compacts_itself

@@ -1,17 +1,15 @@
 """A request's size bound is one, in both vocabularies and for any JSON; what is fixed beside the messages is counted."""
 
-from __future__ import annotations
-
 import base64
 import json
 import random
 import struct
-import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import CALL_TYPES, FIELDS, spoken
+from work import lines_run
 
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.errors import MalformedConversationError
@@ -30,69 +28,16 @@ def image(width: int, height: int) -> str:
 
 
 NAMES = (
-    "type",
-    "role",
-    "content",
-    "text",
-    "name",
-    "id",
-    "call_id",
-    "tool_use_id",
-    "tool_call_id",
-    "arguments",
-    "input",
-    "output",
-    "tool_calls",
-    "function",
-    "function_call",
-    "custom",
-    "source",
-    "data",
-    "image_url",
-    "image",
-    "thinking",
-    "reasoning_content",
-    "thinking_blocks",
-    "encrypted_content",
-    "signature",
-    "action",
-    "parameters",
-    "parts",
-    "functionCall",
-    "functionResponse",
-    "response",
-    "inlineData",
-    "inline_data",
-    "fileData",
-    "thoughtSignature",
-    "x",
-)
+    "type", "role", "content", "text", "name", "id", "call_id", "tool_use_id", "tool_call_id", "arguments", "input",
+    "output", "tool_calls", "function", "function_call", "custom", "source", "data", "image_url", "image", "thinking",
+    "reasoning_content", "thinking_blocks", "encrypted_content", "signature", "action", "parameters", "parts",
+    "functionCall", "functionResponse", "response", "inlineData", "inline_data", "fileData", "thoughtSignature", "x",
+)  # fmt: skip
 KINDS = (
-    "text",
-    "input_text",
-    "message",
-    "function",
-    "tool_use",
-    "tool_result",
-    "thinking",
-    "redacted_thinking",
-    "image",
-    "document",
-    "input_image",
-    "file",
-    "function_call",
-    "function_call_output",
-    "custom_tool_call",
-    "reasoning",
-    "computer_call_output",
-    "user",
-    "assistant",
-    "system",
-    "tool",
-    "base64",
-    "audio",
-    "of_tomorrow",
-)
+    "text", "input_text", "message", "function", "tool_use", "tool_result", "thinking", "redacted_thinking", "image",
+    "document", "input_image", "file", "function_call", "function_call_output", "custom_tool_call", "reasoning",
+    "computer_call_output", "user", "assistant", "system", "tool", "base64", "audio", "of_tomorrow",
+)  # fmt: skip
 texts = st.one_of(
     st.sampled_from(KINDS),
     st.text(max_size=60),
@@ -204,9 +149,8 @@ HUGE = {
 @pytest.mark.parametrize("body", HUGE.values(), ids=HUGE)
 def test_a_huge_request_is_told_at_once(body):
     request = request_with("openai-chat", body)
-    started = time.perf_counter()
+    assert lines_run(lambda: request.most_tokens(1_000_000)) < 200_000  # it looks at 5,000 values
     assert request.most_tokens(1_000_000) > 1_000_000
-    assert time.perf_counter() - started < 0.1  # 5 ms on an idle machine; reading it all takes longer
 
 
 def test_a_long_session_of_short_messages_is_not_too_large():

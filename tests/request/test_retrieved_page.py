@@ -1,7 +1,5 @@
 """What a call of the retrieval tool returns, whatever the model says and whatever the text is."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given

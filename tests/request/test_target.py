@@ -1,7 +1,5 @@
 """An attempt goes to one deployment: its model, its window by the most specific source, its policy, who asks."""
 
-from __future__ import annotations
-
 import pytest
 from litellm import Router
 from litellm.proxy import proxy_server

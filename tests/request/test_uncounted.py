@@ -1,7 +1,5 @@
 """A request with anything that only the provider can count is told apart, so that its refusal teaches no limit."""
 
-from __future__ import annotations
-
 import base64
 import random
 import struct

@@ -1,7 +1,5 @@
 """What is remembered of texts stays within its limit and gives back what was put in."""
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """A compression that takes too long is replaced by the last resort in time, and holds up no other request."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """What is wrong is said once, however many requests bring it, and said again when it changes; no exception's text is."""
 
-from __future__ import annotations
-
 import errno
 import logging
 

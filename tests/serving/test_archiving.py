@@ -1,7 +1,5 @@
 """What is cut goes to the archive and comes back; what the archive has lost is cut again from the request."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """A request is never lost, a retry is never sent in vain, and what an attempt shows reaches the next request."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

@@ -1,8 +1,6 @@
 """Where the policy prefers it, the Router chooses among the deployments that hold a request whole, and loses none that it
 may need."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

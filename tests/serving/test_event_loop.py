@@ -1,7 +1,5 @@
 """Nothing that runs on the event loop grows with the conversation."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

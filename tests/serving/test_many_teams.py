@@ -1,7 +1,5 @@
 """Whatever number of teams asks, and whatever each of them names, what is remembered of them is bounded."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections import Counter, defaultdict

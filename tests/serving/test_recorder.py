@@ -1,7 +1,5 @@
 """What is recorded of an answer: saved is what the bill would have been higher by, rescued what would have had none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import litellm

@@ -1,7 +1,5 @@
 """What a client is told of the size of its request: remembered by request, copied into its answer, and forgotten."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Whatever script a conversation is written in: one refusal teaches what the provider counts of it."""
 
-from __future__ import annotations
-
 import base64
 import random
 import re

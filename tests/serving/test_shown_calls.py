@@ -1,7 +1,5 @@
 """A conversation in which something was retrieved goes to any deployment, whether anything is cut from it there or not."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.policy.settings import Policy, Settings

@@ -1,7 +1,5 @@
 """What the plugin changes in the whole process: nothing without being asked to, and nothing at all when it is off."""
 
-from __future__ import annotations
-
 import pytest
 from proxies import printed_by
 

@@ -1,7 +1,5 @@
 """Summaries cost no request its decision, hold up no other request, and keep no request for ever."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Work for a summary ends in the time of the policy, and its parts are counted as the model that writes it counts."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

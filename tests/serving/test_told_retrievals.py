@@ -1,7 +1,5 @@
 """Each call of the retrieval tool is told of once, by where its text came from, and without what was asked or returned."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What a client is shown while the hidden tool is answered, of answers that no fake provider gives."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """A real Redis behind a relay that delays it, and LiteLLM's connection to it."""
 
-from __future__ import annotations
-
 import pytest
 import pytest_asyncio
 from redis_relay import RedisRelay

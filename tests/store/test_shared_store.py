@@ -1,7 +1,5 @@
 """A slow Redis costs a request one wait and no connection; absent and unavailable differ."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

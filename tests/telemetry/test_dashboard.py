@@ -1,7 +1,5 @@
 """The dashboard imports into any Grafana: it names no data source, id or variable that is not its own."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import combinations

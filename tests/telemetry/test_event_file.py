@@ -1,7 +1,5 @@
 """Each event is a line of JSON in a file of this process alone; what cannot be written costs no request."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

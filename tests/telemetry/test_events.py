@@ -1,7 +1,5 @@
 """Other packages add steps and listen to compactions; what they break is theirs alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Headers are one line of printable ASCII, short, and all together bounded; a request that is not treated has none."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What changed a request, or would have, is one log line with its answer's beside it: figures and names, never text."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """A span of LiteLLM's carries what was decided and refused: figures and names, no text of the request."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

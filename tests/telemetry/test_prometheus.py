@@ -1,7 +1,5 @@
 """Events become metrics: every figure once, under labels that whatever callers send cannot multiply."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

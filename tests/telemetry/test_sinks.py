@@ -1,7 +1,5 @@
 """A sink that fails is switched off with one warning, and harms neither requests nor other sinks."""
 
-from __future__ import annotations
-
 from ctx_hooks.telemetry.events import Call, OverflowEvent
 from ctx_hooks.telemetry.listeners import attach, emit
 

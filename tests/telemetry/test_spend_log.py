@@ -1,7 +1,5 @@
 """The log says what was decided, what it did to the tokens, and what it saved, and holds no text of the request."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

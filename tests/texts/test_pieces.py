@@ -1,7 +1,5 @@
 """Texts read in pieces are read as in one."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

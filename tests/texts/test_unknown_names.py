@@ -1,7 +1,5 @@
 """A name or figure that no source has is found; one that is only written otherwise is not."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

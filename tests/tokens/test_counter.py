@@ -1,7 +1,5 @@
 """Counts are those of the vocabulary; estimates are of the right size."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

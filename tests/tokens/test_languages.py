@@ -1,7 +1,5 @@
 """Local tokens of a model whose vocabulary is not here are near those of today's vocabularies, whatever the language."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Base64 counts as what it stands for, wherever in a request it is; text counts as text, wherever it is."""
 
-from __future__ import annotations
-
 import base64
 import random
 import struct

@@ -1,7 +1,5 @@
 """A type checker refuses provider tokens where local tokens are meant, and the other way round."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -27,15 +25,9 @@ local, provider = LocalTokens(1_000), ProviderTokens(1_300)
 window, counter = Window(provider, "default"), Counter("o200k_base")
 """
 SOURCES = (
-    "learning/attempts.py",
-    "learning/calibration.py",
-    "overflow/recognise.py",
-    "overflow/retry_plan.py",
-    "tokens/budget.py",
-    "tokens/counter.py",
-    "tokens/units.py",
-    "tokens/window.py",
-)
+    "learning/attempts.py", "learning/calibration.py", "overflow/recognise.py", "overflow/retry_plan.py",
+    "tokens/budget.py", "tokens/counter.py", "tokens/units.py", "tokens/window.py",
+)  # fmt: skip
 """What is read of the package: all of it takes a minute."""
 RIGHT = (
     "to_provider(local, 1.3)",

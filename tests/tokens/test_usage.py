@@ -1,7 +1,5 @@
 """What was billed is read from every provider's usage record, and from LiteLLM's own."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

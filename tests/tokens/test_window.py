@@ -1,7 +1,5 @@
 """The window's sources in their order, and what of it a request may fill."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What a selection leaves of a message follows from that selection alone."""
 
-from __future__ import annotations
-
 import pytest
 from strategies import items_of
 

@@ -1,7 +1,5 @@
 """Words are compared by their stems, and texts are ranked by those they share with a request."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A fit is within its goal, and as full as what can be kept whole allows."""
 
-from __future__ import annotations
-
 import pytest
 
 import ctx_hooks

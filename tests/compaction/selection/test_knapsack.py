@@ -1,7 +1,5 @@
 """A selection pays for what it takes: never more than its room, and nothing is paid for that adds nothing."""
 
-from __future__ import annotations
-
 from itertools import accumulate, pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lines that the conversation still refers to outlive those that nothing refers to, and dialogue keeps its evidence."""
 
-from __future__ import annotations
-
 import json
 
 import ctx_hooks

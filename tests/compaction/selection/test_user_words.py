@@ -1,7 +1,5 @@
 """What users wrote stays to the letter, wherever it stands and whatever is pasted beside it."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

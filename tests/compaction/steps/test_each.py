@@ -1,7 +1,5 @@
 """What each step does, on the kind of text it is for."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -71,15 +69,8 @@ def test_what_a_reader_returned_is_stale_once_it_was_read_again_and_is_not_calle
 
 
 NO_READERS = [
-    "bash",
-    "get_job_status",
-    "upload_file",
-    "thread_reply",
-    "budget_update",
-    "fetch_messages",
-    "read_file_v2",
-    "open",
-]
+    "bash", "get_job_status", "upload_file", "thread_reply", "budget_update", "fetch_messages", "read_file_v2", "open",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NO_READERS)

@@ -1,7 +1,5 @@
 """The laws of every step, over generated conversations of all formats."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

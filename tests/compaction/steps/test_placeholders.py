@@ -1,7 +1,5 @@
 """A placeholder's statement is true of the result it stands for, whatever became of the others."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -12,16 +10,11 @@ from hypothesis import strategies as st
 import ctx_hooks
 
 TEXTS = (
-    "the same file, line after line\n" * 40,
-    "another version of the file\n" * 50,
+    "the same file, line after line\n" * 40, "another version of the file\n" * 50,
     "".join(f"12:00:{n:02} worker {n} took {n * 7} ms\n" for n in range(60)),
-    json.dumps({"rows": [{"id": n, "name": "x"} for n in range(80)]}, indent=4),
-    "\x1b[32mall is well\x1b[0m   \n" * 100,
-    "all is well\n" * 100,
-    "ERROR: no such file\n" * 40,
-    "FAILED: disk full\n" * 60,
-    "x" * 9_000,
-)
+    json.dumps({"rows": [{"id": n, "name": "x"} for n in range(80)]}, indent=4), "\x1b[32mall is well\x1b[0m   \n" * 100,
+    "all is well\n" * 100, "ERROR: no such file\n" * 40, "FAILED: disk full\n" * 60, "x" * 9_000,
+)  # fmt: skip
 NAMES = ("read_file", "Read", "get_job_status", "bash")
 calls = st.tuples(st.sampled_from(NAMES), st.sampled_from(["a.py", "b.py"]), st.sampled_from(TEXTS))
 

@@ -1,7 +1,5 @@
 """What a lossless step does to any text: no visible character goes, none comes, and a second pass changes nothing."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from itertools import groupby

@@ -1,7 +1,5 @@
 """What an agent did is read from its calls and what they returned, whoever's tools they are."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

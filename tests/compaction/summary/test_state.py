@@ -1,7 +1,5 @@
 """Whatever becomes of a flight, another can begin: at once, when its lease is over, or after a pause."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

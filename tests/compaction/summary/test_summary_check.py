@@ -1,7 +1,5 @@
 """A summary is used only where nothing in it speaks against it; a rejected one costs a request nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from ctx_hooks.compaction.summary.model_written import SummaryTask

@@ -1,7 +1,5 @@
 """What a summariser is asked: all that was said, as data that no text in it can leave."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

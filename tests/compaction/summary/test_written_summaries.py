@@ -1,7 +1,5 @@
 """A summary that a model has written becomes part of a request at a compaction, once for all, and changes nothing else."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
