@@ -169,7 +169,8 @@ async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Set
         answered = await flow.runner.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
         if answered is not None and sinks is not None:
             flow.recorder.answered(target.request_id, answered)
-            flow.recorder.headers.of(target.request_id)
+            flow.running.end(target.request_id)
+            flow.running.told(target.request_id)
     detach_sinks()
 
 

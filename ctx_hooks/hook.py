@@ -99,7 +99,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with failing_open("adds no header"):
-            return self.flow.recorder.headers.of(litellm_compat.request_id_of(data))
+            return self.flow.running.told(litellm_compat.request_id_of(data))
         return None
 
     async def async_post_call_failure_hook(
@@ -110,9 +110,10 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             return None
         with failing_open("leaves the error as it is"):
             request_id = litellm_compat.request_id_of(request_data)
-            attempt = self.flow.recorder.about_whole(request_id, self.flow.runner.attempts.last(request_id))
+            attempt = self.flow.recorder.last_attempt(request_id)
             if litellm_compat.overflow_of(original_exception) is not None:
                 self.flow.recorder.failed(request_data)
+            self.flow.running.end(request_id)
             if not isinstance(original_exception, litellm.ContextWindowExceededError):
                 return None
             policy = target.of_group(request_data, self.flow.policies).policy

@@ -8,6 +8,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
@@ -106,19 +107,20 @@ EVENTS = [
 SECRET = "the-marked-secret"  # noqa: S105 - no password
 
 
-async def secret_session(recorder, again=None):
+async def secret_session(again=None):
     """Decide and answer a conversation whose every text, tool name and argument holds the secret."""
     runner = AttemptRunner()
+    recorder = Recorder(runner.running)
     text = json.dumps(agent_session("openai-chat", turns=40))
     payload = json.loads(text.replace('"content": "', f'"content": "{SECRET} ').replace("read_file", SECRET))
     payload["litellm_call_id"] = "call\n" + "x" * 5_000
     request = Request("openai-chat", payload)
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
     decision = await runner.decide(request, to)
-    recorder.decided(request, to, decision, runner.attempts.last("request"))
+    recorder.decided(request, to, decision, runner.running.of("request").attempts.last())
     if again is not None:
         translated = Request(again, agent_session(again, turns=2))
-        recorder.decided(translated, to, await runner.decide(translated, to), runner.attempts.last("request"))
+        recorder.decided(translated, to, await runner.decide(translated, to), runner.running.of("request").attempts.last())
     answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
     recorder.answered("request", answered, {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -13,10 +12,6 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 from ctx_hooks.tokens.window import Window
-
-RUNNING_REQUESTS = 10_000
-"""Requests remembered at once, with refusals of the longest kind (2,000 characters) about 25 MB. The oldest is forgotten
-first, and is then not retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,96 +142,84 @@ class DeploymentName:
 
 
 class Attempts:
-    """The newest attempt of each running request at each deployment, by an id that this process has given the request.
-
-    LiteLLM may send one request to several deployments at once. Thread-safe.
-    """
+    """The newest attempt of one request at each deployment: LiteLLM may send it to several at once. Thread-safe."""
 
     def __init__(self) -> None:
-        self._running: OrderedDict[str, dict[str, Attempt]] = OrderedDict()
+        self._newest: dict[str, Attempt] = {}
         self._lock = threading.Lock()
 
-    def sent(self, request_id: str, attempt: Attempt) -> None:
-        """Note what is about to be sent; a request without an id could be taken for another, and is not remembered."""
-        if not request_id:
-            return
+    @property
+    def are_running(self) -> bool:
+        """Whether one of them is neither answered nor refused."""
         with self._lock:
-            attempts = self._running.setdefault(request_id, {})
-            before = attempts.pop(attempt.deployment, None) or _newest(a for a in attempts.values() if a.failed)
-            first = before.first_tokens if before is not None else None
-            attempts[attempt.deployment] = replace(attempt, first_tokens=first or attempt.sent_tokens)
-            self._running.move_to_end(request_id)
-            if len(self._running) > RUNNING_REQUESTS:
-                self._running.popitem(last=False)
+            return any(not attempt.failed for attempt in self._newest.values())
 
-    def failed(
-        self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
-    ) -> Attempt | None:
+    def sent(self, attempt: Attempt) -> None:
+        """Note what is about to be sent."""
+        with self._lock:
+            before = self._newest.pop(attempt.deployment, None) or _newest(a for a in self._newest.values() if a.failed)
+            first = before.first_tokens if before is not None else None
+            self._newest[attempt.deployment] = replace(attempt, first_tokens=first or attempt.sent_tokens)
+
+    def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.
 
         LiteLLM tells of one failure twice where it translates a request to another format.
 
         Args:
-            request_id: the request's id.
             overflow: what the error said; None where it is no overflow.
             refusal: the provider's own text.
             name: of the deployment that failed; by default the newest attempt has.
         """
         with self._lock:
-            attempt = self._find(request_id, name)
+            attempt = self._find(name)
             if attempt is None or attempt.failed:
                 return None
-            return self._put(request_id, replace(attempt, overflow=overflow, failed=True, refusal=refusal))
+            return self._put(replace(attempt, overflow=overflow, failed=True, refusal=refusal))
 
-    def timed(self, request_id: str, deployment: str, milliseconds: Mapping[str, float]) -> None:
+    def timed(self, deployment: str, milliseconds: Mapping[str, float]) -> None:
         """Note what each phase of the last decision about an attempt took."""
         with self._lock:
-            attempt = self._running.get(request_id, {}).get(deployment)
+            attempt = self._newest.get(deployment)
             if attempt is not None:
-                self._put(request_id, replace(attempt, milliseconds=milliseconds))
+                self._put(replace(attempt, milliseconds=milliseconds))
 
-    def without_usage(self, request_id: str) -> Attempt | None:
+    def without_usage(self) -> Attempt | None:
         """Note that an answer to the request states no usage, and return its newest attempt.
 
         Which of several concurrent attempts was answered is not known here: nothing is learned from any of them.
         """
         with self._lock:
-            for attempt in tuple(self._running.get(request_id, {}).values()):
-                self._put(request_id, replace(attempt, states_usage=False))
-            return self._find(request_id, None)
+            for attempt in tuple(self._newest.values()):
+                self._put(replace(attempt, states_usage=False))
+            return self._find(None)
 
-    def last(self, request_id: str, deployment: str = "") -> Attempt | None:
+    def last(self, deployment: str = "") -> Attempt | None:
         """Return the last attempt at a deployment, else the last that failed, else the last of the request."""
         with self._lock:
-            attempts = self._running.get(request_id, {})
-            own = attempts.get(deployment)
-            failed = _newest(a for a in attempts.values() if a.failed) if deployment else None
-            return own or failed or _newest(attempts.values())
+            own = self._newest.get(deployment)
+            failed = _newest(a for a in self._newest.values() if a.failed) if deployment else None
+            return own or failed or _newest(self._newest.values())
 
-    def done(self, request_id: str, name: DeploymentName | None = None) -> Attempt | None:
-        """Forget an attempt that was answered, and the request unless another attempt is running; return the attempt.
+    def done(self, name: DeploymentName | None = None) -> Attempt | None:
+        """Forget an attempt that was answered, and all others that do not run; return the attempt.
 
         None where no attempt went to the deployment that LiteLLM names.
         """
         with self._lock:
-            answered = self._find(request_id, name)
-            others = self._running.get(request_id, {}).items()
-            running = {key: a for key, a in others if a is not answered and not a.failed and answered is not None}
-            if running:
-                self._running[request_id] = running
-            else:
-                self._running.pop(request_id, None)
+            answered = self._find(name)
+            others = self._newest.items()
+            self._newest = {k: a for k, a in others if a is not answered and not a.failed and answered is not None}
             return answered
 
-    def _find(self, request_id: str, name: DeploymentName | None) -> Attempt | None:
-        attempts = self._running.get(request_id, {})
+    def _find(self, name: DeploymentName | None) -> Attempt | None:
         if name is None or not name.id:
-            return _newest(attempts.values())
-        found = [a for key, a in attempts.items() if name.fits(key)]
+            return _newest(self._newest.values())
+        found = [a for key, a in self._newest.items() if name.fits(key)]
         return found[0] if len(found) == 1 else _newest(a for a in found if name.fits_model(a.deployment))
 
-    def _put(self, request_id: str, attempt: Attempt) -> Attempt:
-        self._running[request_id][attempt.deployment] = attempt
+    def _put(self, attempt: Attempt) -> Attempt:
+        self._newest[attempt.deployment] = attempt
         return attempt
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctx_hooks import engine, litellm_compat
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
-from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request import retrieval_tool
 from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.runtime.deadline import Deadline
@@ -33,15 +31,12 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.running import Running
     from ctx_hooks.store.shared_store import SharedStore
     from ctx_hooks.telemetry.archive_events import RetrievalSource
 
 logger = logging.getLogger("ctx_hooks")
 
-MOST_REQUESTS = 256
-"""Requests kept whole until their answer; of others that run only what the archive has can be retrieved."""
-MOST_REQUEST_BYTES = 64_000_000
-"""As for summaries: some sixty requests that fill a window of 200,000 tokens."""
 MOST_BEHIND_FRACTION = 0.05
 """Of the time is spent on making texts again, however many are too large or find a store that fails."""
 PAGE_SECONDS = 5.0
@@ -87,17 +82,16 @@ class Archiving:
 
     Args:
         store: what the workers share.
+        running: the requests that run.
 
     Attributes:
         archives: where the texts are.
         storing: what is made again to be stored, behind requests; None before that was ever necessary.
     """
 
-    def __init__(self, store: SharedStore) -> None:
+    def __init__(self, store: SharedStore, running: Running) -> None:
         self.archives = Archives(store)
-        self._offers: OrderedDict[str, Offer] = OrderedDict()
-        self._kept: OrderedDict[str, KeptRequest] = OrderedDict()
-        self._kept_bytes = 0
+        self._running = running
         self.storing: asyncio.Task[None] | None = None
         self._store_behind_at = 0.0
         self._workers = Workers()
@@ -131,14 +125,14 @@ class Archiving:
             if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
                 self._store_behind(settings, tenant, kept)
             if decided.offers and to.request_id:
-                self._offers[to.request_id] = Offer(settings, tenant, call_of(request.fields, to))
-                if len(self._offers) > RUNNING_REQUESTS:
-                    self.forget(next(iter(self._offers)))
-                self._keep(to.request_id, kept)
+                state = self._running.open(to.request_id)
+                state.offer = Offer(settings, tenant, call_of(request.fields, to))
+                state.kept = kept
+                self._running.hold(to.request_id, state)
 
     def was_offered(self, request_id: str) -> bool:
         """Whether the model that answers a request is offered the tool."""
-        return request_id in self._offers
+        return self._running.of(request_id).offer is not None
 
     async def answer(self, request_id: str, arguments: str) -> str:
         """Return what a call of the tool returns.
@@ -149,8 +143,9 @@ class Archiving:
             request_id: the request that the call answers.
             arguments: the arguments of the call, as JSON.
         """
-        start, offer = time.monotonic(), self._offers.get(request_id)
-        source, page = await self._page(request_id, offer, arguments)
+        start, state = time.monotonic(), self._running.of(request_id)
+        offer = state.offer
+        source, page = await self._page(offer, state.kept, arguments)
         with failing_open("tells of no retrieval"):
             call = Call(request_id) if offer is None else offer.call
             chars = 0 if source == "none" else len(page)
@@ -171,16 +166,16 @@ class Archiving:
 
     def forget(self, request_id: str) -> None:
         """Keep a request no longer: it is answered."""
-        self._offers.pop(request_id, None)
-        kept = self._kept.pop(request_id, None)
-        self._kept_bytes -= kept.size_bytes if kept is not None else 0
+        state = self._running.of(request_id)
+        state.offer = state.kept = None
+        self._running.hold(request_id, state)
 
-    async def _page(self, request_id: str, offer: Offer | None, arguments: str) -> tuple[RetrievalSource, str]:
+    async def _page(self, offer: Offer | None, kept: KeptRequest | None, arguments: str) -> tuple[RetrievalSource, str]:
         asked = asked_of(arguments)
         if offer is None or not asked.handle:
             return "none", NOT_AVAILABLE
         try:
-            source, text = await self._text(offer, self._kept.get(request_id), asked.handle)
+            source, text = await self._text(offer, kept, asked.handle)
             if text is not None:
                 return source, await self._workers.run(lambda: page_of(text, asked), Deadline(PAGE_SECONDS))
         except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
@@ -224,13 +219,6 @@ class Archiving:
 
     def _tenant_of(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*litellm_compat.owner_of(fields, settings.scope))
-
-    def _keep(self, request_id: str, kept: KeptRequest) -> None:
-        self._kept[request_id] = kept
-        self._kept_bytes += kept.size_bytes
-        while len(self._kept) > MOST_REQUESTS or self._kept_bytes > MOST_REQUEST_BYTES:
-            _, oldest = self._kept.popitem(last=False)
-            self._kept_bytes -= oldest.size_bytes
 
 
 def _note_handle(tenant: bytes, key: str) -> str:

@@ -14,7 +14,6 @@ from ctx_hooks.compaction.steps.installed import extra_steps
 from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import Attempts
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import counted, known_of
 from ctx_hooks.learning.learned import Learned
@@ -26,6 +25,7 @@ from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.archiving import Archiving
 from ctx_hooks.serving.earlier_attempts import as_it_came, holds_more, number_of, was_translated
+from ctx_hooks.serving.running import Running
 from ctx_hooks.serving.summaries import SummaryFlights
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import emit
@@ -69,12 +69,12 @@ class AttemptRunner:
     """Remembers the attempts of running requests, and what was learned of each deployment."""
 
     def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
-        self.attempts = Attempts()
+        self.running = Running()
         store = SharedStore(shared)
         self.learned = Learned(store)
         self.stored = StoredHistories(store)
-        self.summaries = SummaryFlights(store, self.learned)
-        self.archiving = Archiving(store)
+        self.summaries = SummaryFlights(store, self.learned, self.running)
+        self.archiving = Archiving(store, self.running)
         self._workers = Workers()
 
     async def decide(self, request: Request, to: Target) -> Decision:
@@ -92,14 +92,18 @@ class AttemptRunner:
         timings = Timings()
         with timings.phase("total"):
             decision = await self._decided(request, to, timings)
-        self.attempts.timed(to.request_id, to.deployment, timings.milliseconds)
+        self.running.of(to.request_id).attempts.timed(to.deployment, timings.milliseconds)
         if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
             return NotRetried(decision.reason, decision.figures)
         return decision
 
     def numbered(self, to: Target) -> Target:
         """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""
-        return replace(to, attempt=number_of(to, self.attempts.last(to.request_id, to.deployment)))
+        return replace(to, attempt=number_of(to, self.last(to)))
+
+    def last(self, to: Target) -> Attempt | None:
+        """Return the request's last attempt there, or the one that an attempt there follows; None where it is the first."""
+        return self.running.of(to.request_id).attempts.last(to.deployment)
 
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
@@ -112,7 +116,7 @@ class AttemptRunner:
             refusal: the provider's own text.
             name: of the deployment that failed; by default the newest attempt has.
         """
-        attempt = self.attempts.failed(request_id, overflow, refusal, name)
+        attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
         if attempt is not None:
             self.summaries.failed(attempt)
             await self._learn_refusal(attempt)
@@ -120,7 +124,7 @@ class AttemptRunner:
 
     def refusal_of(self, to: Target) -> str:
         """Return what the provider said of the request's last attempt there, "" where that is not known."""
-        attempt = self.attempts.last(to.request_id, to.deployment)
+        attempt = self.last(to)
         return attempt.refusal if attempt is not None else ""
 
     def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
@@ -128,7 +132,7 @@ class AttemptRunner:
 
         None where it was not counted, or where nothing is to be changed.
         """
-        attempt = self.attempts.without_usage(request_id)
+        attempt = self.running.of(request_id).attempts.without_usage()
         return None if attempt is None or attempt.observed else attempt.sent_provider_tokens or None
 
     async def answered(
@@ -149,7 +153,7 @@ class AttemptRunner:
             name: of the deployment that has answered; by default it is that of the newest attempt.
             used_hosted_tools: whether the bill holds what a tool of the provider's has read.
         """
-        attempt = self.attempts.done(request_id, name)
+        attempt = self.running.of(request_id).attempts.done(name)
         if attempt is None or attempt.failed:
             return None  # after a failed attempt it comes from a model that the plugin is off for
         billed = billed_of(usage) if attempt.states_usage else None
@@ -180,7 +184,7 @@ class AttemptRunner:
     async def _decided(self, request: Request, to: Target, timings: Timings) -> Decision:
         if not to.policy.enabled:
             return Untouched("switched off")
-        previous = self.attempts.last(to.request_id, to.deployment)
+        previous = self.last(to)
         if previous is not None and was_translated(previous, request, to):
             return Untouched(TRANSLATED)
         if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
@@ -211,7 +215,7 @@ class AttemptRunner:
             return Untouched(f"failed: {type(error).__name__}")
         self.archiving.decided(request, to, decided)
         attempt = decided.attempt if to.policy.enforces else as_it_came(request, decided.attempt)
-        self.attempts.sent(to.request_id, attempt)
+        self.running.open(to.request_id).attempts.sent(attempt)
         return decided.decision
 
     async def _counted(self, request: Request, to: Target, previous: Attempt, most_tokens: int) -> Attempt:
@@ -228,7 +232,7 @@ class AttemptRunner:
         except CompressionTimeoutError:
             return previous  # what cannot be counted in time teaches nothing
         previous = replace(counted(previous, request, history), first_tokens=history.tokens)
-        self.attempts.sent(to.request_id, previous)
+        self.running.open(to.request_id).attempts.sent(previous)
         await self._learn_refusal(previous)
         return previous
 

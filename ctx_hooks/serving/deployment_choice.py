@@ -113,7 +113,7 @@ def _prefers(to: Target) -> bool:
 async def _options(
     listed: Sequence[Mapping[str, Any]], targets: Sequence[Target], runner: AttemptRunner
 ) -> Sequence[Option]:
-    previous, now = runner.attempts.last(targets[0].request_id), time.time()
+    previous, now = runner.running.of(targets[0].request_id).attempts.last(), time.time()
     refused = previous.deployment if previous is not None and previous.overflow is not None else None
     return [
         Option(entry, to, known_of(to, await runner.learned.of(to.deployment), now), to.deployment == refused)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
-from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.output_limit import changed_output_tokens
 from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.telemetry import otel
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
-from ctx_hooks.telemetry.headers import Headers
+from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
 from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
@@ -33,23 +30,18 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.attempt_runner import Answered
+    from ctx_hooks.serving.running import Running
     from ctx_hooks.telemetry.call import Call
     from ctx_hooks.telemetry.events import Trigger
     from ctx_hooks.telemetry.listeners import Event
     from ctx_hooks.tokens.usage import Billed
 
-T = TypeVar("T")
-
 
 class Recorder:
-    """Tells listeners, callers and LiteLLM's loggers what is done with requests; it changes none. Thread-safe."""
+    """Tells listeners, callers and LiteLLM's loggers what is done with the requests that run; it changes none."""
 
-    def __init__(self) -> None:
-        self.headers = Headers()
-        self._decisions: OrderedDict[str, tuple[DecisionEvent, Prices | None]] = OrderedDict()
-        self._before_choice: OrderedDict[str, tuple[DecisionEvent, Attempt]] = OrderedDict()
-        self._not_retried: OrderedDict[str, DecisionEvent] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, running: Running) -> None:
+        self._running = running
         self._spans = Guard("OpenTelemetry")
 
     def decided(self, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> None:
@@ -64,42 +56,43 @@ class Recorder:
         if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
             return  # the same attempt again: its decision is recorded, and is what its answer is about
         event = decision_event(call_of(request.fields, to), request, to, decision, attempt)
-        with self._lock:
-            first = self._before_choice.get(to.request_id)
-            if first is not None:
-                event = _with_first(event, first[0])
-                decision = _about_whole(decision, event)
-            if isinstance(decision, NotRetried):
-                if to.request_id in self._not_retried:
-                    return  # the Router asks once for each retry that is left; the request's last attempt stays the one sent
-                _remember(self._not_retried, to.request_id, event)
-            else:
-                _remember(self._decisions, to.request_id, (event, to.prices))
+        state = self._running.open(to.request_id)
+        first = state.before_choice
+        if first is not None:
+            event = _with_first(event, first[0])
+            decision = _about_whole(decision, event)
+        if isinstance(decision, NotRetried):
+            if state.is_given_up:
+                return  # the Router asks once for each retry that is left; the request's last attempt stays the one sent
+            state.is_given_up = True
+        else:
+            state.decided = event, to.prices
         if to.policy.enforces:
             scopes = to.scopes
-            self.headers.note(to.request_id, decision, to.attempt, scopes)
+            state.headers = with_decision(state.headers, decision, to.attempt, scopes)
             litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, scopes))
         if first is None or not isinstance(decision, Untouched):
             self._trace(request.fields, otel.record_decision, event)
             emit(event)
 
-    def fitted_before_choice(self, request_id: str, attempt: Attempt | None) -> None:
+    def fitted_before_choice(self, request_id: str) -> None:
         """Note that what follows is about the request as it was fitted before the Router chose a deployment."""
-        with self._lock:
-            known = self._decisions.get(request_id)
-            if known is not None and attempt is not None:
-                _remember(self._before_choice, request_id, (known[0], attempt))
+        state = self._running.of(request_id)
+        attempt = state.attempts.last()
+        if state.decided is not None and attempt is not None:
+            state.before_choice = state.decided[0], attempt
 
-    def about_whole(self, request_id: str, attempt: Attempt | None) -> Attempt | None:
-        """Return an attempt at a request that was fitted before the choice as one at the request that the client sent."""
-        first = self._before_choice.get(request_id)
+    def last_attempt(self, request_id: str) -> Attempt | None:
+        """Return the last attempt at a request, as one at what the client sent where it was fitted before the choice."""
+        state = self._running.of(request_id)
+        attempt, first = state.attempts.last(), state.before_choice
         if attempt is None or first is None or first[0].provider_tokens_before is None:
             return attempt
         return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.factor))
 
     def refused(self, fields: Mapping[str, Any], overflow: Overflow) -> None:
         """Record that the provider refused a request's last attempt as too long."""
-        known = self._decisions.get(litellm_compat.request_id_of(fields))
+        known = self._running.of(litellm_compat.request_id_of(fields)).decided
         if known is not None:
             decided, _ = known
             said = (overflow.kind, overflow.limit_tokens, overflow.input_tokens)
@@ -109,13 +102,12 @@ class Recorder:
 
     def failed(self, fields: Mapping[str, Any]) -> None:
         """Record that a request ended in a refusal as too long."""
-        request_id = litellm_compat.request_id_of(fields)
-        with self._lock:
-            known = self._ended(request_id)
+        state = self._running.of(litellm_compat.request_id_of(fields))
+        known, state.decided = state.decided, None
         if known is not None:
             decided, _ = known
             if decided.mode == "enforce":
-                self.headers.note_failed(request_id)
+                state.headers = of_failed(state.headers)
             event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1)
             self._trace(fields, otel.record_failure, event)
             emit(event)
@@ -128,9 +120,9 @@ class Recorder:
             answered: the attempt that was answered, and its bill.
             logged: LiteLLM's record of the call.
         """
-        with self._lock:
-            first = self._before_choice.get(request_id)
-            known = self._ended(request_id)
+        state = self._running.of(request_id)
+        first = state.before_choice
+        known, state.decided = state.decided, None
         if known is not None:
             decided, prices = known
             if first is not None:
@@ -141,22 +133,10 @@ class Recorder:
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, prices))
 
-    def _ended(self, request_id: str) -> tuple[DecisionEvent, Prices | None] | None:
-        """Forget a request, and return the record of its last attempt."""
-        self._before_choice.pop(request_id, None)
-        self._not_retried.pop(request_id, None)
-        return self._decisions.pop(request_id, None)
-
     def _trace(self, fields: Mapping[str, Any], record: Callable[..., None], event: Event) -> None:
         span = litellm_compat.span_of(fields)
         if span is not None:
             self._spans.run(record, span, event)
-
-
-def _remember(known: OrderedDict[str, T], request_id: str, value: T) -> None:
-    known[request_id] = value
-    if len(known) > RUNNING_REQUESTS:
-        known.popitem(last=False)
 
 
 def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.decision import Decision, NotRetried, Untouched
 from ctx_hooks.formats.usage_fields import grown, unfinished_line
-from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.failing_open import failing_open
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.running import Running
 
 
 class Growth(NamedTuple):
@@ -44,8 +43,8 @@ class ReportedUsage:
     forgotten once its answer is logged, which may be before the client gets it; so the growth is remembered here.
     """
 
-    def __init__(self) -> None:
-        self._growths: OrderedDict[str, Growth] = OrderedDict()
+    def __init__(self, running: Running) -> None:
+        self._running = running
 
     def note(self, to: Target, decision: Decision, attempt: Attempt | None) -> None:
         """Remember by how much an attempt was cut.
@@ -68,9 +67,9 @@ class ReportedUsage:
 
     def note_fitted_before_choice(self, request_id: str) -> None:
         """Remember that what was cut so far is gone from what each attempt receives."""
-        growth = self._growths.pop(request_id, Growth()).at("")
-        if growth > 1:
-            self._growths[request_id] = Growth(growth)
+        state = self._running.of(request_id)
+        growth = (state.growth or Growth()).at("")
+        state.growth = Growth(growth) if growth > 1 else None
 
     def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it.
@@ -79,7 +78,8 @@ class ReportedUsage:
             fields: the request's fields.
             answer: the answer of any route; it is not changed.
         """
-        growth = self._growths.pop(litellm_compat.request_id_of(fields), None)
+        state = self._running.of(litellm_compat.request_id_of(fields))
+        growth, state.growth = state.growth, None
         if growth is None:
             return answer
         with failing_open("leaves the usage of an answer as it was billed"):
@@ -97,11 +97,11 @@ class ReportedUsage:
             fields: the request's fields.
             stream: the chunks of any route: models, mappings, or bytes of server-sent events.
         """
-        request_id = litellm_compat.request_id_of(fields)
+        state = self._running.of(litellm_compat.request_id_of(fields))
         unfinished = b""
         try:
             async for chunk in stream:
-                growth = self._growths.get(request_id)  # each time: the Router may change the deployment in mid-stream
+                growth = state.growth  # each time: the Router may change the deployment in mid-stream
                 ready = chunk
                 if isinstance(chunk, bytes) and (unfinished or growth is not None):
                     text = unfinished + chunk
@@ -111,19 +111,17 @@ class ReportedUsage:
                         continue
                 yield ready if growth is None else _grown(ready, growth)
         finally:
-            self._growths.pop(request_id, None)
+            state.growth = None
         if unfinished:
             yield unfinished
 
     def _set(self, request_id: str, deployment: str, growth: float) -> None:
-        known = self._growths.pop(request_id, Growth())
+        state = self._running.open(request_id)
+        known = state.growth or Growth()
         others = {key: g for key, g in known.for_deployment.items() if key != deployment}
         found = Growth(known.before_choice, {**others, deployment: growth})
-        if found.before_choice == 1 and set(found.for_deployment.values()) == {1}:
-            return
-        self._growths[request_id] = found
-        if len(self._growths) > RUNNING_REQUESTS:
-            self._growths.popitem(last=False)
+        is_cut = found.before_choice != 1 or set(found.for_deployment.values()) != {1}
+        state.growth = found if is_cut else None
 
 
 def _growth_of(attempt: Attempt | None) -> float:

@@ -23,6 +23,7 @@ from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.retrieval import Retrieval
 from ctx_hooks.serving.tool_rounds import ToolRounds
+from ctx_hooks.telemetry.headers import of_ignored
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -36,7 +37,8 @@ class RequestFlow:
 
     Attributes:
         policies: the settings, resolved for each caller.
-        runner: the attempts of running requests, and what is learned.
+        runner: what decides about attempts, and learns.
+        running: the requests that run.
         recorder: what is told of them.
         usage: what clients see of the bill.
         rounds: what answers the hidden tool.
@@ -45,10 +47,12 @@ class RequestFlow:
     def __init__(self, settings: Settings) -> None:
         self.policies = Policies(settings)
         self.runner = AttemptRunner(litellm_compat.shared_cache)
-        self.recorder = Recorder()
-        self.usage = ReportedUsage()
+        self.running = self.runner.running
+        self.recorder = Recorder(self.running)
+        self.usage = ReportedUsage(self.running)
         self._workers = Workers()
-        self.rounds = ToolRounds(Retrieval(self.policies, self.runner.archiving), self.asked_again, self.usage)
+        retrieval = Retrieval(self.policies, self.runner.archiving)
+        self.rounds = ToolRounds(retrieval, self.asked_again, self.usage, self.running)
 
     async def arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
@@ -57,7 +61,7 @@ class RequestFlow:
             return litellm_compat.with_request_id(data) if group.policy.enabled else data
         data = litellm_compat.with_request_id(data)
         request_id = litellm_compat.request_id_of(data)
-        self.recorder.headers.note_ignored(request_id, group.ignored)
+        self.running.open(request_id).headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
         if group.policy.retrieval:
@@ -87,7 +91,7 @@ class RequestFlow:
         request_id = litellm_compat.request_id_of(data)
         fitted = await self._fitted(request, data, replace(group, request_id=request_id, checked=True))
         self.usage.note_fitted_before_choice(request_id)
-        self.recorder.fitted_before_choice(request_id, self.runner.attempts.last(request_id))
+        self.recorder.fitted_before_choice(request_id)
         return fitted
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
@@ -118,7 +122,7 @@ class RequestFlow:
             to = replace(to, policy=to.policy.model_copy(update={"retrieval": False}))
         to = self.runner.numbered(to)
         decision = await self.runner.decide(request, to)
-        attempt = self.runner.attempts.last(to.request_id, to.deployment)
+        attempt = self.runner.last(to)
         self.recorder.decided(request, to, decision, attempt)
         if not to.policy.enforces:
             return fields
@@ -153,6 +157,7 @@ class RequestFlow:
         answered = await self.runner.answered(request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
         if answered is not None:
             self.recorder.answered(request_id, answered, logged)
+        self.running.end(request_id)
 
     def mode(self, fields: Mapping[str, Any]) -> Mode:
         """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""

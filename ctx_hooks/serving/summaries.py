@@ -24,7 +24,7 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
-from ctx_hooks.serving.summary_requests import Unanswered, asking_of
+from ctx_hooks.serving.summary_requests import asking_of
 from ctx_hooks.serving.summary_writer import Writing, summary_task, write
 from ctx_hooks.telemetry.events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.learned import Learned
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.running import Running
     from ctx_hooks.serving.summary_requests import Asking
     from ctx_hooks.store.shared_store import SharedStore
     from ctx_hooks.tokens.usage import Billed
@@ -56,17 +57,13 @@ POLL_SECONDS = 0.1
 
 
 class SummaryFlights:
-    """The summaries of conversations, and the tasks that write them. Used on the event loop alone.
+    """The summaries of conversations, and the tasks that write them. Used on the event loop alone."""
 
-    Attributes:
-        unanswered: the requests whose answers may have a summary written in the background.
-    """
-
-    def __init__(self, store: SharedStore, learned: Learned) -> None:
+    def __init__(self, store: SharedStore, learned: Learned, running: Running) -> None:
         self._store = StoredSummaries(store)
         self._learned = learned
         self._flights: dict[str, asyncio.Task[None]] = {}
-        self.unanswered = Unanswered()
+        self._running = running
         self._workers = Workers()
 
     async def decided(
@@ -103,7 +100,9 @@ class SummaryFlights:
 
     async def _decided(self, asking: Asking, known: Known, decide: Callable[[Known], Awaitable[Decided]]) -> Decided:
         if asking.settings.mode == "background" and asking.to.request_id:
-            self.unanswered.add(asking)
+            state = self._running.open(asking.to.request_id)
+            state.asking[asking.to.deployment] = asking
+            self._running.hold(asking.to.request_id, state)
 
         async def with_summaries(summaries: Summaries) -> Decided:
             return await decide(replace(known, summaries=summaries))
@@ -129,7 +128,7 @@ class SummaryFlights:
             attempt: the attempt that was answered.
             billed: what the provider has billed; None where the answer states nothing.
         """
-        asking = self.unanswered.pop(attempt.request_id, attempt.deployment)
+        asking = self._taken(attempt)
         if asking is None or billed is None or attempt.budget_tokens is None:
             return
         if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
@@ -137,7 +136,14 @@ class SummaryFlights:
 
     def failed(self, attempt: Attempt) -> None:
         """Keep a request no longer whose attempt has failed; a retry brings it again."""
-        self.unanswered.pop(attempt.request_id, attempt.deployment)
+        self._taken(attempt)
+
+    def _taken(self, attempt: Attempt) -> Asking | None:
+        """Return the request of an attempt, and hold it no longer for that; None where it was not held."""
+        state = self._running.of(attempt.request_id)
+        asking = state.asking.pop(attempt.deployment, None)
+        self._running.hold(attempt.request_id, state)
+        return asking
 
     async def _waited_for(self, asking: Asking, choice: Choice) -> Summaries:
         """Return what is known once the flight of a conversation is over, whoever has it, or `timeout_seconds` are."""

@@ -1,8 +1,7 @@
-"""The requests of conversations that summaries are written of, and which of them wait for their answer."""
+"""The requests of conversations that summaries are written of, and whether any are."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,6 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.summary_settings import SummarySettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
-
-MOST_UNANSWERED = 256
-"""Requests kept until their answer; the oldest are forgotten first, and are then not summarised."""
-MOST_UNANSWERED_BYTES = 64_000_000
-"""Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens: a client that leaves
-is not told of, and its request stays until later ones take its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +71,3 @@ async def asking_of(
     if not conversation:
         return None
     return Asking(request, to, settings, conversation, payer, size_bytes)
-
-
-class Unanswered:
-    """The requests whose answers may have a summary written, by their id in this process and the deployment; bounded."""
-
-    def __init__(self) -> None:
-        self._asking: OrderedDict[tuple[str, str], Asking] = OrderedDict()
-        self._bytes = 0
-
-    def add(self, asking: Asking) -> None:
-        """Keep a request until its answer, as long as there is room."""
-        key = (asking.to.request_id, asking.to.deployment)
-        self.pop(*key)
-        self._asking[key] = asking
-        self._bytes += asking.size_bytes
-        while len(self._asking) > MOST_UNANSWERED or self._bytes > MOST_UNANSWERED_BYTES:
-            self.pop(*next(iter(self._asking)))
-
-    def pop(self, request_id: str, deployment: str) -> Asking | None:
-        """Return a request and keep it no longer; None where it is not kept."""
-        asking = self._asking.pop((request_id, deployment), None)
-        self._bytes -= asking.size_bytes if asking is not None else 0
-        return asking

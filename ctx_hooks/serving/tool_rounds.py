@@ -12,7 +12,6 @@ the client has what was said already, and gets the error in the stream, as LiteL
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -27,7 +26,6 @@ from ctx_hooks.formats import (
 )
 from ctx_hooks.formats.conversation_digest import Said, said_in, says_anything
 from ctx_hooks.formats.hidden_turns import HiddenTurn
-from ctx_hooks.learning.attempts import RUNNING_REQUESTS
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.retrieval_tool import can_hide_calls
 from ctx_hooks.runtime.deadline import Deadline
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
     from ctx_hooks.serving.reported_usage import ReportedUsage
     from ctx_hooks.serving.retrieval import Retrieval
+    from ctx_hooks.serving.running import Running
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
@@ -80,13 +79,14 @@ class ToolRounds:
         retrieval: what answers the tool.
         ask: makes a further call.
         usage: what clients see of the bill of each answer.
+        running: the requests that run.
     """
 
-    def __init__(self, retrieval: Retrieval, ask: Ask, usage: ReportedUsage) -> None:
+    def __init__(self, retrieval: Retrieval, ask: Ask, usage: ReportedUsage, running: Running) -> None:
         self._retrieval = retrieval
         self._ask = ask
         self._usage = usage
-        self._views: OrderedDict[str, View] = OrderedDict()
+        self._running = running
         self._workers = Workers()
 
     async def restored(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,6 @@ class ToolRounds:
             form, messages = FORMATS.get(request.format), request.items
             if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
-            request_id = litellm_compat.request_id_of(fields)
             before = conversation_digest.sent_before(fields, (request.format, *litellm_compat.askers_of(fields)))
             heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
             anchors = list(filter(None, heard.anchors))[-MOST_ANSWERS:]
@@ -108,7 +107,8 @@ class ToolRounds:
             turns = [turn for turn in map(hidden_turns.read, kept.values()) if turn is not None]
             whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
             is_spliced = whole is not messages
-            self._note(request_id, View(heard.said, heard.is_open, shows_calls=is_spliced))
+            view = View(heard.said, heard.is_open, shows_calls=is_spliced)
+            self._running.open(litellm_compat.request_id_of(fields)).view = view
             return {**fields, form.MESSAGES: whole} if is_spliced else fields
         return fields
 
@@ -207,18 +207,13 @@ class ToolRounds:
 
     def _begun(self, fields: Mapping[str, Any]) -> _Rounds | None:
         """Return the rounds of a request, None where its format has none."""
-        view = self._views.pop(litellm_compat.request_id_of(fields), None)
+        view = self._running.of(litellm_compat.request_id_of(fields)).view
         form = FORMATS.get(format_of(fields))
         return None if form is None else _Rounds(self._retrieval, self._ask, form, fields, view)
 
     async def _away(self, work: Callable[[], T]) -> T:
         """Do in a thread what grows with the conversation."""
         return await self._workers.run(work, Deadline(RESTORE_SECONDS))
-
-    def _note(self, request_id: str, view: View) -> None:
-        self._views[request_id] = view
-        if len(self._views) > RUNNING_REQUESTS:
-            self._views.popitem(last=False)
 
 
 class _Rounds:

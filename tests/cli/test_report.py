@@ -17,7 +17,6 @@ from ctx_hooks.cli.report import files_of
 from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Quantiles, Series
 from ctx_hooks.cli.report.page import page
 from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
 from ctx_hooks.telemetry.events import LimitEvent
@@ -219,7 +218,7 @@ class TestThePage:
 
     async def test_no_text_of_a_conversation_is_on_it(self, tmp_path):
         attach_sinks(Settings(events={"path": str(tmp_path)}))
-        await secret_session(Recorder())
+        await secret_session()
         detach_sinks()
         assert main(["report", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 0
         text = (tmp_path / "page.html").read_text()

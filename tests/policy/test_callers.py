@@ -12,7 +12,7 @@ from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import LINE_CHARS, MOST_LINES, Policies
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.runtime.warnings import LONGEST_CHARS, one_line, warn_once
-from ctx_hooks.telemetry.headers import Headers
+from ctx_hooks.telemetry.headers import of_ignored
 
 OFF = {"enabled": False}
 CHOSEN = {"sessions": {"s:*": OFF}, "tags": {"t": OFF}}
@@ -128,7 +128,7 @@ def test_only_an_object_of_litellm_says_who_asks():
 
 def test_memory_is_bounded_by_bytes_whatever_callers_send():
     """150 requests, each with a field of its own of 1 MB and as many other names, leave less than 2 MB."""
-    policies, headers = Policies(Settings.model_validate(CHOSEN)), Headers()
+    policies, headers = Policies(Settings.model_validate(CHOSEN)), []
     tracemalloc.start()
     try:
         for n in range(150):
@@ -136,7 +136,7 @@ def test_memory_is_bounded_by_bytes_whatever_callers_send():
             asked = {"ctx_hooks": {name: n}, "tags": [name], "session_id": name}
             caller = ask({"metadata": asked, "user": name, "proxy_server_request": {"headers": {"x-ctx-hooks": name}}})
             found = policies.resolve(caller)
-            headers.note_ignored(str(n), found.ignored)
+            headers.append(of_ignored(found.ignored))
             warn_once(f"a caller says {name}")
             del name, asked, caller
         held, _ = tracemalloc.get_traced_memory()

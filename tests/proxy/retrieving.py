@@ -80,7 +80,7 @@ class Logger(CustomLogger):
         print("billed", json.dumps(told), logged["total_tokens"], "end", flush=True)
 
 handler = ctx_hooks.proxy_handler_instance
-handler.flow.rounds = ToolRounds(Dictionary(), handler.flow.asked_again, handler.flow.usage)
+handler.flow.rounds = ToolRounds(Dictionary(), handler.flow.asked_again, handler.flow.usage, handler.flow.running)
 logger = Logger()
 """
 

@@ -126,7 +126,7 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
     slow_step(cooperates=True)
     runner = AttemptRunner()
     decision = await runner.decide(request("openai-chat", "SLOW question"), target())
-    attempt = runner.attempts.last("call")
+    attempt = runner.running.of("call").attempts.last()
     assert attempt.sent_tokens == decision.figures.tokens_after
     assert attempt.guessed_tokens >= attempt.sent_tokens
 

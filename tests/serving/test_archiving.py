@@ -20,14 +20,16 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.serving import archiving as archiving_module
+from ctx_hooks.serving import running
 from ctx_hooks.serving.archiving import Archiving
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.running import Running
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.testing import agent_session
 
 REQUEST = session(turns=30)
 SETTINGS = ArchiveSettings()
-TENANT = Archiving(SharedStore()).archives.tenant(*litellm_compat.owner_of(REQUEST.fields, "key"))
+TENANT = Archiving(SharedStore(), Running()).archives.tenant(*litellm_compat.owner_of(REQUEST.fields, "key"))
 HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")
 
 
@@ -45,13 +47,13 @@ def told(archiving, request_id="one", **policy):
 
 
 async def test_a_handle_in_what_is_sent_returns_the_text():
-    archiving = Archiving(SharedStore())
+    archiving = Archiving(SharedStore(), Running())
     for handle in told(archiving):
         assert (await archiving.answer("one", json.dumps({"handle": handle}))).startswith("[characters 0 to ")
 
 
 async def test_what_the_archive_has_lost_is_cut_again_from_the_request():
-    first, other = Archiving(SharedStore()), Archiving(SharedStore())
+    first, other = Archiving(SharedStore(), Running()), Archiving(SharedStore(), Running())
     told(first)
     handles = told(other, "two")  # the compaction is remembered: its texts are not at hand
     answers = [await other.answer("two", json.dumps({"handle": handle})) for handle in handles]
@@ -70,7 +72,7 @@ async def stored(archiving, handles):
 @pytest.mark.parametrize("loss", ["the caller left", "the queue was full", "the store failed"])
 async def test_every_handle_in_what_is_sent_is_stored_by_a_later_request_whatever_became_of_the_first(loss, monkeypatch):
     monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1.0)
-    archiving, runner = Archiving(SharedStore()), AttemptRunner()
+    archiving, runner = Archiving(SharedStore(), Running()), AttemptRunner()
     if loss == "the caller left":
         runner.archiving = archiving
         where = replace(to(12_000, retrieval=True), request_id="one")
@@ -100,14 +102,14 @@ async def test_texts_that_cannot_be_stored_are_made_again_for_a_small_part_of_th
     made = []
     again = engine.cut_again
     monkeypatch.setattr(engine, "cut_again", lambda *args: made.append(1) or again(*args))
-    archiving = Archiving(SharedStore())
+    archiving = Archiving(SharedStore(), Running())
     for _ in range(3):
         await stored(archiving, told(archiving))
     assert len(made) == 1
 
 
 async def test_a_request_that_is_answered_or_was_never_offered_the_tool_retrieves_nothing():
-    archiving = Archiving(SharedStore())
+    archiving = Archiving(SharedStore(), Running())
     handle, *_ = told(archiving)
     assert archiving.was_offered("one")
     archiving.forget("one")
@@ -118,21 +120,21 @@ async def test_a_request_that_is_answered_or_was_never_offered_the_tool_retrieve
 
 async def test_the_requests_that_are_kept_are_bounded_and_the_calls_of_others_are_answered_from_the_archive(monkeypatch):
     """However many run at once: of a model that calls the tool, the client is to see no call."""
-    monkeypatch.setattr(archiving_module, "MOST_REQUESTS", 3)
-    kept = Archiving(SharedStore())
+    monkeypatch.setattr(running, "MOST_HELD", 3)
+    kept = Archiving(SharedStore(), Running())
     handles = [told(kept, f"request {n}") for n in range(5)]
     assert all(kept.was_offered(f"request {n}") for n in range(5))
     asked = json.dumps({"handle": handles[0][0]})
     pages = [await kept.answer(f"request {n}", asked) for n in range(5)]
     assert len(set(pages)) == 1
-    kept.archives = Archiving(SharedStore()).archives
+    kept.archives = Archiving(SharedStore(), Running()).archives
     lost = [await kept.answer(f"request {n}", asked) == NOT_AVAILABLE for n in range(5)]
     assert lost == [True, True, False, False, False]
 
 
 async def test_the_requests_that_the_tool_was_offered_to_are_bounded(monkeypatch):
-    monkeypatch.setattr(archiving_module, "RUNNING_REQUESTS", 3)
-    offered = Archiving(SharedStore())
+    monkeypatch.setattr(running, "RUNNING_REQUESTS", 3)
+    offered = Archiving(SharedStore(), Running())
     for n in range(5):
         told(offered, f"request {n}")
     assert [offered.was_offered(f"request {n}") for n in range(5)] == [False, False, True, True, True]
@@ -156,7 +158,7 @@ async def test_what_was_fitted_before_its_deployment_was_chosen_stays_offered(fm
 
 
 async def test_where_nothing_is_done_nothing_is_archived():
-    observing = Archiving(SharedStore())
+    observing = Archiving(SharedStore(), Running())
     assert told(observing, mode="observe") == []
     assert not observing.was_offered("one")
     assert observing.named(REQUEST, to(12_000)).handles is None

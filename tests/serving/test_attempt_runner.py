@@ -44,7 +44,7 @@ async def test_an_answer_behind_a_failed_attempt_is_not_its_own():
     await runner.decide(session(), to(20_000))
     await runner.failed("request", None)
     assert await runner.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
-    assert runner.attempts.last("request") is None
+    assert runner.running.of("request").attempts.last() is None
 
 
 @pytest.fixture
@@ -58,14 +58,14 @@ def learned_limits():
 async def known_limit(runner, tenant="ann"):
     """Return the window that the tenant's next request is fitted to."""
     await runner.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
-    return runner.attempts.last("next").window
+    return runner.running.of("next").attempts.last().window
 
 
 class TestARequestIsNeverLost:
     async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
         runner = AttemptRunner()
         assert await runner.decide(session(), to(20_000, enabled=False)) == Untouched("switched off")
-        assert runner.attempts.last("request") is None
+        assert runner.running.of("request").attempts.last() is None
 
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
     async def test_what_is_no_conversation_goes_on_as_it_came(self, messages):
@@ -144,7 +144,7 @@ class TestRetries:
         await runner.failed("request", Overflow("input", "x"), "too long")
         for number in (1, 2, 3):
             assert isinstance(await runner.decide(SMALL, to(attempt=number)), NotRetried)
-        last = runner.attempts.last("request")
+        last = runner.running.of("request").attempts.last()
         assert (last.spent, last.number, last.refusal) == (True, 0, "too long")
 
     async def test_a_retry_that_is_no_conversation_is_not_sent(self):
@@ -193,7 +193,7 @@ class TestWhatIsLearned:
         await runner.failed("request", None, "a server's fault")
         assert await known_limit(runner) == to().window
         assert not learned_limits
-        assert runner.attempts.last("request").failed
+        assert runner.running.of("request").attempts.last().failed
 
     async def test_the_refusal_of_a_request_that_looked_small_teaches_once_it_is_counted(self, learned_limits):
         """It was sent uncounted; the retry counts it in the vocabulary of the model that refused it, not in its own."""
@@ -203,12 +203,12 @@ class TestWhatIsLearned:
         assert tokens != others
         runner = AttemptRunner()
         await runner.decide(session(turns=20), to(window_tokens=2_000_000))
-        assert runner.attempts.last("request").sent_tokens is None
+        assert runner.running.of("request").attempts.last().sent_tokens is None
         await runner.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
         assert not learned_limits
         await runner.decide(session(turns=20), replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4"))
         assert [e.limit_tokens for e in learned_limits] == [10_000]
-        assert runner.attempts.last("request").first_tokens == tokens
+        assert runner.running.of("request").attempts.last().first_tokens == tokens
 
     async def test_what_cannot_be_counted_whole_teaches_nobody_else(self, learned_limits):
         stored = session("openai-responses", turns=20, previous_response_id="resp_1")
@@ -231,17 +231,17 @@ class TestWhatIsLearned:
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
         runner = AttemptRunner()
         await runner.decide(session(), to(repair="always"))
-        counted = runner.attempts.last("request").sent_tokens
+        counted = runner.running.of("request").attempts.last().sent_tokens
         await runner.answered("request", {"prompt_tokens": int(counted * 1.2)})
-        assert runner.attempts.last("request") is None
+        assert runner.running.of("request").attempts.last() is None
         await runner.decide(session(), to(repair="always"))
-        assert runner.attempts.last("request").factor == pytest.approx(1.2, rel=0.03)
+        assert runner.running.of("request").attempts.last().factor == pytest.approx(1.2, rel=0.03)
 
     async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
         runner = AttemptRunner()
         await runner.decide(session(), to(repair="always"))
         await runner.answered("request", None)
-        assert runner.attempts.last("request") is None
+        assert runner.running.of("request").attempts.last() is None
         await runner.answered("never sent", {"prompt_tokens": 50_000})
         assert not (await runner.learned.of("deployment")).observations
 
@@ -249,7 +249,7 @@ class TestWhatIsLearned:
         runner = AttemptRunner()
         await runner.decide(session(), to(repair="always"))
         estimated = runner.estimated_tokens("request")
-        assert estimated == runner.attempts.last("request").sent_provider_tokens > 0
+        assert estimated == runner.running.of("request").attempts.last().sent_provider_tokens > 0
         await runner.answered("request", {"prompt_tokens": estimated * 2})
         assert not (await runner.learned.of("deployment")).observations
         assert runner.estimated_tokens("request") is None
@@ -314,7 +314,7 @@ async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise
     sent, runner = session("openai-responses", turns=8), AttemptRunner()
     fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}
     await runner.decide(replace(sent, fields=fields), to(10_000))
-    attempt = runner.attempts.last("request")
+    attempt = runner.running.of("request").attempts.last()
     assert (attempt.counts_all, attempt.hosted_calls, attempt.unbilled) == expected
     assert (attempt.guessed_tokens >= 1_000) == (bool(tools) or items == [SEALED])
 
@@ -323,7 +323,7 @@ async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise
 async def test_a_bill_that_holds_what_a_hosted_tool_has_read_teaches_no_ratio_and_nothing_accepted(used_hosted_tools):
     runner = AttemptRunner()
     await runner.decide(session(turns=8), to(10_000))
-    sent = runner.attempts.last("request").sent_tokens
+    sent = runner.running.of("request").attempts.last().sent_tokens
     await runner.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
     shown = {kind for kind, _ in (await runner.learned.of("deployment")).observations}
     assert {"ratios", "accepted_input"} & shown == (set() if used_hosted_tools else {"ratios", "accepted_input"})

@@ -63,8 +63,9 @@ def refused_by(runner, request, window, sent=37_000):
     """Note that the deployment with `window` has refused the request."""
     held = Window(window, "model_info")
     attempt = Attempt(f"d{window}:{MODEL}", MODEL, "nobody", request.format, sent, sent, held, 1.0)
-    runner.attempts.sent(request_id_of(request.fields), attempt)
-    runner.attempts.failed(request_id_of(request.fields), OVERFLOW)
+    attempts = runner.running.open(request_id_of(request.fields)).attempts
+    attempts.sent(attempt)
+    attempts.failed(OVERFLOW)
 
 
 async def windows_left(request, entries, policies=HOLDS, runner=None):
@@ -100,7 +101,7 @@ class TestWhatHoldsTheRequest:
         refused = Attempt(
             f"d64000:{MODEL}", MODEL, "nobody", "openai-chat", 36_000, 36_000, Window(64_000, "model_info"), 1.0
         )
-        runner.attempts.sent("earlier", refused)
+        runner.running.open("earlier").attempts.sent(refused)
         await runner.failed("earlier", Overflow("input", "x", 32_000, 36_000))
         assert await windows_left(request, listed(64_000, 200_000)) == [64_000, 200_000]
         assert await windows_left(request, listed(64_000, 200_000), runner=runner) == [200_000]

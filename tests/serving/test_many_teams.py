@@ -9,7 +9,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 from prometheus_client import CollectorRegistry
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.learning.attempts import RUNNING_REQUESTS, Attempt
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.learned import MOST_DEPLOYMENTS
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.policy.resolve import RESOLVED_AT_ONCE
@@ -17,10 +17,10 @@ from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request
 from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.serving.running import RUNNING_REQUESTS, RequestState
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, MOST_WAITING
 from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent
-from ctx_hooks.telemetry.headers import MOST_BYTES
 from ctx_hooks.telemetry.listeners import attach
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 
@@ -77,12 +77,14 @@ async def test_ten_thousand_teams_leave_a_bounded_number_of_objects_labels_and_b
     assert kept[Call] <= RUNNING_REQUESTS + WRITABLE + FEW
     assert kept[Policy] <= RESOLVED_AT_ONCE + FEW
     assert kept[target.Target] <= FEW
-    assert flow.recorder.headers.size_bytes <= MOST_BYTES
+    assert kept[RequestState] <= RUNNING_REQUESTS
     for request_id in answers:
         answered = await flow.runner.answered(request_id, {"prompt_tokens": 20, "completion_tokens": 5})
         if answered is not None:
             flow.recorder.answered(request_id, answered, {"litellm_params": {"metadata": {}}})
+            flow.running.end(request_id)
     kept = counted() - before
+    assert kept[RequestState] <= FEW
     assert kept[Attempt] <= FEW
     assert kept[DecisionEvent] + kept[AnswerEvent] <= WRITABLE + FEW
     assert kept[DeploymentStats] <= MOST_DEPLOYMENTS + FEW

@@ -120,15 +120,16 @@ def to(window_tokens=12_000, **fields):
 
 async def decided(recorder, runner, request, target):
     decision = await runner.decide(request, target)
-    recorder.decided(request, target, decision, runner.attempts.last("request"))
+    recorder.decided(request, target, decision, runner.running.of("request").attempts.last())
     return decision
 
 
 async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_it_came(heard):
-    recorder, runner = Recorder(), AttemptRunner()
+    runner = AttemptRunner()
+    recorder = Recorder(runner.running)
     request = Request("openai-chat", agent_session("openai-chat", turns=40))
     first = await decided(recorder, runner, request, to())
-    recorder.fitted_before_choice("request", runner.attempts.last("request"))
+    recorder.fitted_before_choice("request")
     fitted = Request("openai-chat", {**request.fields, **first.changes})
     second = await decided(recorder, runner, fitted, to())
     answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
@@ -141,25 +142,27 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
 async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
-    recorder, runner, metadata = Recorder(), AttemptRunner(), {"user_api_key": "hash"}
+    runner, metadata = AttemptRunner(), {"user_api_key": "hash"}
+    recorder = Recorder(runner.running)
     request = Request(fmt, {**agent_session(fmt, turns=40), "metadata": metadata, "litellm_metadata": metadata})
     first = await decided(recorder, runner, request, to())
-    recorder.fitted_before_choice("request", runner.attempts.last("request"))
+    recorder.fitted_before_choice("request")
     fitted = Request(fmt, {**request.fields, **first.changes})
     await decided(recorder, runner, fitted, to())
     await runner.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
     rescued = await decided(recorder, runner, fitted, to(attempt=1))
     assert rescued.figures.tokens_after < first.figures.tokens_after < first.figures.tokens_before
-    headers, logged = recorder.headers.of("request"), metadata["spend_logs_metadata"]["ctx_hooks"]
+    headers, logged = runner.running.of("request").headers, metadata["spend_logs_metadata"]["ctx_hooks"]
     whole, sent = first.figures.tokens_before, rescued.figures.tokens_after
     assert headers["x-ctx-hooks"] == f"retried; before={whole}; after={sent}"
     assert (int(headers["x-ctx-hooks-tokens-before"]), logged["tokens_before"]) == (whole, whole)
-    told = facts_of(recorder.about_whole("request", runner.attempts.last("request")), None, Policy())
+    told = facts_of(recorder.last_attempt("request"), None, Policy())
     assert (told.received_tokens, told.sent_tokens) == (whole, sent)
 
 
 async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry():
-    recorder, runner, metadata = Recorder(), AttemptRunner(), {"user_api_key": "hash"}
+    runner, metadata = AttemptRunner(), {"user_api_key": "hash"}
+    recorder = Recorder(runner.running)
     fields = {**agent_session("openai-chat", turns=40), "metadata": metadata}
     await decided(recorder, runner, Request("openai-chat", fields), to(200_000))
     await runner.failed("request", Overflow("input", "x", 10_000, 26_000))
@@ -178,7 +181,7 @@ async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
     await flow.runner.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
     await flow.fitted(Request("openai-chat", fields), fields, target)
     assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
-    assert flow.recorder.headers.of(target.request_id)["x-ctx-hooks-attempts"] == "2"
+    assert flow.running.of(target.request_id).headers["x-ctx-hooks-attempts"] == "2"
 
 
 async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
@@ -202,7 +205,7 @@ async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
     assert words == [("DecisionEvent", "fits"), *retries, ("DecisionEvent", "failed"), ("FailureEvent", "failed")]
     assert sent > 1
     assert heard[-1].attempts == sent
-    assert flow.recorder.headers.of(target.request_id)["x-ctx-hooks-decision"] == "failed"
+    assert flow.running.of(target.request_id).headers["x-ctx-hooks-decision"] == "failed"
 
 
 MESSAGES = {"messages": []}

@@ -7,12 +7,13 @@ import pytest
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.decision import Compressed, NotRetried, Untouched
-from ctx_hooks.learning.attempts import RUNNING_REQUESTS, Attempt
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat import request_id_of, with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.running import Running
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.window import Window
 
@@ -55,7 +56,7 @@ async def streamed(usage, chunks):
 
 @pytest.fixture
 def usage():
-    return ReportedUsage()
+    return ReportedUsage(Running())
 
 
 def test_an_answer_states_what_was_received_in_the_tokens_that_were_billed(usage):
@@ -167,10 +168,3 @@ async def test_a_stream_that_the_client_leaves_is_forgotten(usage):
     await anext(left)
     await left.aclose()
     assert told(usage) == 100
-
-
-def test_the_oldest_requests_are_forgotten_first(usage):
-    asked = [with_request_id({}) for _ in range(RUNNING_REQUESTS + 1)]
-    for fields in asked:
-        usage.note(target(request_id=request_id_of(fields)), CUT, attempt(900, 300))
-    assert [told(usage, fields) for fields in asked[:2]] == [100, 300]

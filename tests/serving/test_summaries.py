@@ -18,8 +18,9 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving import summary_requests
 from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.running import Running
 from ctx_hooks.serving.summaries import SummaryFlights
-from ctx_hooks.serving.summary_requests import Unanswered, asking_of
+from ctx_hooks.serving.summary_requests import asking_of
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
@@ -49,11 +50,6 @@ async def here(work):
     return work()
 
 
-async def asking(request_id, size_bytes=1):
-    found = await asking_of(request_of(4), replace(TO, request_id=request_id), here)
-    return replace(found, size_bytes=size_bytes)
-
-
 async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(caplog, monkeypatch):
     async def fail(*_):
         raise OverflowError("int too large to convert to float")
@@ -68,22 +64,9 @@ async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(cap
 async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
     runner = AttemptRunner()
     await runner.decide(request_of(), TO)
-    kept = runner.summaries.unanswered.pop("request", "deployment")
-    assert kept is not None
-    runner.summaries.unanswered.add(kept)
+    assert runner.running.of("request").asking
     await runner.failed("request", None)
-    assert runner.summaries.unanswered.pop("request", "deployment") is None
-
-
-async def test_requests_that_are_never_answered_take_bounded_memory(monkeypatch):
-    monkeypatch.setattr(summary_requests, "MOST_UNANSWERED_BYTES", 100)
-    unanswered = Unanswered()
-    for name in ("a", "b", "c", "b"):
-        unanswered.add(await asking(name, 40))
-    assert [unanswered.pop(name, "deployment") is not None for name in ("a", "b", "c")] == [False, True, True]
-    unanswered.add(await asking("d", 101))
-    unanswered.add(await asking("e", 100))
-    assert [unanswered.pop(name, "deployment") is not None for name in ("d", "e")] == [False, True]
+    assert not runner.running.of("request").asking
 
 
 async def test_the_size_of_a_request_is_no_less_than_its_text():
@@ -112,7 +95,7 @@ async def test_without_a_policy_for_summaries_nothing_is_awaited_or_kept():
     async def decide(known):
         return known
 
-    flights = SummaryFlights(SharedStore(), Learned(SharedStore()))
+    flights = SummaryFlights(SharedStore(), Learned(SharedStore()), Running())
     to = replace(TO, policy=Policy())
     assert await flights.decided(request_of(), to, "known", decide, never) == "known"
 
@@ -122,5 +105,4 @@ async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_
     for deployment in ("deployment", "shadow:model"):
         await runner.decide(request_of(), replace(TO, deployment=deployment))
     await runner.failed("request", None, "", DeploymentName("shadow", "model"))
-    assert runner.summaries.unanswered.pop("request", "shadow:model") is None
-    assert runner.summaries.unanswered.pop("request", "deployment").to.deployment == "deployment"
+    assert list(runner.running.of("request").asking) == ["deployment"]

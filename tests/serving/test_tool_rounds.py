@@ -14,6 +14,7 @@ from ctx_hooks.formats import conversation_digest
 from ctx_hooks.litellm_compat import request_id_of, with_request_id
 from ctx_hooks.serving.answer_forms import HIDDEN
 from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.running import Running
 from ctx_hooks.serving.tool_rounds import ToolRounds
 from ctx_hooks.testing import Call, Reply, responses, streams
 
@@ -67,7 +68,8 @@ def rounds_of(texts, *answers):
             raise answer
         return called, came(responses.events(answer)) if changes["stream"] else answer
 
-    return ToolRounds(texts, ask, ReportedUsage())
+    running = Running()
+    return ToolRounds(texts, ask, ReportedUsage(running), running)
 
 
 async def came(events):

@@ -16,7 +16,6 @@ from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, s
 
 from ctx_hooks.policy.settings import EventFiles, Settings
 from ctx_hooks.runtime.warnings import forget_warnings
-from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_file import EventFile
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json, to_json
@@ -228,7 +227,7 @@ def _tells_of_warnings(waiting):
 
 async def test_a_conversation_leaves_figures_and_bounded_names_but_no_text(tmp_path):
     attach_sinks(Settings(events={"path": str(tmp_path)}))
-    assert SECRET in json.dumps((await secret_session(Recorder())).changes)
+    assert SECRET in json.dumps((await secret_session()).changes)
     detach_sinks()
     path = tmp_path / "events.1.jsonl"
     decision, answer = events_of(path)
@@ -240,7 +239,7 @@ async def test_a_conversation_leaves_figures_and_bounded_names_but_no_text(tmp_p
 
 async def test_an_attempt_that_litellm_shows_again_in_another_format_is_recorded_once(tmp_path):
     attach_sinks(Settings(events={"path": str(tmp_path)}))
-    await secret_session(Recorder(), again="openai-responses")
+    await secret_session(again="openai-responses")
     detach_sinks()
     assert [(e.name, e.decision) for e in events_of(tmp_path / "events.1.jsonl")] == [
         ("decision", "compressed"),

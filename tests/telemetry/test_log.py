@@ -13,7 +13,6 @@ from told_events import ANSWER, CALL, DECISION, FAILURE, SECRET, SUMMARY, secret
 
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.runtime.warnings import LONGEST_FIGURES_CHARS
-from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.listeners import emit
 
@@ -108,7 +107,7 @@ def test_whatever_a_name_holds_a_line_is_one_bounded_line_and_its_json_has_the_f
 
 
 async def test_no_text_of_a_conversation_is_logged(lines):
-    await secret_session(Recorder())
+    await secret_session()
     assert {"event=decision", "event=answer"} <= {r.getMessage().split()[0] for r in lines.records}
     written = io.StringIO()
     for record in lines.records:

@@ -1,0 +1,141 @@
+"""The requests that run, one state each: opened by the first hook that notes something, closed by the end or by age."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.learning.attempts import Attempts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ctx_hooks.compaction.cost import Prices
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.serving.archiving import KeptRequest, Offer
+    from ctx_hooks.serving.reported_usage import Growth
+    from ctx_hooks.serving.summary_requests import Asking
+    from ctx_hooks.serving.tool_rounds import View
+    from ctx_hooks.telemetry.events import DecisionEvent
+
+RUNNING_REQUESTS = 10_000
+"""Requests remembered at once, with refusals of the longest kind (2,000 characters) about 25 MB. The oldest is forgotten
+first, and is then not retried."""
+MOST_HELD = 256
+"""Requests held whole until their answer. What the oldest are held for is then done by what else is known, or not at all."""
+MOST_HELD_BYTES = 64_000_000
+"""Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens: a client that leaves
+is not told of, and its request stays until later ones take its place."""
+
+
+@dataclass(slots=True, eq=False)
+class RequestState:
+    """What is known of one request while it runs.
+
+    Attributes:
+        attempts: what was sent of it, and how that ended.
+        decided: the record of the last decision about it, and the prices that hold there.
+        before_choice: the record and the attempt of what was fitted before the Router chose a deployment.
+        is_given_up: whether it is recorded that no retry follows.
+        headers: of its answer, so far.
+        growth: by how much its client's usage exceeds what is billed.
+        view: the conversation as its client sent it, where a model may retrieve.
+        offer: of the retrieval tool; None where its model is offered none.
+        kept: how what was cut from it is cut again.
+        asking: what is needed to have a summary written behind its answer, by deployment.
+        is_over: whether it is answered or has failed in the end.
+        is_told: whether its caller has the headers.
+    """
+
+    attempts: Attempts = field(default_factory=Attempts)
+    decided: tuple[DecisionEvent, Prices | None] | None = None
+    before_choice: tuple[DecisionEvent, Attempt] | None = None
+    is_given_up: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    growth: Growth | None = None
+    view: View | None = None
+    offer: Offer | None = None
+    kept: KeptRequest | None = None
+    asking: dict[str, Asking] = field(default_factory=dict)
+    is_over: bool = False
+    is_told: bool = False
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory the request takes where it is held whole; all that holds it has the same messages."""
+        holding = (*self.asking.values(), *(() if self.kept is None else (self.kept,)))
+        return max((holder.size_bytes for holder in holding), default=0)
+
+    def let_go(self) -> None:
+        """Hold the request whole no longer."""
+        self.kept = None
+        self.asking.clear()
+
+
+class Running:
+    """The state of each running request, by an id that this process has given it. Thread-safe.
+
+    Args:
+        asks_for_headers: whether a caller is told of each request: a proxy asks for headers, the Router does not.
+    """
+
+    def __init__(self, asks_for_headers: Callable[[], bool] = litellm_compat.is_proxy) -> None:
+        self._asks_for_headers = asks_for_headers
+        self._states: OrderedDict[str, RequestState] = OrderedDict()
+        self._holding: OrderedDict[RequestState, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, request_id: str) -> RequestState:
+        """Return the state of a request, begun where there is none.
+
+        A request without an id could be taken for another: its state is not remembered.
+        """
+        if not request_id:
+            return RequestState()
+        with self._lock:
+            state = self._states.setdefault(request_id, RequestState())
+            self._states.move_to_end(request_id)
+            if len(self._states) > RUNNING_REQUESTS:
+                _, oldest = self._states.popitem(last=False)
+                self._holding.pop(oldest, None)
+            return state
+
+    def of(self, request_id: str) -> RequestState:
+        """Return the state of a request, an empty one where there is none."""
+        return self._states.get(request_id) or RequestState()
+
+    def hold(self, request_id: str, state: RequestState) -> None:
+        """Note that what a state holds of its request has changed: the oldest beyond the bounds are held no longer."""
+        with self._lock:
+            self._holding.pop(state, None)
+            if size_bytes := state.held_bytes:
+                self._holding[state] = size_bytes
+            while len(self._holding) > MOST_HELD or sum(self._holding.values()) > MOST_HELD_BYTES:
+                oldest, _ = self._holding.popitem(last=False)
+                oldest.let_go()
+        self._close(request_id, state)
+
+    def end(self, request_id: str) -> None:
+        """Note that a request is answered or has failed in the end, unless another attempt at it runs."""
+        state = self.of(request_id)
+        state.before_choice = None
+        state.is_given_up = False
+        state.is_over = not state.attempts.are_running
+        state.is_told |= not self._asks_for_headers()
+        self._close(request_id, state)
+
+    def told(self, request_id: str) -> dict[str, str]:
+        """Return the headers of a request, which its caller gets now; none of one that was not treated."""
+        state = self.of(request_id)
+        state.is_told = True
+        self._close(request_id, state)
+        return state.headers
+
+    def _close(self, request_id: str, state: RequestState) -> None:
+        """Forget a request that nothing more is needed of."""
+        if state.is_over and state.is_told and state.offer is None:
+            with self._lock:
+                self._states.pop(request_id, None)

@@ -1,0 +1,119 @@
+"""A running request has one state, nobody else's, until it has ended and its caller knows; what is never told of ages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from ctx_hooks.learning.attempts import Attempt, DeploymentName
+from ctx_hooks.overflow.recognise import Overflow
+from ctx_hooks.serving import running as module
+from ctx_hooks.serving.running import Running
+from ctx_hooks.tokens.window import Window
+
+MAIN = Attempt("m:openai/gpt", "gpt", "tenant", "openai-chat", 5_000, 4_000, Window(8_000, "policy"), 1.0)
+SHADOW = replace(MAIN, deployment="s:openai/gpt")
+
+
+@pytest.fixture
+def running():
+    return Running(asks_for_headers=lambda: True)
+
+
+def held(size_bytes):
+    return SimpleNamespace(size_bytes=size_bytes)
+
+
+def test_all_hooks_of_a_request_see_one_state():
+    running = Running()
+    running.open("one").headers["a"] = "1"
+    assert running.of("one").headers == running.open("one").headers == {"a": "1"}
+    assert running.of("two").headers == {}
+
+
+def test_requests_without_an_id_are_not_taken_for_one_another():
+    running = Running()
+    running.open("").headers["a"] = "1"
+    assert running.of("").headers == running.open("").headers == {}
+
+
+@pytest.mark.parametrize("told_first", [True, False], ids=["streamed", "whole"])
+def test_a_state_is_closed_once_its_request_has_ended_and_its_caller_has_the_headers(running, told_first):
+    state = running.open("one")
+    steps = [lambda: running.told("one"), lambda: running.end("one")]
+    first, last = steps if told_first else reversed(steps)
+    first()
+    assert running.of("one") is state
+    last()
+    assert running.of("one") is not state
+
+
+def test_outside_a_proxy_nobody_asks_for_headers():
+    running = Running()
+    state = running.open("one")
+    running.end("one")
+    assert running.of("one") is not state
+
+
+def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
+    state = running.open("one")
+    state.is_told = True
+    state.attempts.sent(MAIN)
+    state.attempts.sent(SHADOW)
+    state.attempts.done(DeploymentName("m", "gpt"))
+    running.end("one")
+    assert running.of("one") is state
+    state.attempts.failed(Overflow("input", "x"))
+    running.end("one")
+    assert running.of("one") is not state
+
+
+def test_a_model_that_may_still_call_the_tool_keeps_its_state(running):
+    state = running.open("one")
+    state.offer = held(1)
+    running.told("one")
+    running.end("one")
+    assert running.of("one") is state
+    state.offer = None
+    running.hold("one", state)
+    assert running.of("one") is not state
+
+
+def test_the_requests_that_were_quiet_for_longest_are_forgotten_first(running, monkeypatch):
+    """A retry is no new request, and keeps its request remembered."""
+    monkeypatch.setattr(module, "RUNNING_REQUESTS", 3)
+    for request_id in ("first", "second", "third", "first", "fourth"):
+        running.open(request_id).headers["id"] = request_id
+    known = [r for r in ("first", "second", "third", "fourth") if running.of(r).headers]
+    assert known == ["first", "third", "fourth"]
+
+
+@pytest.mark.parametrize("bound", [("MOST_HELD", 2), ("MOST_HELD_BYTES", 100)], ids=["number", "bytes"])
+def test_the_oldest_requests_are_held_no_longer_and_keep_everything_else(running, monkeypatch, bound):
+    monkeypatch.setattr(module, *bound)
+    for request_id in ("a", "b", "c", "b"):
+        state = running.open(request_id)
+        state.headers["id"] = request_id
+        state.kept, state.asking["d"] = held(40), held(40)
+        running.hold(request_id, state)
+    assert [bool(running.of(r).kept or running.of(r).asking) for r in "abc"] == [False, True, True]
+    assert all(running.of(r).headers for r in "abc")
+    state = running.open("d")
+    state.kept = held(101)
+    running.hold("d", state)
+    assert (state.kept is None) == (bound[0] == "MOST_HELD_BYTES")
+
+
+def test_what_is_held_no_longer_counts_no_more(running, monkeypatch):
+    monkeypatch.setattr(module, "MOST_HELD_BYTES", 100)
+    one, two = running.open("one"), running.open("two")
+    for state, request_id in ((one, "one"), (two, "two")):
+        state.kept = held(60)
+        running.hold(request_id, state)
+        if state is one:
+            state.kept = None
+            running.hold("one", one)
+    assert two.kept is not None
+    assert one.kept is None
