@@ -1,7 +1,5 @@
 """Requests, targets and statistics for tests of the engine, and how it decides about them."""
 
-import pytest
-
 from ctx_hooks import engine
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import changes_of
@@ -20,9 +18,6 @@ from ctx_hooks.tokens.window import Window
 
 NOW = 1_000_000_000.0
 MODEL = "openai/gpt-4o"
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-FIELDS = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 COUNTER = Counter(vocabulary_of(MODEL))
 DEAR_CACHE = Prices(plain=3.0, cache_read=0.3, cache_write=3.75)
 NO_CACHE = Prices(plain=1.0, cache_read=1.0, cache_write=1.0)

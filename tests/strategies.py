@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from ctx_hooks.testing import gemini, sign
@@ -16,6 +17,8 @@ CALL_TYPES = {
     "gemini": "agenerate_content",
 }
 """What LiteLLM calls a call in each format."""
+FORMATS = tuple(FIELDS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def items_of(payload):

@@ -7,14 +7,11 @@ import sys
 from functools import partial
 
 import pytest
-from strategies import FIELDS, items_of
+from strategies import FIELDS, every_format, items_of
 
 import ctx_hooks
 from ctx_hooks.errors import CtxHooksError
 from ctx_hooks.testing import agent_session, violations
-
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def call_and_result(text, n=0):

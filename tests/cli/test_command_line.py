@@ -158,34 +158,22 @@ NO_REQUEST = (*NO_CONFIGURATION, "utf16.json")
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *(["check", name] for name in (*NO_CONFIGURATION, "date.yaml")),
-        *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
-        *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
-        ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
-        ["explain", "request.json", "--model", "m", "--policy", "pii"],
-        ["explain", "request.json", "--model", "m", "--policy", "released: 2026-13-45"],
-        ["explain", "request.json", "--model", "m", "--policy", "[" * 2_000],
-        ["replay", "request.json", "--policy", "released: 2026-13-45"],
-        ["replay", "request.json", "--policy", "[" * 2_000],
-        ["explain", "--last", "--events", "none"],
-        ["explain", "--last", "--events", "binary"],
-        ["archive", "ls"],
-        ["archive", "show", "b" * 12, "--config", "archive.yaml"],
-        ["archive", "delete", "--team", "red", "--config", "archive.yaml"],
-        ["limits", "ls"],
-        ["limits", "ls", "--config", "redis.yaml"],
-        ["report", "none"],
-        ["report", TOO_LONG],
-        ["replay", TOO_LONG],
-        ["explain", "--last", "--events", TOO_LONG],
-        ["report", "events", "-o", "none/page.html"],
-        ["report", "events", "-o", "events"],
-    ],
-    ids=lambda arguments: " ".join(arguments)[:60],
-)
+@pytest.mark.parametrize("arguments", [
+    *(["check", name] for name in (*NO_CONFIGURATION, "date.yaml")),
+    *([*command, "none.yaml"] for command in (["doctor"], ["archive", "ls", "--config"], ["limits", "ls", "--config"])),
+    *(["explain", name, "--model", "gpt-4o"] for name in NO_REQUEST),
+    ["explain", "request.json", "--model", "m", "--config", "mistake.yaml"],
+    ["explain", "request.json", "--model", "m", "--policy", "pii"],
+    ["explain", "request.json", "--model", "m", "--policy", "released: 2026-13-45"],
+    ["explain", "request.json", "--model", "m", "--policy", "[" * 2_000],
+    ["replay", "request.json", "--policy", "released: 2026-13-45"], ["replay", "request.json", "--policy", "[" * 2_000],
+    ["explain", "--last", "--events", "none"], ["explain", "--last", "--events", "binary"], ["archive", "ls"],
+    ["archive", "show", "b" * 12, "--config", "archive.yaml"],
+    ["archive", "delete", "--team", "red", "--config", "archive.yaml"], ["limits", "ls"],
+    ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG], ["replay", TOO_LONG],
+    ["explain", "--last", "--events", TOO_LONG], ["report", "events", "-o", "none/page.html"],
+    ["report", "events", "-o", "events"],
+], ids=lambda arguments: " ".join(arguments)[:60])  # fmt: skip
 def test_what_cannot_be_done_is_one_error_and_ends_with_1(arguments, as_json, here):
     done = here(*arguments, *(["--json"] if as_json else []))
     assert done.returncode == 1
@@ -208,32 +196,13 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, h
         json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["frob"],
-        ["check"],
-        ["check", "a", "b"],
-        ["check", "--frob", "a"],
-        ["explain"],
-        ["explain", "unnamed.json"],
-        ["explain", "request.json", "--last"],
-        ["explain", "request.json", "--id", "x", "--model", "m"],
-        ["doctor", "a", "b"],
-        ["report"],
-        ["archive"],
-        ["archive", "show", "X"],
-        ["archive", "delete"],
-        ["archive", "ls", "--team", "a", "--key", "b"],
-        ["limits"],
-        ["limits", "clear"],
-        ["limits", "frob"],
-        ["demo", "a"],
-        ["schema", "a"],
-    ],
-    ids=lambda arguments: " ".join(arguments)[:60],
-)
+@pytest.mark.parametrize("arguments", [
+    [], ["frob"], ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
+    ["explain", "request.json", "--last"], ["explain", "request.json", "--id", "x", "--model", "m"], ["doctor", "a", "b"],
+    ["report"], ["archive"], ["archive", "show", "X"], ["archive", "delete"],
+    ["archive", "ls", "--team", "a", "--key", "b"], ["limits"], ["limits", "clear"], ["limits", "frob"], ["demo", "a"],
+    ["schema", "a"],
+], ids=lambda arguments: " ".join(arguments)[:60])  # fmt: skip
 def test_wrong_usage_is_said_with_the_usage_and_ends_with_2(arguments, here):
     done = here(*arguments)
     assert done.returncode == 2
@@ -249,23 +218,14 @@ def test_what_a_terminal_cannot_show_is_escaped(inputs, here):
     assert json.loads(sent.stdout) == json.loads((inputs / "surrogate.json").read_text())
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["check", "controls.yaml"],
-        ["check", "mistaken.yaml"],
-        ["doctor", "--no-proxy", "controls.yaml"],
-        ["explain", "controls.json", "--policy", "window_tokens: 6000", "--diff"],
-        ["explain", "controls.json", "--policy", "window_tokens: 6000", "--sent"],
-        ["explain", "--model", CONTROLS],
-        ["explain", f"{CONTROLS}/none"],
-        ["explain", "controls.json", CONTROLS],
-        ["replay", "controls.json", "--window", "6000"],
-        ["replay", CONTROLS],
-        ["report", "events", "-o", CONTROLS.replace("/", "") + ".html"],
-    ],
-    ids=lambda arguments: ascii(" ".join(arguments)),
-)
+@pytest.mark.parametrize("arguments", [
+    ["check", "controls.yaml"], ["check", "mistaken.yaml"], ["doctor", "--no-proxy", "controls.yaml"],
+    ["explain", "controls.json", "--policy", "window_tokens: 6000", "--diff"],
+    ["explain", "controls.json", "--policy", "window_tokens: 6000", "--sent"], ["explain", "--model", CONTROLS],
+    ["explain", f"{CONTROLS}/none"], ["explain", "controls.json", CONTROLS],
+    ["replay", "controls.json", "--window", "6000"], ["replay", CONTROLS],
+    ["report", "events", "-o", CONTROLS.replace("/", "") + ".html"],
+], ids=lambda arguments: ascii(" ".join(arguments)))  # fmt: skip
 def test_no_control_character_of_a_file_or_a_name_reaches_the_terminal(arguments, here):
     done = here(*arguments)
     assert "Traceback" not in done.stderr
@@ -377,15 +337,10 @@ class TestCompletion:
         assert done.returncode == 0
         assert "_CTX_HOOKS_COMPLETE" in done.stdout
 
-    @pytest.mark.parametrize(
-        ("typed", "completed"),
-        [
-            ("ctx-hooks ", sorted(COMMANDS)),
-            ("ctx-hooks ch", ["check"]),
-            ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]),
-            ("ctx-hooks explain --po", ["--policy"]),
-        ],
-    )
+    @pytest.mark.parametrize(("typed", "completed"), [
+        ("ctx-hooks ", sorted(COMMANDS)), ("ctx-hooks ch", ["check"]),
+        ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]), ("ctx-hooks explain --po", ["--policy"]),
+    ])  # fmt: skip
     def test_commands_actions_and_options_are_completed(self, typed, completed, inputs):
         words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
         done = run(inputs, _CTX_HOOKS_COMPLETE="bash_complete", **words)

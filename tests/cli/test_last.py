@@ -67,15 +67,10 @@ def test_the_configuration_names_the_folder(folder, tmp_path, capsys):
     assert "call-2" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        ([], 1, "No event file is known"),
-        (["--events", "none"], 1, "there is no such file or folder"),
-        (["--id", "another", "--events", "{folder}"], 1, "No event of another"),
-        (["request.json"], 2, "--last"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "told"), [
+    ([], 1, "No event file is known"), (["--events", "none"], 1, "there is no such file or folder"),
+    (["--id", "another", "--events", "{folder}"], 1, "No event of another"), (["request.json"], 2, "--last"),
+])  # fmt: skip
 def test_what_is_missing_is_said(folder, arguments, code, told, capsys):
     assert main(["explain", "--last", *(a.format(folder=folder) for a in arguments)]) == code
     assert told in capsys.readouterr().err

@@ -278,29 +278,12 @@ class TestAnyNumberOfEventsFits:
         assert Quantiles().at(0.5) == 0
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        (short(0), "0"),
-        (short(9_999), "9,999"),
-        (short(12_345), "12.3 k"),
-        (short(999_999), "1 M"),
-        (short(-68_432_100), "−68.4 M"),
-        (short(2.5), "2.5"),
-        (whole(-1_234), "−1,234"),
-        (dollars(0), "$0.00"),
-        (dollars(1_234.5), "$1,234.50"),
-        (dollars(-0.0123), "−$0.012"),
-        (dollars(0.00002), "$0.000020"),
-        (percent(0.004), "0.4 %"),
-        (percent(0.555), "56 %"),
-        (percent(None), "–"),
-        (milliseconds(0.1234), "0.123 ms"),
-        (milliseconds(12_345), "12.3 s"),
-        (nice(0), 1),
-        (nice(7.2e6), 8e6),
-        (nice(1_000), 1_000),
-    ],
-)
+@pytest.mark.parametrize(("written", "expected"), [
+    (short(0), "0"), (short(9_999), "9,999"), (short(12_345), "12.3 k"), (short(999_999), "1 M"),
+    (short(-68_432_100), "−68.4 M"), (short(2.5), "2.5"), (whole(-1_234), "−1,234"), (dollars(0), "$0.00"),
+    (dollars(1_234.5), "$1,234.50"), (dollars(-0.0123), "−$0.012"), (dollars(0.00002), "$0.000020"),
+    (percent(0.004), "0.4 %"), (percent(0.555), "56 %"), (percent(None), "–"), (milliseconds(0.1234), "0.123 ms"),
+    (milliseconds(12_345), "12.3 s"), (nice(0), 1), (nice(7.2e6), 8e6), (nice(1_000), 1_000),
+])  # fmt: skip
 def test_figures_are_written_as_people_read_them(written, expected):
     assert written == expected

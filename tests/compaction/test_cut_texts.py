@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, hostile_texts, items_of, payloads
+from strategies import FIELDS, every_format, hostile_texts, items_of, payloads
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of
@@ -25,8 +25,6 @@ from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 LANGUAGES = ("en", "zh")
 HANDLE = re.compile(r"(?:ctx_retrieve\(|archived as |存档为 )([a-z2-7]{12})")
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import broken_payloads, items_of, payloads
+from strategies import broken_payloads, every_format, items_of, payloads
 
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.conversation.exchanges import is_request
@@ -15,8 +15,6 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 many = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 

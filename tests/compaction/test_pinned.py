@@ -1,7 +1,7 @@
 """A message that the caller flags stays whole, whatever the budget, and both flags obey one law."""
 
 import pytest
-from strategies import items_of
+from strategies import every_format, items_of
 
 import ctx_hooks
 from ctx_hooks.compaction import last_resort
@@ -12,8 +12,6 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 every_flag = pytest.mark.parametrize("flag", [PIN, SKIP])
 WHERE = {"anthropic": "content", "gemini": "parts"}
 """The fields whose blocks may have the flag instead of the message."""

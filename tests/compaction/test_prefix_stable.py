@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sessions import OWN
-from strategies import FIELDS, items_of, payloads, spoken
+from strategies import FIELDS, FORMATS, every_format, items_of, payloads, spoken
 
 import ctx_hooks
 from ctx_hooks.compaction.cut_points import Thresholds
@@ -21,9 +21,6 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
-
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def sent(messages, fmt, *, trigger, target=None, policy=None):

@@ -1,7 +1,7 @@
 """Work grows at most linearly in the number of messages."""
 
 import pytest
-from strategies import items_of, spoken
+from strategies import FORMATS, every_format, items_of, spoken
 from work import assert_linear
 
 import ctx_hooks
@@ -14,9 +14,6 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
-
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def dialogue(messages, fmt="openai-chat"):

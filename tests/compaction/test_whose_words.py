@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from strategies import every_format
 from tool_bait import BAIT, results, session
 
 import ctx_hooks
@@ -23,8 +24,6 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 

@@ -4,7 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from engine_requests import FIELDS, MODEL, STORED, decided, every_format, only_newest_loop, sent, session, to, tokens_of
+from engine_requests import MODEL, STORED, decided, only_newest_loop, sent, session, to, tokens_of
+from strategies import FIELDS, every_format
 
 from ctx_hooks import engine
 from ctx_hooks.decision import Compressed, GaveUp, Untouched, changes_of

@@ -22,17 +22,10 @@ class TestWhatCompactingCosts:
     window_tokens = int(size * 1.02)
     """The request is above the budget, which leaves room for an answer, and the window would hold it."""
 
-    @pytest.mark.parametrize(
-        ("prices", "cost_aware", "window_tokens", "compacts"),
-        [
-            (DEAR_CACHE, True, window_tokens, False),
-            (DEAR_CACHE, True, int(size * 0.9), True),
-            (DEAR_CACHE, False, window_tokens, True),
-            (NO_CACHE, True, window_tokens, True),
-            (None, True, window_tokens, True),
-        ],
-        ids=["does not pay", "the window does not hold it", "whatever it costs", "pays", "prices not known"],
-    )
+    @pytest.mark.parametrize(("prices", "cost_aware", "window_tokens", "compacts"), [
+        (DEAR_CACHE, True, window_tokens, False), (DEAR_CACHE, True, int(size * 0.9), True),
+        (DEAR_CACHE, False, window_tokens, True), (NO_CACHE, True, window_tokens, True), (None, True, window_tokens, True),
+    ], ids=["does not pay", "the window does not hold it", "whatever it costs", "pays", "prices not known"])  # fmt: skip
     def test_it_is_not_done_where_it_costs_more_than_it_saves(self, prices, cost_aware, window_tokens, compacts):
         target = to(window_tokens, prices=prices, cost_aware=cost_aware, expected_turns=1)
         decision, attempt = decided(self.request, target)

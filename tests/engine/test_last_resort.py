@@ -1,6 +1,7 @@
 """What would take too long to compress loses its oldest turns, by estimate."""
 
-from engine_requests import STORED, every_format, sent, session, to, tokens_of
+from engine_requests import STORED, sent, session, to, tokens_of
+from strategies import every_format
 
 from ctx_hooks import engine
 from ctx_hooks.compaction import last_resort

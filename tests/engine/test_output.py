@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from engine_requests import DEAR_CACHE, FIELDS, FORMATS, by_size, decided, sent, session, to, tokens_of
+from engine_requests import DEAR_CACHE, by_size, decided, sent, session, to, tokens_of
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import FIELDS, FORMATS
 
 from ctx_hooks.decision import Compressed, Untouched, changes_of
 from ctx_hooks.learning.known import Known
@@ -18,18 +19,10 @@ from ctx_hooks.tokens.window import Window
 class TestOutputs:
     """An output that the deployment would refuse is lowered before it is sent; any other stays."""
 
-    @pytest.mark.parametrize(
-        ("asked", "cap", "expected"),
-        [
-            (8_000, 4_096, 4_096),
-            (8_000, 8_000, 8_000),
-            (1_000, 4_096, 1_000),
-            (8_000, None, 8_000),
-            (8_000, LEAST_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS),
-            (8_000, LEAST_OUTPUT_TOKENS - 1, 8_000),
-            (None, 4_096, None),
-        ],
-    )
+    @pytest.mark.parametrize(("asked", "cap", "expected"), [
+        (8_000, 4_096, 4_096), (8_000, 8_000, 8_000), (1_000, 4_096, 1_000), (8_000, None, 8_000),
+        (8_000, LEAST_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS), (8_000, LEAST_OUTPUT_TOKENS - 1, 8_000), (None, 4_096, None),
+    ])  # fmt: skip
     @pytest.mark.parametrize("counts", [True, False])
     def test_it_is_lowered_to_what_the_deployment_gives(self, asked, cap, expected, counts):
         fields = {} if asked is None else {"max_tokens": asked}

@@ -4,7 +4,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from engine_requests import COUNTER, FIELDS, FORMATS, NOW, decided, sent, to, tokens_of
+from engine_requests import COUNTER, NOW, decided, sent, to, tokens_of
+from strategies import FIELDS, FORMATS
 
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.decision import Rescued

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import engine_requests
 import pytest
-from engine_requests import COUNTER, FIELDS, every_format, sent, to, tokens_of
+from engine_requests import COUNTER, sent, to, tokens_of
+from strategies import FIELDS, every_format
 
 from ctx_hooks import engine
 from ctx_hooks.compaction.message_index import message_stats
@@ -82,29 +83,22 @@ def test_nothing_is_offered_where_nothing_is_cut_or_nothing_archived(fmt, turns)
     assert isinstance(found.decision, Untouched) == (turns == 2)
 
 
-@pytest.mark.parametrize(
-    ("fmt", "fields"),
-    [
-        ("openai-chat", {"tools": []}),
-        ("openai-chat", {"tool_choice": "required"}),
-        ("openai-chat", {"tool_choice": {"type": "function", "function": {"name": "read_file"}}}),
-        ("openai-chat", {"n": 2}),
-        ("openai-chat", {"response_format": {"type": "json_object"}}),
-        ("openai-responses", {"text": {"format": {"type": "json_schema"}}}),
-        ("anthropic", {"output_format": {"type": "json_schema"}}),
-        ("anthropic", {"output_config": {"format": {"type": "json_schema"}}}),
-        ("openai-chat", {"tools": [{"type": "function", "function": {"name": RETRIEVE}}]}),
-        ("anthropic", {"tools": [{"name": RETRIEVE, "input_schema": {"type": "object"}}]}),
-        ("anthropic", {"tool_choice": {"type": "any"}}),
-        ("anthropic", {"tools": "nonsense"}),
-        ("openai-responses", {"tools": [{"type": "function", "name": RETRIEVE}]}),
-        ("openai-responses", {"tools": [{"type": "mcp", "server_label": "litellm"}]}),
-        ("openai-responses", {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}),
-        ("openai-responses", {"previous_response_id": "resp_1"}),
-        ("openai-responses", {"store": True}),
-        ("openai-responses", {"store": None}),
-    ],
-)
+@pytest.mark.parametrize(("fmt", "fields"), [
+    ("openai-chat", {"tools": []}), ("openai-chat", {"tool_choice": "required"}),
+    ("openai-chat", {"tool_choice": {"type": "function", "function": {"name": "read_file"}}}), ("openai-chat", {"n": 2}),
+    ("openai-chat", {"response_format": {"type": "json_object"}}),
+    ("openai-responses", {"text": {"format": {"type": "json_schema"}}}),
+    ("anthropic", {"output_format": {"type": "json_schema"}}),
+    ("anthropic", {"output_config": {"format": {"type": "json_schema"}}}),
+    ("openai-chat", {"tools": [{"type": "function", "function": {"name": RETRIEVE}}]}),
+    ("anthropic", {"tools": [{"name": RETRIEVE, "input_schema": {"type": "object"}}]}),
+    ("anthropic", {"tool_choice": {"type": "any"}}), ("anthropic", {"tools": "nonsense"}),
+    ("openai-responses", {"tools": [{"type": "function", "name": RETRIEVE}]}),
+    ("openai-responses", {"tools": [{"type": "mcp", "server_label": "litellm"}]}),
+    ("openai-responses", {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}}),
+    ("openai-responses", {"previous_response_id": "resp_1"}), ("openai-responses", {"store": True}),
+    ("openai-responses", {"store": None}),
+])  # fmt: skip
 def test_no_client_is_offered_what_could_do_it_harm(fmt, fields):
     found = decided(session(fmt, turns=30, **fields), target(retrieval=True))
     assert found.cut

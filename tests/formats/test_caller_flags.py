@@ -41,20 +41,11 @@ def test_flags_go_and_all_else_stays(item, sent):
     assert items == before
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        [],
-        [BARE],
-        "a text",
-        None,
-        [None, 1, "context"],
-        [{**BARE, "context": {"citations": []}}],
-        [{**BARE, "context": "pin"}],
-        [{**BARE, "context": None}],
-        [{"role": "user", "content": [{"type": "text", "text": '{"context": {"pin": true}}'}, "text", None]}],
-    ],
-)
+@pytest.mark.parametrize("items", [
+    [], [BARE], "a text", None, [None, 1, "context"], [{**BARE, "context": {"citations": []}}],
+    [{**BARE, "context": "pin"}], [{**BARE, "context": None}],
+    [{"role": "user", "content": [{"type": "text", "text": '{"context": {"pin": true}}'}, "text", None]}],
+])  # fmt: skip
 def test_what_has_no_flag_is_not_written_again(items):
     assert without_flags(items) is None
 

@@ -107,16 +107,10 @@ def test_long_arguments_that_are_not_signed_are_shortened():
     assert any(len(args["content"]) < len(LONG) for args in kept)
 
 
-@pytest.mark.parametrize(
-    ("given", "written"),
-    [
-        ({"result": "long"}, {"result": "cut"}),
-        ({"stdout": "long", "exit_code": 1}, {"output": "cut"}),
-        ({"rows": [1, 2]}, {"rows": "cut"}),
-        (["long"], {"output": "cut"}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("given", "written"), [
+    ({"result": "long"}, {"result": "cut"}), ({"stdout": "long", "exit_code": 1}, {"output": "cut"}),
+    ({"rows": [1, 2]}, {"rows": "cut"}), (["long"], {"output": "cut"}),
+], ids=str)  # fmt: skip
 def test_a_rewritten_result_stands_under_its_own_key_else_under_googles(given, written):
     answer = {"functionResponse": {"name": "f", "response": given}}
     (_, _, message) = (conversation := gemini.read(exchange([call("f")], [answer]))).messages

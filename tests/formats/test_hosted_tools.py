@@ -24,21 +24,14 @@ DETAILED = Usage(
 )
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        responses(SEARCH),
-        {"output": [{"type": "code_interpreter_call"}]},
-        {"content": [{"type": "text", "text": "t"}, {"type": "server_tool_use", "name": "web_search"}]},
-        {"content": [], "usage": {"input_tokens": 9, "server_tool_use": {"web_search_requests": 1}}},
-        ModelResponse(usage=SEARCHED),
-        ModelResponse(usage=DETAILED),
-        chat(annotations=[CITED]),
-        {"candidates": [{"groundingMetadata": {"webSearchQueries": ["q"]}}]},
-        {"candidates": [], "usageMetadata": {"toolUsePromptTokenCount": 400}},
-    ],
-    ids=range(9),
-)
+@pytest.mark.parametrize("answer", [
+    responses(SEARCH), {"output": [{"type": "code_interpreter_call"}]},
+    {"content": [{"type": "text", "text": "t"}, {"type": "server_tool_use", "name": "web_search"}]},
+    {"content": [], "usage": {"input_tokens": 9, "server_tool_use": {"web_search_requests": 1}}},
+    ModelResponse(usage=SEARCHED), ModelResponse(usage=DETAILED), chat(annotations=[CITED]),
+    {"candidates": [{"groundingMetadata": {"webSearchQueries": ["q"]}}]},
+    {"candidates": [], "usageMetadata": {"toolUsePromptTokenCount": 400}},
+], ids=range(9))  # fmt: skip
 def test_use_is_seen(answer):
     assert used_hosted_tools(answer)
 

@@ -7,14 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sessions import FILES
-from strategies import broken_payloads, payloads
+from strategies import broken_payloads, every_format, payloads
 
 from ctx_hooks.conversation.model import Media, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
-
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def forced(conversation):

@@ -62,23 +62,11 @@ def test_an_event_of_a_byte_stream_grows_as_the_same_event_does(name):
     assert b"".join(rest) == b"\r\n" + content
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        None,
-        "text",
-        {"usage": None},
-        {"usage": {"output_tokens": 7}},
-        {"usage": {"prompt_tokens": 0, "total_tokens": 0}},
-        {"usage": {"prompt_tokens": "many"}},
-        {"usage": {"prompt_tokens": True}},
-        {"usage": [1]},
-        {"message": "text", "response": None},
-        b'data: {"usage": 3}\n',
-        b'data: ["usage"]\n',
-        b"data: [DONE]\n\n",
-    ],
-)
+@pytest.mark.parametrize("answer", [
+    None, "text", {"usage": None}, {"usage": {"output_tokens": 7}}, {"usage": {"prompt_tokens": 0, "total_tokens": 0}},
+    {"usage": {"prompt_tokens": "many"}}, {"usage": {"prompt_tokens": True}}, {"usage": [1]},
+    {"message": "text", "response": None}, b'data: {"usage": 3}\n', b'data: ["usage"]\n', b"data: [DONE]\n\n",
+])  # fmt: skip
 def test_what_states_no_input_is_returned_as_it_is(answer):
     assert grown(answer, 2.5) == answer
     assert isinstance(answer, bytes) or grown(answer, 2.5) is answer

@@ -134,20 +134,10 @@ def test_the_newer_observation_wins_and_the_larger_acceptance():
         assert DeploymentStats().merged(first, NOW).merged(second, NOW).accepted("accepted_input", NOW) == 90_000
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
-        ("limit", (1,)),
-        ("limit", ()),
-        ("limit", (8_000, 8_000)),
-        ("limit", (float("nan"),)),
-        ("limit", (float("inf"),)),
-        ("ratios", (100.0,)),
-        ("ratios", (1.0, 100.0)),
-        ("ratios", (1.0,) * 100),
-        ("output_limit", (-5,)),
-    ],
-)
+@pytest.mark.parametrize(("kind", "values"), [
+    ("limit", (1,)), ("limit", ()), ("limit", (8_000, 8_000)), ("limit", (float("nan"),)), ("limit", (float("inf"),)),
+    ("ratios", (100.0,)), ("ratios", (1.0, 100.0)), ("ratios", (1.0,) * 100), ("output_limit", (-5,)),
+])  # fmt: skip
 def test_what_is_no_figure_is_not_taken_in(kind, values):
     assert DeploymentStats().merged({(kind, "ann"): Observation(values, NOW)}, NOW) == DeploymentStats()
 

@@ -89,16 +89,11 @@ def test_what_is_mostly_guessed_shows_neither_a_limit_nor_a_ratio():
     assert updates.of_refusal(NOTHING, document, Overflow("input", "x"), NOW) == {}
 
 
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [
-        ((50_000, 20_000), {"sent_tokens": 50_000}),
-        ((50_000, 20_000), {"sent_tokens": 60_000, "guessed_tokens": 30_000}),
-        ((50_000, 20_000), {"sent_tokens": 55_000}),
-        ((0, 20_000), {"sent_tokens": 60_000}),
-    ],
-    ids=["the request has not grown", "it has hardly grown", "what grew is a guess", "the first was not counted"],
-)
+@pytest.mark.parametrize(("before", "now"), [
+    ((50_000, 20_000), {"sent_tokens": 50_000}), ((50_000, 20_000), {"sent_tokens": 60_000, "guessed_tokens": 30_000}),
+    ((50_000, 20_000), {"sent_tokens": 55_000}), ((0, 20_000), {"sent_tokens": 60_000}),
+], ids=["the request has not grown", "it has hardly grown", "what grew is a guess",
+        "the first was not counted"])  # fmt: skip
 def test_a_bill_that_stands_still_for_another_reason_shows_no_limit(before, now):
     stats = NOTHING.merged({("low_bill", "ann"): Observation(tuple(map(float, before)), NOW)}, NOW)
     assert updates.truncation(stats, replace(COUNTED, **now), 20_000, NOW) is None
@@ -222,19 +217,12 @@ def test_a_refusal_without_figures_shows_only_that_what_was_sent_is_too_long():
         assert values(shown) == {"refused": (46_340,)}
 
 
-@pytest.mark.parametrize(
-    ("overflow", "attempt"),
-    [
-        (Overflow("input", "x", 1, 50_000), COUNTED),
-        (Overflow("input", "x", 40_000, 2_000_000), COUNTED),
-        (Overflow("input", "x", 4_000_000), COUNTED),
-        (Overflow("input", "x", 40_000), replace(COUNTED, counts_all=False)),
-        (Overflow("input", "x"), replace(COUNTED, counts_all=False)),
-        (Overflow("input", "x", 40_000, 50_000), UNCOUNTED),
-        (Overflow("input", "rate_too_large", 600), COUNTED),
-    ],
-    ids=["one token", "another count", "above the request", "stored history", "guess", "not counted", "rate"],
-)
+@pytest.mark.parametrize(("overflow", "attempt"), [
+    (Overflow("input", "x", 1, 50_000), COUNTED), (Overflow("input", "x", 40_000, 2_000_000), COUNTED),
+    (Overflow("input", "x", 4_000_000), COUNTED), (Overflow("input", "x", 40_000), replace(COUNTED, counts_all=False)),
+    (Overflow("input", "x"), replace(COUNTED, counts_all=False)), (Overflow("input", "x", 40_000, 50_000), UNCOUNTED),
+    (Overflow("input", "rate_too_large", 600), COUNTED),
+], ids=["one token", "another count", "above the request", "stored history", "guess", "not counted", "rate"])  # fmt: skip
 def test_what_is_not_plausible_beside_our_count_shows_no_limit(overflow, attempt):
     shown = updates.of_refusal(NOTHING, attempt, overflow, NOW)
     assert not {"limit", "own_limit", "refused"} & {kind for kind, _ in shown}
@@ -266,17 +254,11 @@ def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
         )
 
 
-@pytest.mark.parametrize(
-    ("attempt", "billed"),
-    [
-        (replace(COUNTED, counts_all=False), 120_000),
-        (COUNTED, 400_000),
-        (COUNTED, 190_000),
-        (replace(COUNTED, window_tokens=40_000), 50_000),
-        (UNCOUNTED, 120_000),
-    ],
-    ids=["with content of the provider's", "above the window", "far above the count", "window", "above the bound"],
-)
+@pytest.mark.parametrize(("attempt", "billed"), [
+    (replace(COUNTED, counts_all=False), 120_000), (COUNTED, 400_000), (COUNTED, 190_000),
+    (replace(COUNTED, window_tokens=40_000), 50_000), (UNCOUNTED, 120_000),
+], ids=["with content of the provider's",
+        "above the window", "far above the count", "window", "above the bound"])  # fmt: skip
 def test_what_was_not_counted_whole_shows_nobody_what_is_accepted(attempt, billed):
     """A search that the provider runs is billed, and was never in the window: others keep the limit that they were told."""
     refused = updates.of_refusal(NOTHING, replace(COUNTED, tenant="bob"), Overflow("input", "x", 40_000, 60_000), NOW)

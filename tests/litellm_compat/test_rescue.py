@@ -55,17 +55,11 @@ def test_the_operators_fallbacks_stand_behind_the_retries(router):
     assert arranged["context_window_fallbacks"][1:] == [{"other": ["large"]}]
 
 
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        ([{"*": ["any"]}], ["any"]),
-        ([{"*": ["any"]}, {"openai/group": ["large"]}], ["large"]),
-        ([{"*": ["any"]}, {"group": ["large"]}], ["large"]),
-        ([{"group": ["large"]}, {"openai/group": ["larger"]}], ["larger"]),
-        ([{"other": ["large"]}], []),
-    ],
-    ids=["every group's", "its own", "without its provider", "the full name first", "another's"],
-)
+@pytest.mark.parametrize(("entries", "expected"), [
+    ([{"*": ["any"]}], ["any"]), ([{"*": ["any"]}, {"openai/group": ["large"]}], ["large"]),
+    ([{"*": ["any"]}, {"group": ["large"]}], ["large"]),
+    ([{"group": ["large"]}, {"openai/group": ["larger"]}], ["larger"]), ([{"other": ["large"]}], []),
+], ids=["every group's", "its own", "without its provider", "the full name first", "another's"])  # fmt: skip
 def test_a_groups_own_fallbacks_stand_above_those_of_every_group(router, entries, expected):
     router(deployment("openai/group"))
     data = {"model": "openai/group", "context_window_fallbacks": entries}

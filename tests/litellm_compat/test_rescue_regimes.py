@@ -80,15 +80,10 @@ async def test_after_an_overflow_the_retries_come_first_and_then_what_is_configu
     assert await asked(settings, data) == expected
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        ({}, ["group", "general"]),
-        ({"fallbacks": ["callers"]}, ["group", "callers"]),
-        ({"disable_fallbacks": True}, ["group"]),
-    ],
-    ids=["configured", "plain list", "disabled"],
-)
+@pytest.mark.parametrize(("data", "expected"), [
+    ({}, ["group", "general"]), ({"fallbacks": ["callers"]}, ["group", "callers"]),
+    ({"disable_fallbacks": True}, ["group"]),
+], ids=["configured", "plain list", "disabled"])  # fmt: skip
 async def test_after_any_other_error_nothing_is_retried_and_the_fallbacks_are_as_without_the_plugin(data, expected, asked):
     found = await asked(OPERATORS, data, answers=(OTHER_ERROR, "fine"))
     without = await asked(OPERATORS, data, answers=(OTHER_ERROR, "fine"), retries=0)

@@ -5,15 +5,13 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, broken_payloads, payloads
+from strategies import FIELDS, broken_payloads, every_format, payloads
 
 import ctx_hooks
 from ctx_hooks import message_rules
 from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import violations as refused
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 PAIRING = ("tool", "call")
 

@@ -189,21 +189,10 @@ def test_a_topic_in_one_text_of_an_error_holds_for_all_of_it():
     assert recognise_overflow(RuntimeError("Blocked by guardrail", body), status=400) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("9351.0", 9351),
-        ("9,351", 9351),
-        ("32 768", 32768),
-        ("32.768", 32768),
-        ("32'768", 32768),
-        ("1_048_576", 1_048_576),
-        ("1,048,576.0", 1_048_576),
-        ("200k", 200_000),
-        ("1m", 1_000_000),
-        ("512", 512),
-    ],
-)
+@pytest.mark.parametrize(("text", "tokens"), [
+    ("9351.0", 9351), ("9,351", 9351), ("32 768", 32768), ("32.768", 32768), ("32'768", 32768), ("1_048_576", 1_048_576),
+    ("1,048,576.0", 1_048_576), ("200k", 200_000), ("1m", 1_000_000), ("512", 512),
+])  # fmt: skip
 def test_figures_are_read_in_every_notation(text, tokens):
     assert number(text) == tokens
     found = recognise_overflow(f"prompt is too long: {text} tokens > 100 maximum")
@@ -296,18 +285,11 @@ FRAMES = (
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        FRAMES,
-        f"Error. {FRAMES}",
-        FRAMES.replace("\n", " "),
-        json.dumps({"error": {"message": FRAMES}}),
-        json.dumps({"error": repr(FRAMES)}),
-        FRAMES.partition("\n")[2],
-        "failed\n    at contextLength (/srv/prompt exceeds max 8192.js:9000:10)",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    FRAMES, f"Error. {FRAMES}", FRAMES.replace("\n", " "), json.dumps({"error": {"message": FRAMES}}),
+    json.dumps({"error": repr(FRAMES)}), FRAMES.partition("\n")[2],
+    "failed\n    at contextLength (/srv/prompt exceeds max 8192.js:9000:10)",
+])  # fmt: skip
 def test_no_figure_comes_from_a_stack_trace(text):
     for before in ("", "litellm.APIConnectionError: OpenAIException - ", "the context length is exceeded\n"):
         found = recognise_overflow(before + text)

@@ -66,19 +66,10 @@ def test_an_output_that_nobody_named_is_set_to_what_is_left():
     assert LEAST_OUTPUT_TOKENS <= lower_output(Overflow("input_plus_output", "x", 200_000, 143_653), None) < 56_347
 
 
-@pytest.mark.parametrize(
-    ("named", "asked", "lowered"),
-    [
-        (64_000, 64_000, 8_192),
-        (64_000, None, 8_192),
-        (None, 64_000, 8_192),
-        (None, None, 8_192),
-        (64_000, 8_000, 8_192),
-        (8_192, 64_000, None),
-        (None, 8_192, None),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("named", "asked", "lowered"), [
+    (64_000, 64_000, 8_192), (64_000, None, 8_192), (None, 64_000, 8_192), (None, None, 8_192), (64_000, 8_000, 8_192),
+    (8_192, 64_000, None), (None, 8_192, None),
+], ids=str)  # fmt: skip
 def test_an_output_above_the_models_own_cap_is_lowered_to_it(named, asked, lowered):
     """What the error says was asked is what was asked: LiteLLM may have asked for more than the caller."""
     assert lower_output(Overflow("output_limit", "x", limit_tokens=8_192, requested_output_tokens=named), asked) == lowered

@@ -75,20 +75,11 @@ def test_the_longest_policy_that_makes_sense_is_not_too_long():
     assert found.policy.error_text == "界" * 2_000
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"x" * 1_000_000: 1},
-        {"language": "x" * 1_000_000},
-        {f"field {n}": n for n in range(3_000)},
-        {f"field {n}": n for n in range(200)},
-        {"a": {}, 1: {}},
-        {"error_text": "\r\n\0\u2028\x1b[2J" * 400},
-        [["x"] * 100_000],
-        "name\r\n" * 900,
-    ],
-    ids=["name", "value", "3,000 fields", "200 fields", "kinds of keys", "control", "list", "policy"],
-)
+@pytest.mark.parametrize("overrides", [
+    {"x" * 1_000_000: 1}, {"language": "x" * 1_000_000}, {f"field {n}": n for n in range(3_000)},
+    {f"field {n}": n for n in range(200)}, {"a": {}, 1: {}}, {"error_text": "\r\n\0\u2028\x1b[2J" * 400},
+    [["x"] * 100_000], "name\r\n" * 900,
+], ids=["name", "value", "3,000 fields", "200 fields", "kinds of keys", "control", "list", "policy"])  # fmt: skip
 def test_what_cannot_be_overrides_is_not_believed_and_told_in_short(overrides):
     for part in ("request", "team"):
         found = resolve({"defaults": {"request_may_set": ["language"]}}, **{part: overrides})

@@ -27,22 +27,16 @@ SCOPES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("caller", "expected"),
-    [
-        ({}, 1),
-        ({"group": "gpt"}, 2),
-        ({"group": "gpt", "deployment": {"reserve_tokens": 3}}, 3),
-        ({"group": "gpt", "session": "group:42"}, 4),
-        ({"session": "group:42", "tags": ("batch",)}, 5),
-        ({"tags": ("batch",), "organization": {"reserve_tokens": 6}}, 6),
-        ({"organization": {"reserve_tokens": 6}, "project": {"reserve_tokens": 7}}, 7),
-        ({"project": {"reserve_tokens": 7}, "team_names": ("t-1", "alpha")}, 8),
-        ({"team_names": ("t-1", "alpha"), "team": {"reserve_tokens": 9}}, 9),
-        ({"team": {"reserve_tokens": 9}, "key_names": ("ci",)}, 10),
-        ({"key_names": ("ci",), "key": {"reserve_tokens": 11}}, 11),
-    ],
-)
+@pytest.mark.parametrize(("caller", "expected"), [
+    ({}, 1), ({"group": "gpt"}, 2), ({"group": "gpt", "deployment": {"reserve_tokens": 3}}, 3),
+    ({"group": "gpt", "session": "group:42"}, 4), ({"session": "group:42", "tags": ("batch",)}, 5),
+    ({"tags": ("batch",), "organization": {"reserve_tokens": 6}}, 6),
+    ({"organization": {"reserve_tokens": 6}, "project": {"reserve_tokens": 7}}, 7),
+    ({"project": {"reserve_tokens": 7}, "team_names": ("t-1", "alpha")}, 8),
+    ({"team_names": ("t-1", "alpha"), "team": {"reserve_tokens": 9}}, 9),
+    ({"team": {"reserve_tokens": 9}, "key_names": ("ci",)}, 10),
+    ({"key_names": ("ci",), "key": {"reserve_tokens": 11}}, 11),
+])  # fmt: skip
 def test_each_scope_wins_over_the_wider_ones(caller, expected):
     assert resolve(SCOPES, **caller).policy.reserve_tokens == expected
 
@@ -148,18 +142,13 @@ def test_the_environment_overrides_every_scope(monkeypatch):
     assert (policy.tool_result_max_lines, policy.tool_result_direction) == (77, "tail")
 
 
-@pytest.mark.parametrize(
-    ("raw", "path"),
-    [
-        ({"defaultz": {}}, "callback_settings.ctx_hooks.defaultz"),
-        ({"defaults": {"reserve_tokens": -1}}, "defaults.reserve_tokens"),
-        ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"),
-        ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
-        ({"defaults": {"locked": ["reserve"]} | {"locked": ["reserv_tokens"]}}, "defaults.locked"),
-        ({"policies": {"x": {"extends": "y"}}}, "policies.x"),
-        ("nonsense", "callback_settings.ctx_hooks"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "path"), [
+    ({"defaultz": {}}, "callback_settings.ctx_hooks.defaultz"),
+    ({"defaults": {"reserve_tokens": -1}}, "defaults.reserve_tokens"),
+    ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
+    ({"defaults": {"locked": ["reserve"]} | {"locked": ["reserv_tokens"]}}, "defaults.locked"),
+    ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
+])  # fmt: skip
 def test_every_mistake_is_logged_with_its_path_and_strict_refuses_to_start(raw, path, caplog):
     load_settings(raw)
     assert path in caplog.text

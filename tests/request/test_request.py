@@ -239,20 +239,14 @@ class TestALoweredOutput:
         fields = {} if thinking is None else {"thinking": thinking}
         assert self.lowered(1_000, **fields) == {"max_tokens": 1_000}
 
-    @pytest.mark.parametrize(
-        ("fmt", "given", "name"),
-        [
-            ("openai-chat", {"max_completion_tokens": 9_000}, "max_completion_tokens"),
-            ("openai-chat", {"max_tokens": 9_000}, "max_tokens"),
-            ("openai-chat", {}, "max_tokens"),
-            ("anthropic", {}, "max_tokens"),
-            ("openai-responses", {"max_output_tokens": 9_000}, "max_output_tokens"),
-            ("openai-responses", {}, "max_output_tokens"),
-            ("gemini", {}, "config.maxOutputTokens"),
-            ("gemini", {"config": {"max_output_tokens": 9_000}}, "config.max_output_tokens"),
-            ("gemini", {"generationConfig": {"maxOutputTokens": 9_000}}, "generationConfig.maxOutputTokens"),
-        ],
-    )
+    @pytest.mark.parametrize(("fmt", "given", "name"), [
+        ("openai-chat", {"max_completion_tokens": 9_000}, "max_completion_tokens"),
+        ("openai-chat", {"max_tokens": 9_000}, "max_tokens"), ("openai-chat", {}, "max_tokens"),
+        ("anthropic", {}, "max_tokens"), ("openai-responses", {"max_output_tokens": 9_000}, "max_output_tokens"),
+        ("openai-responses", {}, "max_output_tokens"), ("gemini", {}, "config.maxOutputTokens"),
+        ("gemini", {"config": {"max_output_tokens": 9_000}}, "config.max_output_tokens"),
+        ("gemini", {"generationConfig": {"maxOutputTokens": 9_000}}, "generationConfig.maxOutputTokens"),
+    ])  # fmt: skip
     def test_it_is_written_into_the_field_in_which_it_was_asked_for(self, fmt, given, name):
         *holder, field = name.split(".")
         wanted = {field: 1_000}

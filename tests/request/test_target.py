@@ -106,15 +106,10 @@ class TestAGroup:
 
 
 class TestTheClient:
-    @pytest.mark.parametrize(
-        ("policy", "user_agent", "waits"),
-        [
-            ("first", "claude-cli/2.1.197 (external, sdk-cli)", True),
-            ("first", "OpenAI/Python 2.20.0", False),
-            ("first", None, False),
-            ("ignore", "claude-cli/2.1.197 (external, sdk-cli)", False),
-        ],
-    )
+    @pytest.mark.parametrize(("policy", "user_agent", "waits"), [
+        ("first", "claude-cli/2.1.197 (external, sdk-cli)", True), ("first", "OpenAI/Python 2.20.0", False),
+        ("first", None, False), ("ignore", "claude-cli/2.1.197 (external, sdk-cli)", False),
+    ])  # fmt: skip
     def test_one_that_compacts_by_itself_comes_first_where_the_policy_says_so(self, policy, user_agent, waits):
         fields = {"model": MODEL, "proxy_server_request": {"headers": {"User-Agent": user_agent} if user_agent else {}}}
         settings = policies(defaults={"client_compaction": policy})

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from strategies import FIELDS
+from strategies import FIELDS, every_format
 
 import ctx_hooks
 from ctx_hooks.compaction import last_resort, pipeline
@@ -21,14 +21,12 @@ from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.window import Window
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 TIMEOUT_SECONDS = 0.5
 MARGIN_SECONDS = 10
 """What a machine that is busy with other things may take for the last resort: far less than for ever."""
 WINDOW_TOKENS = 12_000
 SLOW_SEED = 13
 """Of the session that the slow step never returns for: its first message stays in every compaction."""
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def request(fmt, question="What did you find?"):

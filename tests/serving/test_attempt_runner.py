@@ -300,16 +300,10 @@ SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content":
 SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
 
 
-@pytest.mark.parametrize(
-    ("items", "tools", "expected"),
-    [
-        ([], [], (True, False, False)),
-        ([], [{"type": "web_search"}], (True, False, False)),
-        ([SEALED], [], (True, False, True)),
-        ([SEARCHED], [], (False, True, False)),
-    ],
-    ids=["plain", "offered", "sealed", "searched"],
-)
+@pytest.mark.parametrize(("items", "tools", "expected"), [
+    ([], [], (True, False, False)), ([], [{"type": "web_search"}], (True, False, False)),
+    ([SEALED], [], (True, False, True)), ([SEARCHED], [], (False, True, False)),
+], ids=["plain", "offered", "sealed", "searched"])  # fmt: skip
 async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise(items, tools, expected):
     sent, runner = session("openai-responses", turns=8), AttemptRunner()
     fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}

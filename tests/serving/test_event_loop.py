@@ -4,7 +4,8 @@ import sys
 from dataclasses import replace
 
 import pytest
-from engine_requests import FIELDS, to
+from engine_requests import to
+from strategies import FIELDS
 
 from ctx_hooks.formats import caller_flags
 from ctx_hooks.litellm_compat import with_request_id

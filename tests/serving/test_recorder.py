@@ -89,15 +89,9 @@ def test_a_retry_that_asks_for_less_output_is_a_rescue_too():
     assert saved(answer_event(decided, Answered(attempt, BILL), PRICES)) == (True, 0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("prices", "bill", "known"),
-    [
-        (PRICES, BILL, False),
-        (PRICES, Billed(4_400, 400), True),
-        (replace(PRICES, cache_read=PRICES.plain), BILL, True),
-    ],
-    ids=["no cache shown", "a cache shown", "a cache that is no cheaper"],
-)
+@pytest.mark.parametrize(("prices", "bill", "known"), [
+    (PRICES, BILL, False), (PRICES, Billed(4_400, 400), True), (replace(PRICES, cache_read=PRICES.plain), BILL, True),
+], ids=["no cache shown", "a cache shown", "a cache that is no cheaper"])  # fmt: skip
 def test_a_rewritten_prefix_whose_bill_shows_no_cache_says_no_dollars_where_cached_input_is_cheaper(prices, bill, known):
     rewritten = replace(SENT, seen_tokens=8_500, rewrites=True)
     event = answer_event(DECISION, Answered(rewritten, bill), prices)
@@ -211,21 +205,14 @@ async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
 MESSAGES = {"messages": []}
 
 
-@pytest.mark.parametrize(
-    ("decision", "attempt", "outcome"),
-    [
-        (Untouched("fits"), 0, "fits"),
-        (Compressed({"max_tokens": 5}, None, ()), 0, "output_lowered"),
-        (Compressed({"max_tokens": 5, "thinking": {"type": "disabled"}}, None, ()), 0, "output_lowered"),
-        (Compressed({"config": {"maxOutputTokens": 5}}, None, ()), 0, "output_lowered"),
-        (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
-        (Compressed(MESSAGES, None, ()), 0, "compressed"),
-        (GaveUp(MESSAGES, FIGURES, "above"), 0, "compressed"),
-        (Untouched("fits"), 1, "retried"),
-        (GaveUp(MESSAGES, FIGURES, "above"), 1, "retried"),
-        (Rescued({"max_tokens": 5}, FIGURES, (), 1), 1, "retried"),
-        (NotRetried("no smaller"), 1, "failed"),
-    ],
-)
+@pytest.mark.parametrize(("decision", "attempt", "outcome"), [
+    (Untouched("fits"), 0, "fits"), (Compressed({"max_tokens": 5}, None, ()), 0, "output_lowered"),
+    (Compressed({"max_tokens": 5, "thinking": {"type": "disabled"}}, None, ()), 0, "output_lowered"),
+    (Compressed({"config": {"maxOutputTokens": 5}}, None, ()), 0, "output_lowered"),
+    (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
+    (Compressed(MESSAGES, None, ()), 0, "compressed"), (GaveUp(MESSAGES, FIGURES, "above"), 0, "compressed"),
+    (Untouched("fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, "above"), 1, "retried"),
+    (Rescued({"max_tokens": 5}, FIGURES, (), 1), 1, "retried"), (NotRetried("no smaller"), 1, "failed"),
+])  # fmt: skip
 def test_each_decision_has_one_word(decision, attempt, outcome):
     assert outcome_of(decision, attempt) == outcome

@@ -81,21 +81,13 @@ def test_what_was_told_is_forgotten(usage):
     assert (told(usage), told(usage)) == (300, 100)
 
 
-@pytest.mark.parametrize(
-    ("to", "decision", "sent"),
-    [
-        (target(Policy()), CUT, attempt(900, 300)),
-        (target(request_id=""), CUT, attempt(900, 300)),
-        (target(), Untouched("fits"), attempt(900, 300)),
-        (target(), CUT, attempt(None, None)),
-        (target(), CUT, attempt(900, 0)),
-        (target(), CUT, attempt(300, 900)),
-        (target(), CUT, attempt(900, 300, counts_all=False)),
-        (target(), CUT, attempt(900, 300, stored=True)),
-        (target(), CUT, None),
-    ],
-    ids=["off", "no-id", "untouched", "uncounted", "nothing-sent", "larger", "in-part", "stored", "unknown"],
-)
+@pytest.mark.parametrize(("to", "decision", "sent"), [
+    (target(Policy()), CUT, attempt(900, 300)), (target(request_id=""), CUT, attempt(900, 300)),
+    (target(), Untouched("fits"), attempt(900, 300)), (target(), CUT, attempt(None, None)),
+    (target(), CUT, attempt(900, 0)), (target(), CUT, attempt(300, 900)),
+    (target(), CUT, attempt(900, 300, counts_all=False)), (target(), CUT, attempt(900, 300, stored=True)),
+    (target(), CUT, None),
+], ids=["off", "no-id", "untouched", "uncounted", "nothing-sent", "larger", "in-part", "stored", "unknown"])  # fmt: skip
 def test_where_off_or_uncut_or_not_known_the_answer_is_the_very_object(to, decision, sent, usage):
     usage.note(to, decision, sent)
     answer = {"usage": {"prompt_tokens": 100}}

@@ -57,15 +57,10 @@ def test_all_handlers_of_a_process_share_one_state():
     assert printed_by(TWO_HANDLERS).split()[-1:] == ["ContextWindowExceededError"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "environment", "expected"),
-    [
-        ({}, {}, (True, False, False, True)),
-        ({"smooth_event_loop": True}, {}, (True, True, True, True)),
-        ({"smooth_event_loop": True}, {"CTX_HOOKS_ENABLED": "0"}, (False, False, False, False)),
-        ({"reclassify_errors": False}, {}, (False, False, False, True)),
-    ],
-    ids=["as it comes", "smooth", "off", "no reclassification"],
-)
+@pytest.mark.parametrize(("settings", "environment", "expected"), [
+    ({}, {}, (True, False, False, True)), ({"smooth_event_loop": True}, {}, (True, True, True, True)),
+    ({"smooth_event_loop": True}, {"CTX_HOOKS_ENABLED": "0"}, (False, False, False, False)),
+    ({"reclassify_errors": False}, {}, (False, False, False, True)),
+], ids=["as it comes", "smooth", "off", "no reclassification"])  # fmt: skip
 def test_the_process_is_changed_only_as_far_as_the_settings_say(settings, environment, expected):
     assert state(settings, **environment) == expected

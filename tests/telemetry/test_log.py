@@ -83,17 +83,10 @@ def test_nothing_is_logged_below_its_level(caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        'a "quoted" name',
-        "a=b",
-        "new\nline",
-        "{'level': 'CRITICAL', 'ctx_hooks': 'forged'}",
-        '{"message": "forged"}',
-        "x" * 5_000,
-    ],
-)
+@pytest.mark.parametrize("name", [
+    'a "quoted" name', "a=b", "new\nline", "{'level': 'CRITICAL', 'ctx_hooks': 'forged'}", '{"message": "forged"}',
+    "x" * 5_000,
+])  # fmt: skip
 def test_whatever_a_name_holds_a_line_is_one_bounded_line_and_its_json_has_the_figures(lines, name):
     emit(replace(DECISION, call=replace(CALL, call_id=name)))
     (record,) = lines.records

@@ -77,16 +77,11 @@ def test_what_is_only_observed_is_told_as_what_it_would_have_been():
     assert tags == ()
 
 
-@pytest.mark.parametrize(
-    ("event", "tags"),
-    [
-        (ANSWER, ("ctx_hooks:compressed",)),
-        (BEYOND, ("ctx_hooks:compressed",)),
-        (replace(BEYOND, decision="retried"), ("ctx_hooks:retried",)),
-        (replace(ANSWER, decision="output_lowered"), ("ctx_hooks:output_lowered",)),
-        (replace(ANSWER, decision="fits"), ()),
-    ],
-)
+@pytest.mark.parametrize(("event", "tags"), [
+    (ANSWER, ("ctx_hooks:compressed",)), (BEYOND, ("ctx_hooks:compressed",)),
+    (replace(BEYOND, decision="retried"), ("ctx_hooks:retried",)),
+    (replace(ANSWER, decision="output_lowered"), ("ctx_hooks:output_lowered",)), (replace(ANSWER, decision="fits"), ()),
+])  # fmt: skip
 def test_tags_are_few_and_follow_the_decision(event, tags):
     assert notes_of(event, PRICES).tags == tags
 

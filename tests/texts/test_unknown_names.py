@@ -13,46 +13,21 @@ SOURCE = (
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "src/app.py",
-        "`app.py`",
-        "max_tokens is 128k",
-        "max_tokens is 128000",
-        "1572864 ms",
-        "1_572_864 ms",
-        "0.85 s, or 0.8500",
-        "parseConfig() for user_id=7731",
-        "input/output",
-        "V1.2.3",
-        "12 of 99 tests, 3 files, 50% done",
-        "2024-05-01",
-        "100,200,300",
-        "",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "src/app.py", "`app.py`", "max_tokens is 128k", "max_tokens is 128000", "1572864 ms", "1_572_864 ms",
+    "0.85 s, or 0.8500", "parseConfig() for user_id=7731", "input/output", "V1.2.3", "12 of 99 tests, 3 files, 50% done",
+    "2024-05-01", "100,200,300", "",
+])  # fmt: skip
 def test_what_stands_in_the_source_is_known_however_it_is_written(text):
     assert unknown_names(text, [SOURCE]) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "unknown"),
-    [
-        ("lib/app.py", ["lib/app.py"]),
-        ("src/main.py", ["src/main.py"]),
-        ("project/app.py", ["project/app.py"]),
-        ("in 1,572,865 ms", ["1,572,865"]),
-        ("max_tokens is 129k", ["129k"]),
-        ("0.851 s", ["0.851"]),
-        ("parseConfigs()", ["parseConfigs"]),
-        ("input/error", ["input/error"]),
-        ("v1.2.4", ["v1.2.4"]),
-        ("port 8080", ["8080"]),
-        ("order_id", ["order_id"]),
-        ("bob@example.org", ["bob@example.org"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "unknown"), [
+    ("lib/app.py", ["lib/app.py"]), ("src/main.py", ["src/main.py"]), ("project/app.py", ["project/app.py"]),
+    ("in 1,572,865 ms", ["1,572,865"]), ("max_tokens is 129k", ["129k"]), ("0.851 s", ["0.851"]),
+    ("parseConfigs()", ["parseConfigs"]), ("input/error", ["input/error"]), ("v1.2.4", ["v1.2.4"]),
+    ("port 8080", ["8080"]), ("order_id", ["order_id"]), ("bob@example.org", ["bob@example.org"]),
+])  # fmt: skip
 def test_what_no_source_has_is_unknown(text, unknown):
     assert unknown_names(text, [SOURCE]) == unknown
 

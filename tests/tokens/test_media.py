@@ -117,22 +117,10 @@ def test_base64_that_is_sent_as_text_is_text(fmt):
     assert counted(fmt, spoken(fmt, "user", ANYTHING)) >= COUNTER.text(ANYTHING)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        STORY,
-        "x" * 5_000,
-        "-" * 5_000,
-        "deadbeef0123" * 500,
-        "ABCDEF0123" * 500,
-        "snake_case_name_" * 300,
-        "今天的日志" * 500,
-        "https://example.org/" + "a1B2" * 20,
-        "data: the plan, base64, and more. " * 50,
-        "",
-    ],
-    ids=lambda t: t[:20],
-)
+@pytest.mark.parametrize("text", [
+    STORY, "x" * 5_000, "-" * 5_000, "deadbeef0123" * 500, "ABCDEF0123" * 500, "snake_case_name_" * 300, "今天的日志" * 500,
+    "https://example.org/" + "a1B2" * 20, "data: the plan, base64, and more. " * 50, "",
+], ids=lambda t: t[:20])  # fmt: skip
 def test_what_is_no_base64_is_text(text):
     assert not is_payload(text)
 
@@ -200,17 +188,10 @@ def image_tokens(fmt, head, **fields):
     return media_tokens(Media("image", 1, raw=block), fmt)
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        png(1_000, 500),
-        extended_webp(1_000, 500),
-        jpeg(1_000, 500),
-        jpeg(1_000, 500, marker=0xC2),
-        jpeg(1_000, 500, before=exif(20_000)),
-    ],
-    ids=["PNG", "extended WebP", "JPEG", "progressive JPEG", "JPEG with a thumbnail"],
-)
+@pytest.mark.parametrize("head", [
+    png(1_000, 500), extended_webp(1_000, 500), jpeg(1_000, 500), jpeg(1_000, 500, marker=0xC2),
+    jpeg(1_000, 500, before=exif(20_000)),
+], ids=["PNG", "extended WebP", "JPEG", "progressive JPEG", "JPEG with a thumbnail"])  # fmt: skip
 def test_the_size_is_that_of_the_picture_in_every_container(head):
     assert image_tokens("anthropic", head) == -(-1_000 * 500 // 750)
 

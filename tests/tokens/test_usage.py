@@ -8,18 +8,12 @@ from litellm.types.utils import PromptTokensDetailsWrapper, Usage
 from ctx_hooks.tokens.usage import Billed, billed_of
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        ({"prompt_tokens": 120, "completion_tokens": 7}, 120),
-        ({"input_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 80}, 400),
-        ({"input_tokens": 500, "input_tokens_details": {"cached_tokens": 400}}, 500),
-        (SimpleNamespace(prompt_tokens=11), 11),
-        ({}, None),
-        (None, None),
-        ({"prompt_tokens": "many"}, None),
-    ],
-)
+@pytest.mark.parametrize(("usage", "expected"), [
+    ({"prompt_tokens": 120, "completion_tokens": 7}, 120),
+    ({"input_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 80}, 400),
+    ({"input_tokens": 500, "input_tokens_details": {"cached_tokens": 400}}, 500), (SimpleNamespace(prompt_tokens=11), 11),
+    ({}, None), (None, None), ({"prompt_tokens": "many"}, None),
+])  # fmt: skip
 def test_the_whole_input_is_read_from_every_kind_of_usage(usage, expected):
     billed = billed_of(usage)
     assert (billed.input_tokens if billed else None) == expected

@@ -18,19 +18,12 @@ from ctx_hooks.tokens.window import (
 POLICY = Policy()
 
 
-@pytest.mark.parametrize(
-    ("sources", "expected"),
-    [
-        ((50_000, 60_000, 70_000), (50_000, "policy")),
-        ((0, 60_000, 70_000), (0, "policy")),
-        ((None, 60_000, 70_000), (60_000, "model_info")),
-        ((None, None, 70_000), (70_000, "model_map")),
-        ((None, None, None), (128_000, "default")),
-        ((None, "many", 70_000), (70_000, "model_map")),
-        ((None, -5, None), (128_000, "default")),
-        ((None, True, None), (128_000, "default")),
-    ],
-)
+@pytest.mark.parametrize(("sources", "expected"), [
+    ((50_000, 60_000, 70_000), (50_000, "policy")), ((0, 60_000, 70_000), (0, "policy")),
+    ((None, 60_000, 70_000), (60_000, "model_info")), ((None, None, 70_000), (70_000, "model_map")),
+    ((None, None, None), (128_000, "default")), ((None, "many", 70_000), (70_000, "model_map")),
+    ((None, -5, None), (128_000, "default")), ((None, True, None), (128_000, "default")),
+])  # fmt: skip
 def test_the_most_specific_source_wins_and_nonsense_is_passed_over(sources, expected):
     override, *others = sources
     window = window_of(Policy(window_override_tokens=override), *others)
@@ -49,17 +42,11 @@ def test_a_cap_lowers_every_window_to_it_and_raises_none(cap, override, configur
     assert capped == stated or capped.source == "policy"
 
 
-@pytest.mark.parametrize(
-    ("window", "policy", "recent", "expected"),
-    [
-        (200_000, POLICY, 0, 16_384),
-        (200_000, Policy(reserve="scaled"), 0, 16_000),
-        (200_000, Policy(reserve="dynamic"), 2_500, 32_768),
-        (200_000, Policy(reserve="dynamic"), 1_500, 16_384),
-        (200_000, Policy(reserve="dynamic"), 100, 8_192),
-        (8_000, POLICY, 0, 640),
-    ],
-)
+@pytest.mark.parametrize(("window", "policy", "recent", "expected"), [
+    (200_000, POLICY, 0, 16_384), (200_000, Policy(reserve="scaled"), 0, 16_000),
+    (200_000, Policy(reserve="dynamic"), 2_500, 32_768), (200_000, Policy(reserve="dynamic"), 1_500, 16_384),
+    (200_000, Policy(reserve="dynamic"), 100, 8_192), (8_000, POLICY, 0, 640),
+])  # fmt: skip
 def test_the_reserve_follows_the_policy(window, policy, recent, expected):
     assert reserve_tokens_of(Window(window, "policy"), policy, recent) == expected
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, payloads
+from strategies import FIELDS, every_format, payloads
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.pipeline import STEPS, compress
@@ -18,9 +18,7 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
 every_step = pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 thorough = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 goals = st.integers(20, 2_000)
 

@@ -82,21 +82,12 @@ def test_a_long_text_keeps_every_visible_character_across_the_pieces_it_is_read_
             assert rewrite(once) == once
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("line one\r\r\n", "line one\r\n"),
-        ("a\rb\rc", "a\rb\rc"),
-        ("progress 100%\r", "progress 100%\r"),
-        ("abc\rX", "abc\rX"),
-        ("\x1b[1;32mok\x1b[0m \t\n", "ok\n"),
-        ("name\x1b[40G[ OK ]", "name [ OK ]"),
-        ("\x1b]0;title\x07text", "text"),
-        ("\x1b]0;title and text", "\x1b]0;title and text"),
-        ("\x1b[\x1b[0m31m", "\x1b[\x1b[0m31m"),
-        ("a\n\n\n\n\n \n\nb", "a\n\nb"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("line one\r\r\n", "line one\r\n"), ("a\rb\rc", "a\rb\rc"), ("progress 100%\r", "progress 100%\r"),
+    ("abc\rX", "abc\rX"), ("\x1b[1;32mok\x1b[0m \t\n", "ok\n"), ("name\x1b[40G[ OK ]", "name [ OK ]"),
+    ("\x1b]0;title\x07text", "text"), ("\x1b]0;title and text", "\x1b]0;title and text"),
+    ("\x1b[\x1b[0m31m", "\x1b[\x1b[0m31m"), ("a\n\n\n\n\n \n\nb", "a\n\nb"),
+])  # fmt: skip
 def test_terminal_noise_drops_what_shows_nothing_alone(text, expected):
     assert terminal_noise.clean(text) == expected
 

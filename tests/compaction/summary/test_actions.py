@@ -50,37 +50,25 @@ def test_changed_files_are_known_from_every_way_of_changing_them(name, given, fi
     assert (action.kind, list(action.files)) == ("changed", files)
 
 
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        ("Read", {"file_path": "a.py"}),
-        ("str_replace_editor", {"command": "view", "path": "a.py"}),
-        ("bash", {"command": "cd /x && grep -rn 'a > b' src | head"}),
-        ("exec_command", {"cmd": "git log --oneline | head -5"}),
-        ("mcp__files__search_files", {"pattern": "*.py"}),
-        ("websearch", {"query": "x"}),
-        ("get_reservation_details", {"id": "X1"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "given"), [
+    ("Read", {"file_path": "a.py"}), ("str_replace_editor", {"command": "view", "path": "a.py"}),
+    ("bash", {"command": "cd /x && grep -rn 'a > b' src | head"}),
+    ("exec_command", {"cmd": "git log --oneline | head -5"}), ("mcp__files__search_files", {"pattern": "*.py"}),
+    ("websearch", {"query": "x"}), ("get_reservation_details", {"id": "X1"}),
+])  # fmt: skip
 @pytest.mark.parametrize("result", ["def raise_Failed():\n    raise Error", "2 failed\nERROR: none"])
 def test_what_reads_changes_nothing_and_does_not_fail_by_what_it_shows(name, given, result):
     (action,) = actions_of(called((name, given, result)))
     assert (action.kind, action.failed) == ("read", False)
 
 
-@pytest.mark.parametrize(
-    ("result", "failed"),
-    [
-        ("Process exited with code 1\nOutput:\nE   assert 1 == 2", True),
-        ('{"output": "boom", "metadata": {"exit_code": 2}}', True),
-        ("<exited with exit code 127>", True),
-        ("Traceback (most recent call last):\n  File\nValueError: no", True),
-        ("FAILED tests/test_x.py::test_y - assert 1 == 2\n1 failed, 3 passed", True),
-        ("Process exited with code 0\nOutput:\nno error: 0 failed", False),
-        ("62 pass\n0 fail", False),
-        ("ok", False),
-    ],
-)
+@pytest.mark.parametrize(("result", "failed"), [
+    ("Process exited with code 1\nOutput:\nE   assert 1 == 2", True),
+    ('{"output": "boom", "metadata": {"exit_code": 2}}', True), ("<exited with exit code 127>", True),
+    ("Traceback (most recent call last):\n  File\nValueError: no", True),
+    ("FAILED tests/test_x.py::test_y - assert 1 == 2\n1 failed, 3 passed", True),
+    ("Process exited with code 0\nOutput:\nno error: 0 failed", False), ("62 pass\n0 fail", False), ("ok", False),
+])  # fmt: skip
 def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
     (action,) = actions_of(called(("bash", {"command": "pytest -q"}, result)))
     assert (action.kind, action.failed) == ("ran", failed)

@@ -2,10 +2,9 @@
 
 import json
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import hostile_texts, payloads
+from strategies import every_format, hostile_texts, payloads
 from tool_bait import BAIT, results, session
 
 from ctx_hooks.compaction.summary.model_written import SummaryTask
@@ -15,8 +14,6 @@ from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 COUNTER = Counter("o200k_base")
 SETTINGS = SummarySettings(model="small", max_tokens=200)
 thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

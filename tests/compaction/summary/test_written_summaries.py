@@ -10,7 +10,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, hostile_texts, items_of, spoken
+from strategies import FIELDS, FORMATS, every_format, hostile_texts, items_of, spoken
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
@@ -40,8 +40,6 @@ from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses", "gemini")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 SETTINGS = SummarySettings(model="small")
 COUNTER = Counter("cl100k_base")
 TRIGGER = 4_000
