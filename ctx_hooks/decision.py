@@ -38,6 +38,13 @@ class Untouched:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownAgain(Untouched):
+    """LiteLLM has translated the request to another format and shows it again: it is the attempt decided about before."""
+
+    reason: str = "fitted before it was translated"
+
+
+@dataclass(frozen=True, slots=True)
 class Compressed:
     """The request was compressed before the call; without figures it fitted, and was repaired or asks for less output."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ctx_hooks import engine
 from ctx_hooks.compaction.steps.installed import extra_steps
-from ctx_hooks.decision import Decision, NotRetried, Untouched
+from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.calibration import LEAST_RATIO
@@ -54,8 +54,6 @@ LOOP_BYTES = 16_000
 (40 to 190 ms a million characters, `tokens/counter.py`)."""
 LEAST_WINDOW_TOKENS = 4_096
 """Hardly any model in use has a smaller window: no worker has learned of a refusal that a shorter request has to know."""
-TRANSLATED = "fitted before it was translated"
-"""The reason of a decision about a request that LiteLLM shows again in another format."""
 
 
 class Answered(NamedTuple):
@@ -93,7 +91,7 @@ class AttemptRunner:
         with timings.phase("total"):
             decision = await self._decided(request, to, timings)
         self.running.of(to.request_id).attempts.timed(to.deployment, timings.milliseconds)
-        if to.attempt and isinstance(decision, Untouched) and decision.reason != TRANSLATED:
+        if to.attempt and isinstance(decision, Untouched) and not isinstance(decision, ShownAgain):
             return NotRetried(decision.reason, decision.figures)
         return decision
 
@@ -186,7 +184,7 @@ class AttemptRunner:
             return Untouched("switched off")
         previous = self.last(to)
         if previous is not None and was_translated(previous, request, to):
-            return Untouched(TRANSLATED)
+            return ShownAgain()
         if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
             return Untouched("what was refused before is not known, or cannot be made smaller")
         try:

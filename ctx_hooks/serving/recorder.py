@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
+from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
 from ctx_hooks.request.output_limit import changed_output_tokens
-from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.telemetry import otel
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
@@ -53,8 +52,8 @@ class Recorder:
             decision: what was decided.
             attempt: the attempt as it is remembered; None where the request was not looked at.
         """
-        if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
-            return  # the same attempt again: its decision is recorded, and is what its answer is about
+        if isinstance(decision, ShownAgain):
+            return  # its decision is recorded, and is what its answer is about
         event = decision_event(call_of(request.fields, to), request, to, decision, attempt)
         state = self._running.open(to.request_id)
         first = state.before_choice

@@ -6,9 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.decision import Decision, NotRetried, Untouched
+from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.formats.usage_fields import grown, unfinished_line
-from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.failing_open import failing_open
 
 if TYPE_CHECKING:
@@ -54,10 +53,8 @@ class ReportedUsage:
             decision: what was decided; an attempt that goes on untouched is not cut.
             attempt: the attempt as it is sent.
         """
-        if not to.request_id or isinstance(decision, NotRetried):
+        if isinstance(decision, (NotRetried, ShownAgain)):
             return
-        if isinstance(decision, Untouched) and decision.reason == TRANSLATED:
-            return  # the same attempt, cut before
         reports = to.policy.report_usage == "original" and not isinstance(decision, Untouched)
         self._set(to.request_id, to.deployment, _growth_of(attempt) if reports else 1.0)
 

@@ -11,7 +11,7 @@ import pytest
 import ctx_hooks
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched, changes_of
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
@@ -19,7 +19,7 @@ from ctx_hooks.request.history import counted_history
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
-from ctx_hooks.serving.attempt_runner import TRANSLATED, AttemptRunner
+from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
@@ -157,11 +157,11 @@ class TestRetries:
         """LiteLLM asks again where it translates a request, and by then the mark of the retry is gone."""
         runner = AttemptRunner()
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
-        assert await runner.decide(session(), to(20_000)) == Untouched(TRANSLATED)
+        assert await runner.decide(session(), to(20_000)) == ShownAgain()
         await runner.failed("request", Overflow("input", "x"))
         assert isinstance(await runner.decide(session("anthropic"), to(20_000, attempt=1)), Rescued)
         for number in (0, 1):
-            assert await runner.decide(session(), to(20_000, attempt=number)) == Untouched(TRANSLATED)
+            assert await runner.decide(session(), to(20_000, attempt=number)) == ShownAgain()
 
     async def test_another_attempt_is_fitted_anew(self):
         """After a failure, as a later retry, or in the same format it is no translation."""

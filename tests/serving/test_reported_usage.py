@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 
 from ctx_hooks.conversation.model import Format
-from ctx_hooks.decision import Compressed, NotRetried, Untouched
+from ctx_hooks.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat import request_id_of, with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import TRANSLATED
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
@@ -103,7 +102,7 @@ def test_the_last_attempt_counts(usage):
     usage.note(target(), CUT, attempt(900, 300))
     usage.note(target(), CUT, attempt(900, 450))
     usage.note(target(), NotRetried("spent"), attempt(900, 90))
-    usage.note(target(), Untouched(TRANSLATED), attempt(900, 450))
+    usage.note(target(), ShownAgain(), attempt(900, 450))
     assert told(usage) == 200
 
 
