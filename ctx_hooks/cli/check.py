@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
+from rich.console import Console
 
-from ctx_hooks.cli.terminal import FAILED, console, json_option, print_json, table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import Console
-
-    from ctx_hooks.cli.configuration import Configuration
-    from ctx_hooks.cli.findings import Finding
-    from ctx_hooks.cli.policy_table import Row
+from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration, window_of_deployment
+from ctx_hooks.cli.findings import Finding, print_findings
+from ctx_hooks.cli.terminal import FAILED, console, print_json, table
+from ctx_hooks.cli.weak_spots import weak_spots
+from ctx_hooks.litellm_compat import Deployment
+from ctx_hooks.policy.resolve import Resolved
+from ctx_hooks.policy.settings import DEFAULT_POLICY
 
 SOURCES = {
     "policy": "the policy",
@@ -26,20 +24,73 @@ SOURCES = {
     "default": "nobody: assumed",
 }
 """Who states a window."""
+CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session", "tags": "tags"}
+"""Sections whose scopes hold for callers of a name, on every model; and the field of a caller that has the name."""
+ELSEWHERE = Listed("", "", Deployment("", {}), {})
+"""Any deployment, of a proxy whose models are all in LiteLLM's database: what holds for every model holds for these."""
 
 
-@click.command()
-@click.argument("config", type=click.Path(path_type=Path))
-@json_option
-def command(config: Path, *, as_json: bool) -> int:
-    """Find the mistakes of a proxy configuration, or print its policies.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A field of a policy that a scope sets.
 
-    CONFIG is the YAML file that `litellm --config` is given. All mistakes are named with their path; without one you see the
-    window of each deployment, every field of a policy that differs from its default, and what could be better.
+    Attributes:
+        models: the model groups that it holds for; none where that is all of them.
+        caller: for whom, as `teams.research`; "" for everybody.
+        field: its name.
+        value: its value, as JSON has it.
+        set_by: the scope.
+        is_default: whether the value is the default.
     """
-    from ctx_hooks.cli.configuration import read_configuration  # noqa: PLC0415 - slow to load, and not for --help
-    from ctx_hooks.cli.weak_spots import weak_spots  # noqa: PLC0415
 
+    models: tuple[str, ...]
+    caller: str
+    field: str
+    value: Any
+    set_by: str
+    is_default: bool
+
+
+def rows(config: Configuration) -> list[Row]:
+    """Return what is set for all callers, and what callers of each name have besides; alike for several models, once."""
+    deployments = config.listed or (ELSEWHERE,)
+    alone = {listed.path: _set(config.resolved(listed)) for listed in deployments}
+    found = list(_rows(deployments, alone, ""))
+    for section, field in CALLERS.items():
+        for name in getattr(config.settings, section):
+            caller = {field: name if field == "session" else (name,)}  # a pattern matches itself
+            theirs = {listed.path: _set(config.resolved(listed, **caller)) for listed in deployments}
+            beyond = {p: {n: v for n, v in said.items() if v != alone[p].get(n)} for p, said in theirs.items()}
+            found += _rows(deployments, beyond, f"{section}.{name}")
+    return found
+
+
+def _rows(listed: Sequence[Listed], fields: Mapping[str, Mapping[str, tuple[Any, str]]], caller: str) -> Iterator[Row]:
+    """Yield the fields of each deployment, a row for those that have the same."""
+    groups: dict[tuple[str, str, str], tuple[Any, dict[str, None]]] = {}
+    for entry in listed:
+        for name, (value, origin) in fields[entry.path].items():
+            groups.setdefault((name, repr(value), origin), (value, {}))[1][entry.group] = None
+    everyone = tuple(dict.fromkeys(entry.group for entry in listed))
+    rows = [
+        Row(() if tuple(models) == everyone else tuple(models), caller, name, value, origin, value == default_of(name))
+        for (name, _, origin), (value, models) in groups.items()
+    ]
+    yield from sorted(rows, key=lambda row: (row.models, row.field))
+
+
+def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
+    values = resolved.policy.model_dump(mode="json")
+    return {name: (values[name], origin) for name, origin in resolved.origins.items()}
+
+
+def default_of(name: str) -> Any:
+    """Return the default of a field, as JSON has it."""
+    return DEFAULT_POLICY.model_dump(mode="json", include={name})[name]
+
+
+def run(*, config: Path, as_json: bool) -> int:
+    """Print the mistakes of a configuration, else what it comes to; return the exit code."""
     found = read_configuration(config)
     findings = weak_spots(found)
     if as_json:
@@ -50,8 +101,6 @@ def command(config: Path, *, as_json: bool) -> int:
 
 
 def _document(found: Configuration, findings: Sequence[Finding]) -> dict[str, Any]:
-    from ctx_hooks.cli.policy_table import rows  # noqa: PLC0415
-
     return {
         "mistakes": found.mistakes,
         "deployments": _windows(found),
@@ -61,8 +110,6 @@ def _document(found: Configuration, findings: Sequence[Finding]) -> dict[str, An
 
 
 def _windows(found: Configuration) -> list[dict[str, Any]]:
-    from ctx_hooks.cli.configuration import window_of_deployment  # noqa: PLC0415
-
     windows = [window_of_deployment(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
     return [
         {
@@ -81,9 +128,6 @@ def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Fi
     if found.mistakes:
         out.print(f"{len(found.mistakes)} mistake{'s' * (len(found.mistakes) != 1)} in {path}", style="bold red")
         return
-    from ctx_hooks.cli.findings import print_findings  # noqa: PLC0415
-    from ctx_hooks.cli.policy_table import rows  # noqa: PLC0415
-
     if not any(finding.level == "fails" for finding in findings):
         out.print(f"{path}: no mistakes", style="bold green")
     _print_windows(out, _windows(found))
@@ -108,8 +152,6 @@ def _print_windows(out: Console, windows: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_policies(out: Console, rows: Sequence[Row]) -> None:
-    from ctx_hooks.cli.policy_table import default_of  # noqa: PLC0415
-
     differing = [row for row in rows if not row.is_default]
     same = len(rows) - len(differing)
     out.print()

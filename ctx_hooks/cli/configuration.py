@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ctx_hooks.cli.files import read_config
+from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment, known_window_tokens
 from ctx_hooks.policy.caller import Caller, as_text
@@ -92,6 +93,18 @@ class Configuration:
 def read_configuration(path: Path) -> Configuration:
     """Return the configuration of a file; raises CommandError where it cannot be read."""
     return replace(configuration_of(read_config(path)), folder=path.parent)
+
+
+def configuration_without_mistakes(path: Path | None) -> Configuration:
+    """Return the configuration of a file, an empty one without a file.
+
+    Raises:
+        CommandError: it cannot be read, or has mistakes.
+    """
+    found = read_configuration(path) if path else configuration_of({})
+    if found.mistakes:
+        raise CommandError("\n".join(found.mistakes))
+    return found
 
 
 def configuration_of(raw: Mapping[str, Any]) -> Configuration:

@@ -7,14 +7,15 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import click
+from redis.exceptions import RedisError
 
-from ctx_hooks.cli.terminal import CommandError, json_option, print_json, print_text
-
-if TYPE_CHECKING:
-    from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.cli.configuration import read_configuration
+from ctx_hooks.cli.redis_client import redis_client
+from ctx_hooks.cli.terminal import CommandError, print_json, print_text
+from ctx_hooks.learning.redis_store import KEY_PREFIX, READ, observations
+from ctx_hooks.learning.stats import DeploymentStats
 
 T = TypeVar("T")
 WITHOUT_REDIS = (
@@ -24,30 +25,13 @@ WITHOUT_REDIS = (
 MOST_SHOWN = 2
 """Of an observation of more values than a line has room for, the median is shown."""
 
-_config_option = click.option("--config", type=click.Path(path_type=Path), help="The proxy configuration: its Redis.")
 
-
-@click.group()
-def command() -> None:
-    """Print or clear what was learned of each deployment: limits, ratios, outputs.
-
-    DEPLOYMENT is a name as `ls` has it, or a pattern: '*' is every one, which `ls` prints without it.
-    """
-
-
-@command.command("ls")
-@click.argument("deployment", default="*")
-@_config_option
-@json_option
-def _ls(*, deployment: str, config: Path | None, as_json: bool) -> None:
-    """Print what was learned of each deployment, the newest first."""
-    from ctx_hooks.learning import redis_store  # noqa: PLC0415 - slow to load, and not for --help
-
+def print_learned(*, deployment: str, config: Path | None, as_json: bool) -> None:
+    """Print what was learned of the deployments of a pattern, the newest first."""
     now = time.time()
 
     async def read(client: Any) -> dict[str, DeploymentStats]:
-        keys = await _keys(client, deployment)
-        return {_name(k): redis_store.observations(await client.eval(redis_store.READ, 1, k), now) for k in keys}
+        return {_name(k): observations(await client.eval(READ, 1, k), now) for k in await _keys(client, deployment)}
 
     found = _with_redis(config, read)
     if as_json:
@@ -56,20 +40,16 @@ def _ls(*, deployment: str, config: Path | None, as_json: bool) -> None:
         print_text("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
 
 
-@command.command("clear", short_help="Forget what was learned.")
-@click.argument("deployment")
-@_config_option
-@json_option
-def _clear(*, deployment: str, config: Path | None, as_json: bool) -> None:
-    """Forget what was learned of deployments; the running workers still have it for a while."""
+def clear(*, deployment: str, config: Path | None, as_json: bool) -> None:
+    """Forget what was learned of the deployments of a pattern, and print which they are."""
 
-    async def clear(client: Any) -> list[str]:
+    async def delete(client: Any) -> list[str]:
         keys = await _keys(client, deployment)
         for key in keys:
             await client.delete(key)
         return [_name(key) for key in keys]
 
-    cleared = _with_redis(config, clear)
+    cleared = _with_redis(config, delete)
     if as_json:
         print_json({"cleared": cleared})
     else:
@@ -106,13 +86,7 @@ def _with_redis(path: Path | None, act: Callable[[Any], Awaitable[T]]) -> T:
 
     Raises:
         CommandError: None is configured, or it cannot be reached.
-
     """
-    from redis.exceptions import RedisError  # noqa: PLC0415 - slow to load, and not for --help
-
-    from ctx_hooks.cli.configuration import read_configuration  # noqa: PLC0415
-    from ctx_hooks.cli.redis_client import redis_client  # noqa: PLC0415
-
     client = redis_client(read_configuration(path) if path else None)
     if client is None:
         raise CommandError(WITHOUT_REDIS)
@@ -130,13 +104,9 @@ def _with_redis(path: Path | None, act: Callable[[Any], Awaitable[T]]) -> T:
 
 
 async def _keys(client: Any, deployment: str) -> list[str]:
-    from ctx_hooks.learning.redis_store import KEY_PREFIX  # noqa: PLC0415
-
     found = client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")  # may yield a key twice
     return sorted({key.decode("utf-8", "replace") async for key in found})
 
 
 def _name(key: str) -> str:
-    from ctx_hooks.learning.redis_store import KEY_PREFIX  # noqa: PLC0415
-
     return key.split(KEY_PREFIX, 1)[1]

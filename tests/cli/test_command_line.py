@@ -14,7 +14,8 @@ import pytest
 import yaml
 from told_events import ANSWER, DECISION
 
-from ctx_hooks.cli import COMMANDS, main
+from ctx_hooks.cli import main
+from ctx_hooks.cli.commands import commands
 from ctx_hooks.telemetry.event_json import to_json
 from ctx_hooks.testing import agent_session
 
@@ -142,7 +143,7 @@ def test_with_json_a_command_prints_one_document_and_nothing_else(arguments, her
     json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)], ids=str)
+@pytest.mark.parametrize("command", [[], *([name] for name in commands.commands)], ids=str)
 def test_help_fits_80_columns_and_loads_nothing_heavy(command, inputs):
     program = [sys.executable, "-c", WITH_WHAT_WAS_LOADED.format(names=HEAVY)]
     done = run(inputs, *command, "--help", program=program)
@@ -338,7 +339,7 @@ class TestCompletion:
         assert "_CTX_HOOKS_COMPLETE" in done.stdout
 
     @pytest.mark.parametrize(("typed", "completed"), [
-        ("ctx-hooks ", sorted(COMMANDS)), ("ctx-hooks ch", ["check"]),
+        ("ctx-hooks ", sorted(commands.commands)), ("ctx-hooks ch", ["check"]),
         ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]), ("ctx-hooks explain --po", ["--policy"]),
     ])  # fmt: skip
     def test_commands_actions_and_options_are_completed(self, typed, completed, inputs):

@@ -15,7 +15,7 @@ import pytest
 from marked import FAULT, MARK, marked_session, nested, recorded
 from routes import CHAT, ROUTES
 
-from ctx_hooks.cli import report
+from ctx_hooks.cli.report.page import run
 from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.wordings import WORDINGS, Wording
 
@@ -142,7 +142,7 @@ def test_nothing_in_the_metadata_that_loggers_are_given(written):
 
 
 def test_nothing_in_the_report(written, tmp_path):
-    assert report.run([str(written.folder)], tmp_path / "report.html") == 0
+    run(events=[str(written.folder)], output=tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "rescued-in-stream-chat" in page
     assert MARK not in page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
+from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json, yaml_of
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.decision import Decision, changes_of
@@ -56,14 +56,14 @@ class Decided:
 
 
 def decided(
-    path: Path, model: str | None, config_path: Path | None, team: str | None, key: str | None, policy: str | None
+    *, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None, policy: str | None
 ) -> Decided:
     """Return what would be done with the request of a file.
 
     Args:
-        path: the file.
+        request: the file.
         model: the model group; None for the one that the request names.
-        config_path: the proxy configuration; None for LiteLLM's own figures and the default policy.
+        config: the proxy configuration; None for LiteLLM's own figures and the default policy.
         team: id or alias of the caller's team.
         key: alias of the caller's virtual key.
         policy: one to try: a name, or its fields in YAML.
@@ -72,29 +72,27 @@ def decided(
         CommandError: a file cannot be read, holds no request, or the configuration is wrong; or it has no such model, team,
             key or policy.
     """
-    fields = read_json(path)
+    fields = read_json(request)
     if not isinstance(fields, dict) or not {"messages", "input", "contents"} & fields.keys():
-        raise CommandError(f"{path}: the body of a request is expected, with `messages`, `input` or `contents`")
-    config = read_configuration(config_path) if config_path else configuration_of({})
-    if config.mistakes:
-        raise CommandError("\n".join(config.mistakes))
+        raise CommandError(f"{request}: the body of a request is expected, with `messages`, `input` or `contents`")
+    proxy = configuration_without_mistakes(config)
     group = model or fields.get("model")
     if not isinstance(group, str) or not group:
         raise click.UsageError("The request names no model: say one with --model.")
-    listed = config.group_of(group)
-    if config.lists_every_group and not listed:
-        raise _unknown("model group", group, [entry.group for entry in config.listed])
-    for kind, name, scopes in (("team", team, config.settings.teams), ("key", key, config.settings.keys)):
+    listed = proxy.group_of(group)
+    if proxy.lists_every_group and not listed:
+        raise _unknown("model group", group, [entry.group for entry in proxy.listed])
+    for kind, name, scopes in (("team", team, proxy.settings.teams), ("key", key, proxy.settings.keys)):
         if name and not any(fnmatchcase(name, pattern) for pattern in scopes):
             raise _unknown(kind, name, scopes)
     deployment = listed[0].deployment if listed else Deployment(group, {})
-    resolved = _resolved(config, group, deployment, team, key, policy)
-    request = Request(format_of(fields), fields)
+    resolved = _resolved(proxy, group, deployment, team, key, policy)
+    received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
-    decision = asyncio.run(AttemptRunner().decide(request, _without_stores(target)))
-    sent = Request(request.format, {**fields, **changes_of(decision)})
+    decision = asyncio.run(AttemptRunner().decide(received, _without_stores(target)))
+    sent = Request(received.format, {**fields, **changes_of(decision)})
     factor = Calibration().factor(deployment.model)
-    return Decided(group, len(listed), request, target, resolved, decision, sent, factor, policy or "")
+    return Decided(group, len(listed), received, target, resolved, decision, sent, factor, policy or "")
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> CommandError:

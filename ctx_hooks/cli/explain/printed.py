@@ -9,7 +9,7 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.cli.explain.decided import TRIED, Decided
+from ctx_hooks.cli.explain.decided import TRIED, Decided, decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
 from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
@@ -44,9 +44,15 @@ REMOVED_BY_RULE = "a message rule of the provider would be broken"
 GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
 
-def print_sent(found: Decided) -> None:
-    """Print the request as it would be sent."""
-    print_text(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
+def run(*, diff: bool, sent: bool, as_json: bool, **asked: Any) -> None:
+    """Print what would be done with a request; the arguments are the form of the output, and those of `decided`."""
+    found = decided(**asked)
+    if sent:
+        print_text(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
+    elif as_json:
+        print_document(found)
+    else:
+        print_decided(found, diff=diff)
 
 
 def print_document(found: Decided) -> None:

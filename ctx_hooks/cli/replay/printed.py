@@ -1,20 +1,21 @@
-"""What a replay found, as tables on a terminal and as a JSON document."""
+"""`ctx-hooks replay HISTORY...`: recorded requests as the plugin would have sent them, by several policies side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
 
 from ctx_hooks.cli.rendering import dollars, percent, short, whole
 from ctx_hooks.cli.replay.bills import Bill, SessionBills
+from ctx_hooks.cli.replay.plot import plot as drawing
 from ctx_hooks.cli.replay.reading import Reading
-from ctx_hooks.cli.replay.replaying import Replay
-from ctx_hooks.cli.terminal import table
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from ctx_hooks.cli.replay.replaying import Replay, replayed
+from ctx_hooks.cli.terminal import FAILED, CommandError, console, print_json, table
 
 WITHOUT = "without ctx_hooks"
 RECORDED = "as recorded"
@@ -28,6 +29,21 @@ WHY = {
         "default 2,048."
     ),
 }
+
+
+def run(*, plot: Path | None, as_json: bool, **asked: Any) -> int:
+    """Print what came of a replay; the arguments are the form of the output, and those of `replayed`."""
+    reading, replay = replayed(**asked)
+    if plot is not None:
+        try:
+            plot.write_text(drawing(replay.sessions, [WITHOUT, *(way.name for way in replay.ways)]), encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"{plot}: {(error.strerror or str(error)).lower()}") from None
+    if as_json:
+        print_json(document(reading, replay))
+    else:
+        print_tables(console(), reading, replay)
+    return 0 if replay.sessions or replay.no_text else FAILED
 
 
 def print_tables(out: Console, reading: Reading, replay: Replay) -> None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections import Counter as Occurrences
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from ctx_hooks.cli.configuration import configuration_without_mistakes
 from ctx_hooks.cli.replay.bills import Bill, SessionBills, no_bills
 from ctx_hooks.cli.replay.known_sessions import KnownSessions, Session
 from ctx_hooks.cli.replay.prices import Prices
 from ctx_hooks.cli.replay.reading import Reading, files_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
 from ctx_hooks.cli.replay.sending import Sent, as_received, as_sent, history_in, without_markers
-from ctx_hooks.cli.replay.ways import MOST_FIGURE, Deployments, Way, target_of, untouched, ways_of
+from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, Deployments, Way, target_of, tried_way, untouched
 from ctx_hooks.cli.terminal import console, printable
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.calibration import family_factor
@@ -231,24 +232,27 @@ def _not_held(found: Recorded, session: Session, tokens: LocalTokens, model: str
 
 
 def replayed(
-    names: Sequence[str], policies: Sequence[str], config: Mapping[str, Any], model: str, window_tokens: int | None
+    *, histories: Sequence[str], policies: Sequence[str], config: Path | None, model: str, window: int | None
 ) -> tuple[Reading, Replay]:
     """Return what was read, and what came of it.
 
     Args:
-        names: files, folders and patterns.
+        histories: files, folders and patterns.
         policies: names of policies, or their fields in YAML.
-        config: a proxy's configuration, empty for none.
+        config: a proxy's configuration; None for none.
         model: the model or group to take for all requests; "" for the recorded ones.
-        window_tokens: the window to take for all; None for each model's own.
+        window: the window to take for all, in provider tokens; None for each model's own.
 
     Raises:
-        CommandError: a file is not there, or a policy has mistakes.
+        CommandError: a file is not there, or a policy or the configuration has mistakes.
     """
+    proxy = configuration_without_mistakes(config)
+    own = [Way(OWN, proxy.policies)] if config else []
+    tried = [tried_way(text, proxy.settings.policies) for text in dict.fromkeys(policies)]
     reading = Reading()
-    replay = Replay(ways_of(policies, config), Deployments(config, model, window_tokens))
+    replay = Replay([*own, *tried] or [Way(DEFAULT, proxy.policies)], Deployments(proxy, model, window))
     with _opening() as opened:
-        for path in files_of(names):
+        for path in files_of(histories):
             for found in reading.of(path, opened):
                 replay.add(found)
     replay.end()

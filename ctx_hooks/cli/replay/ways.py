@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ctx_hooks.cli.configuration import Configuration
 from ctx_hooks.cli.files import yaml_of
 from ctx_hooks.cli.replay.recorded import Recorded
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
-from ctx_hooks.policy.loading import SECTION, located, settings_of
+from ctx_hooks.policy.loading import SECTION, settings_of
 from ctx_hooks.policy.resolve import Policies, Resolved
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.target import Target, of_deployment
@@ -34,72 +34,51 @@ class Way:
     policies: Policies
 
 
-def ways_of(names: Sequence[str], config: Mapping[str, Any]) -> tuple[Way, ...]:
-    """Return what is to be compared.
+def tried_way(text: str, named: Mapping[str, Any]) -> Way:
+    """Return the way of a policy's name, or of its fields in YAML, such as `reserve_tokens: 8192`.
 
     Args:
-        names: policies, each a name or fields in YAML such as `reserve_tokens: 8192`.
-        config: a proxy's configuration, empty for none; its own policies are a way as well.
+        text: the name or the fields.
+        named: the configuration's own policies, by name.
 
     Raises:
-        CommandError: a policy or the configuration has mistakes.
+        CommandError: it has mistakes.
     """
-    section, misplaced = located(config)
-    own = (_own(section, misplaced),) if config else ()
-    named = mapping_or_empty(mapping_or_empty(section).get("policies"))
-    tried = tuple(_tried(name, named) for name in dict.fromkeys(names))
-    return (*own, *tried) or (Way(DEFAULT, Policies(Settings())),)
-
-
-def _own(section: Any, misplaced: list[str]) -> Way:
-    settings, wrong = settings_of(section)
-    if misplaced or wrong:
-        raise CommandError("\n".join([*misplaced, *wrong]))
-    return Way(OWN, Policies(settings))
-
-
-def _tried(text: str, named: Mapping[str, Any]) -> Way:
-    """Return the way of a policy's name, or of its fields."""
     try:
         value = yaml_of(text)
     except ValueError as error:
         raise CommandError(f"--policy: {error}") from None
-    settings, wrong = settings_of({"policies": named, "defaults": value if isinstance(value, Mapping) else text})
+    settings, wrong = settings_of({"policies": dict(named), "defaults": value if isinstance(value, Mapping) else text})
     if wrong:
         raise CommandError("; ".join(f"--policy: {line.removeprefix(f'{SECTION}.')}" for line in wrong))
     return Way(text, Policies(settings))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Deployments:
     """The deployment of each recorded request.
 
     Attributes:
-        config: a proxy's configuration, empty for none.
+        config: the proxy's configuration.
         model: the model or model group to take for all; "" for the recorded ones.
         window_tokens: the window to take for all; None for that of each.
     """
 
-    config: Mapping[str, Any] = field(default_factory=dict)
-    model: str = ""
-    window_tokens: int | None = None
+    config: Configuration
+    model: str
+    window_tokens: int | None
 
     def of(self, recorded: Recorded) -> Deployment:
         """Return the deployment, with the prices and windows of the configuration, else of the history."""
-        asked = [name for name in ((self.model,) if self.model else (recorded.group, recorded.model)) if name]
-        listed = mapping_or_empty(next((entry for name in asked for entry in self._entries(name)), None))
-        params = mapping_or_empty(listed.get("litellm_params"))
-        stated = {} if self.model else dict(recorded.model_info)
-        prices = {name: value for name, value in params.items() if "cost_per" in name or name.endswith("_token_cost")}
-        info = {**_figures(stated), **prices, **mapping_or_empty(listed.get("model_info"))}
+        asked = [self.model] if self.model else [name for name in (recorded.group, recorded.model) if name]
+        listed = next((entry for name in asked for entry in self.config.group_of(name)), None)
+        info = {} if self.model else _figures(recorded.model_info)
+        if listed is not None:
+            info |= {name: v for name, v in listed.params.items() if "cost_per" in name or name.endswith("_token_cost")}
+            info |= listed.deployment.model_info
         if self.window_tokens is not None:
             info["max_input_tokens"] = self.window_tokens
-        return Deployment(str(params.get("model") or self.model or recorded.model or recorded.group), info)
-
-    def _entries(self, group: str) -> list[Any]:
-        listed = self.config.get("model_list")
-        entries = listed if isinstance(listed, list) else []
-        return [entry for entry in entries if mapping_or_empty(entry).get("model_name") == group]
+        return Deployment(listed.deployment.model if listed else self.model or recorded.model or recorded.group, info)
 
 
 def _figures(stated: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import NamedTuple
 
 from ctx_hooks.cli.rendering import render
+from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.counts import Counts, Tally
 from ctx_hooks.cli.report.figures import OTHERS, Figures
+from ctx_hooks.cli.terminal import CommandError, print_json, print_text, working
 
 MOST_ROWS = 12
 """Of a table; of names the rest is one row."""
@@ -37,6 +41,32 @@ class Names(NamedTuple):
     rows: list[tuple[str, Tally]]
     further: int
     rest: Tally
+
+
+def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
+    """Write the report of files, folders and patterns of files.
+
+    Raises:
+        CommandError: one of them is not there or cannot be read, none holds an event, or the page cannot be written.
+    """
+    paths = sorted({path for name in events for path in files_of(name)})
+    files, figures = f"{len(paths):,} file{'s' * (len(paths) != 1)}", Figures()
+    with working(f"Reading {files}"):
+        for event in read_events(paths):
+            figures.count(event)
+    if not figures.events and not figures.dropped:
+        read = f"; {figures.unreadable:,} lines are something else" if figures.unreadable else ""
+        raise CommandError(f"{' '.join(events)}: no events{read}. {output} is left as it is.")
+    try:
+        output.write_text(page(figures), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{output}: {error.strerror}") from None
+    if as_json:
+        written = {"events": figures.events, "files": len(paths), "unreadable_lines": figures.unreadable}
+        print_json({"output": str(output), **written})
+    else:
+        missing = f"; {figures.unreadable:,} lines are no events" if figures.unreadable else ""
+        print_text(f"{output}: {figures.events:,} events of {files}{missing}")
 
 
 def page(figures: Figures) -> str:

@@ -1,25 +1,28 @@
-"""The places where cut texts are kept: what is in them by tenant, and whose it is."""
+"""`ctx-hooks archive ls | show | prune | delete`: the cut texts that are kept on disk and in Redis, by tenant."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sqlite3
+import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from pydantic import ValidationError
+from redis.exceptions import RedisError
 
 from ctx_hooks.archive import disk, redis
 from ctx_hooks.archive.sealing import opened
 from ctx_hooks.archive.store import Stored
 from ctx_hooks.archive.tenant_key import SECRET_VARIABLE, secret_of_environment, tenant_key, tenant_name
-from ctx_hooks.cli.configuration import Configuration, configuration_of, read_configuration
+from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.redis_client import redis_client
-from ctx_hooks.cli.terminal import CommandError
+from ctx_hooks.cli.terminal import CommandError, print_json, print_text
 from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
 
 NOWHERE = (
@@ -39,8 +42,9 @@ class Places:
     redis: Any
 
 
-def listed(config: Path | None, tenant: str) -> dict[str, list[Stored]]:
-    """Return by place how much is kept of each tenant, or what of one."""
+def print_kept(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
+    """Print how much is kept of each tenant, or the texts of an owner, below the place where it is."""
+    tenant = _tenant_of(owner)
 
     async def act(places: Places) -> dict[str, list[Stored]]:
         found = {str(f): disk.texts(f, tenant) if tenant else disk.tenants(f) for f in places.folders}
@@ -49,11 +53,15 @@ def listed(config: Path | None, tenant: str) -> dict[str, list[Stored]]:
             found["redis"] = await listing
         return found
 
-    return asyncio.run(_at(config, act))
+    found = asyncio.run(_at(config, act))
+    if as_json:
+        print_json([{"place": place, **asdict(stored)} for place, texts in found.items() for stored in texts])
+    else:
+        print_text("\n".join(_lines(found, time.time())) or "Nothing is kept.")
 
 
-def text_of(config: Path | None, owner: Mapping[str, str | None], handle: str) -> str:
-    """Return the text of a handle; raises CommandError where its owner has none."""
+def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner: str | None) -> None:
+    """Print the text of a handle; raises CommandError where its owner has none."""
     kind, identifier = _named(owner)
     secret = secret_of_environment()
     tenant = tenant_key(kind, identifier, secret)
@@ -66,26 +74,44 @@ def text_of(config: Path | None, owner: Mapping[str, str | None], handle: str) -
     text = next((text for text in texts if text is not None), None)
     if text is None:
         raise CommandError(NOT_AVAILABLE)
-    return text
+    if as_json:
+        print_json({"handle": handle, "text": text})
+    elif sys.stdout.isatty():
+        print_text(text)
+    else:
+        click.echo(text.encode("utf-8", "replace"))
 
 
-def pruned(config: Path | None) -> int:
-    """Delete what has expired; return how many texts that were."""
+def prune(*, config: Path | None, as_json: bool) -> None:
+    """Delete what has expired, and print how many texts that were."""
 
     async def act(places: Places) -> int:
         return sum(disk.prune(folder) for folder in places.folders)
 
-    return asyncio.run(_at(config, act))
+    _print_deleted(asyncio.run(_at(config, act)), as_json=as_json)
 
 
-def deleted(config: Path | None, tenant: str) -> int:
-    """Delete all texts of a tenant; return how many they were."""
+def delete(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
+    """Delete all texts of an owner, and print how many they were; raises CommandError where there are none."""
+    tenant = _tenant_of(owner)
+    if not tenant:
+        raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
 
     async def act(places: Places) -> int:
         gone = [disk.delete(folder, tenant) for folder in places.folders]
         return sum(gone) + (await redis.delete(places.redis, tenant) if places.redis is not None else 0)
 
-    return asyncio.run(_at(config, act))
+    gone = asyncio.run(_at(config, act))
+    if not gone:
+        raise CommandError("Nothing is kept of this owner.")
+    _print_deleted(gone, as_json=as_json)
+
+
+def _print_deleted(texts: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"deleted": texts})
+    else:
+        click.echo(f"{texts:,} texts deleted")
 
 
 async def _at(path: Path | None, act: Callable[[Places], Awaitable[T]]) -> T:
@@ -95,9 +121,7 @@ async def _at(path: Path | None, act: Callable[[Places], Awaitable[T]]) -> T:
         CommandError: The configuration is wrong, no place is known, or one cannot be reached.
 
     """
-    from redis.exceptions import RedisError  # noqa: PLC0415 - slow to load, and for this command alone
-
-    places = _places(_configuration(path))
+    places = _places(configuration_without_mistakes(path))
     if not places.folders and places.redis is None:
         raise CommandError(NOWHERE)
     try:
@@ -112,8 +136,7 @@ async def _at(path: Path | None, act: Callable[[Places], Awaitable[T]]) -> T:
             await places.redis.aclose()
 
 
-def lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:
-    """Return what is stored, one tenant or text a line, below the place where it is."""
+def _lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:
     told = []
     for place, listed in found.items():
         told += [place] if listed else []
@@ -142,25 +165,12 @@ def _named(owner: Mapping[str, str | None]) -> tuple[str, str]:
     return kind, key_id_of(identifier)
 
 
-def tenant_of(owner: Mapping[str, str | None]) -> str:
+def _tenant_of(owner: Mapping[str, str | None]) -> str:
     """Return the name of the tenant of an owner, "" where none is named."""
     kind, identifier = _named(owner)
     if kind == "tenant" or not identifier:
         return identifier
     return tenant_name(tenant_key(kind, identifier, secret_of_environment()))
-
-
-def _configuration(path: Path | None) -> Configuration:
-    """Return a proxy configuration, an empty one without a file.
-
-    Raises:
-        CommandError: It has mistakes, or cannot be read.
-
-    """
-    config = read_configuration(path) if path else configuration_of({})
-    if config.mistakes:
-        raise CommandError("\n".join(config.mistakes))
-    return config
 
 
 def _places(config: Configuration) -> Places:

@@ -1,0 +1,294 @@
+"""The commands with their arguments and options. What a command runs is imported when it runs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ctx_hooks.cli.terminal import FAILED, CommandError, json_option, print_error, print_json
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What a disk says that takes no more, of the output as of a temporary file."""
+READER_GONE = 141
+"""What a shell returns for a process that SIGPIPE ended, 128 and its number: `head` closes what it reads."""
+FILE = click.Path(path_type=Path)
+OWNERS = {
+    "team": "The team, by its id.",
+    "key": "The virtual key, or its hash.",
+    "organization": "The organization, by its id.",
+    "user": "The user, by id, of requests without a key.",
+}
+"""Whose archived texts, each with the help of its option."""
+
+
+class Commands(click.Group):
+    """The group of all commands, which turns what a command raises into a line of text and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the commands, in the order of this module."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run a command and return its exit code."""
+        try:
+            code = super().invoke(ctx)
+            if sys.stdout is not None:  # closed by the caller
+                sys.stdout.flush()
+        except CommandError as failure:
+            return print_error(ctx, failure)
+        except BrokenPipeError:
+            _discard_output()
+            return READER_GONE
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            _discard_output()
+            click.echo(f"Error: {error.strerror}", err=True)
+            return FAILED
+        return int(code or 0)
+
+
+def _discard_output() -> None:
+    """Lead the rest of the output nowhere: Python flushes once more at its end."""
+    if sys.stdout is not None:  # closed by the caller
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 fine, 1 something is wrong and is told, 2 wrong usage of the command.",
+)
+@click.version_option(package_name="ctx-hooks", prog_name="ctx-hooks")
+def commands() -> None:
+    """Fit LLM conversations to their model's context window."""
+
+
+@commands.command(short_help="Ask a real proxy over every route; no key, no network.")
+@json_option
+def demo(**options: Any) -> int:
+    """Ask a real proxy over every route; no key, no network.
+
+    A LiteLLM proxy with this plugin and a provider with a small window start on loopback. The provider counts for itself and
+    refuses what is too long or breaks a rule of its API.
+    """
+    from ctx_hooks.cli.demo import run
+
+    return run(**options)
+
+
+@commands.command(short_help="Find the mistakes of a proxy configuration, or print its policies.")
+@click.argument("config", type=FILE)
+@json_option
+def check(**options: Any) -> int:
+    """Find the mistakes of a proxy configuration, or print its policies.
+
+    CONFIG is the YAML file that `litellm --config` is given. All mistakes are named with their path; without one you see the
+    window of each deployment, every field of a policy that differs from its default, and what could be better.
+    """
+    from ctx_hooks.cli.check import run
+
+    return run(**options)
+
+
+@commands.command(short_help="Try the plugin in this installation, and look at a configuration.")
+@click.argument("config", type=FILE, required=False)
+@click.option(
+    "--proxy/--no-proxy", default=True, help="Whether to start a proxy and try an overflow on it.  [default: proxy]"
+)
+@json_option
+def doctor(**options: Any) -> int:
+    """Try the plugin in this installation, and look at a configuration.
+
+    A LiteLLM proxy and a provider with a small window start on loopback, and one overflow goes through every route and hook.
+    CONFIG is your proxy's configuration: its Redis is asked, and what keeps the plugin from its work is named. Nothing is
+    sent to your providers. Exits with 1 if a check fails.
+    """
+    from ctx_hooks.cli.doctor import run
+
+    return run(**options)
+
+
+@commands.command(short_help="Say what would be done with a request, and why.")
+@click.argument("request", type=FILE, required=False)
+@click.option("--model", help="The model group, or a LiteLLM model name.  [default: the request's own]")
+@click.option("--config", type=FILE, help="The proxy configuration.")
+@click.option("--team", help="Team id or alias.")
+@click.option("--key", help="Alias of a virtual key.")
+@click.option("--policy", help="A policy to try: a preset's name, or fields, as '{reserve_tokens: 8192}'.")
+@click.option("--diff", is_flag=True, help="Print what changes in the request's JSON, too.")
+@click.option("--sent", is_flag=True, help="Print the request as it would be sent, and nothing else.")
+@click.option("--last", is_flag=True, help="Explain the last request that the proxy has written to its event file.")
+@click.option("--id", "wanted", help="With --last: of this id (x-litellm-call-id).")
+@click.option("--events", help="With --last: the event file or its folder.  [default: that of the configuration]")
+@json_option
+def explain(
+    *, request: Path | None, last: bool, wanted: str | None, events: str | None, as_json: bool, **options: Any
+) -> None:
+    """Say what would be done with a request, message by message, and why.
+
+    REQUEST is the JSON body of a request to /v1/chat/completions, /v1/messages, /v1/responses or :generateContent, or - for
+    standard input. Nothing is sent. With --last, what was done with a request is read from the event file, which has figures
+    and names, never text.
+    """
+    if last == (request is not None):
+        raise click.UsageError("Name a file with a request, or --last.")
+    if last:
+        from ctx_hooks.cli.explain.last import explain_last
+
+        explain_last(options["config"], events, wanted, as_json=as_json)
+        return
+    if wanted or events:
+        raise click.UsageError("--id and --events belong to --last.")
+    from ctx_hooks.cli.explain.printed import run
+
+    run(request=request, as_json=as_json, **options)
+
+
+@commands.command(short_help="Replay recorded sessions: tokens, cache and cost.")
+@click.argument("histories", nargs=-1, required=True)
+@click.option("--policy", "policies", multiple=True, help="A policy by name, or fields: 'reserve_tokens: 8192'. Repeatable.")
+@click.option("--config", type=FILE, help="The proxy's configuration: models, prices, policies.")
+@click.option("--model", default="", help="Replay all for this model or model group.")
+@click.option("--window", type=click.IntRange(min=1), help="Replay all for a window of so many tokens.")
+@click.option("--plot", type=FILE, help="Write an SVG of the largest sessions.")
+@json_option
+def replay(**options: Any) -> int:
+    """Replay recorded requests: compactions, prompt cache, cost, and what would have overflowed.
+
+    HISTORIES are files, folders or patterns: LiteLLM's spend log (JSON lines, JSON array or CSV), logs of requests to
+    OpenAI and Anthropic, session files of Claude Code and Codex, or lines with `format` and `messages`. Each is recognised
+    by its content. Nothing is sent anywhere.
+    """
+    from ctx_hooks.cli.replay.printed import run
+
+    return run(**options)
+
+
+@commands.command(short_help="Make a page of what was done, from event files.")
+@click.argument("events", nargs=-1, required=True)
+@click.option("-o", "--output", type=FILE, default="report.html", show_default=True, help="The page.")
+@json_option
+def report(**options: Any) -> None:
+    """Make a page of what was done, or would have been, from event files.
+
+    EVENTS are files, folders or patterns; the proxy writes them with `events: {path: FOLDER}` under
+    callback_settings.ctx_hooks.
+    """
+    from ctx_hooks.cli.report.page import run
+
+    run(**options)
+
+
+def _archive_options(*, owners: bool = True, tenant: bool = True) -> Callable[[Any], Any]:
+    """Return the options of an action on the archive: the configuration, `--json`, and whose texts."""
+    options = [click.option("--config", type=FILE, help="The proxy configuration."), json_option]
+    if owners:
+        options += [click.option(f"--{kind}", help=text) for kind, text in OWNERS.items()]
+    if tenant:
+        options.append(click.option("--tenant", help="The tenant, as `ls` names it."))
+
+    def added(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return added
+
+
+def _handle(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
+    from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
+
+    if not is_handle(text):
+        raise click.BadParameter(f"a handle has {HANDLE_CHARS} characters of a to z and 2 to 7")
+    return text
+
+
+@commands.group(short_help="List, print and delete the cut texts that are kept.")
+def archive() -> None:
+    """List, print and delete the cut texts that are kept on disk and in Redis, by tenant."""
+
+
+@archive.command("ls")
+@_archive_options()
+def _archive_ls(**options: Any) -> None:
+    """List how much is kept of each tenant; with an owner its texts."""
+    from ctx_hooks.cli.archive import print_kept
+
+    print_kept(**options)
+
+
+@archive.command("show", short_help="Print a text by its handle.")
+@click.argument("handle", callback=_handle)
+@_archive_options(tenant=False)
+def _archive_show(**options: Any) -> None:
+    """Print a text by the handle of its placeholder; without an owner one that came without a key."""
+    from ctx_hooks.cli.archive import print_kept_text
+
+    print_kept_text(**options)
+
+
+@archive.command("prune")
+@_archive_options(owners=False, tenant=False)
+def _archive_prune(**options: Any) -> None:
+    """Delete what has expired; Redis does that by itself."""
+    from ctx_hooks.cli.archive import prune
+
+    prune(**options)
+
+
+@archive.command("delete")
+@_archive_options()
+def _archive_delete(**options: Any) -> None:
+    """Delete all texts of an owner."""
+    from ctx_hooks.cli.archive import delete
+
+    delete(**options)
+
+
+_redis_option = click.option("--config", type=FILE, help="The proxy configuration: its Redis.")
+
+
+@commands.group(short_help="Print or clear what was learned of each deployment.")
+def limits() -> None:
+    """Print or clear what was learned of each deployment: limits, ratios, outputs.
+
+    DEPLOYMENT is a name as `ls` has it, or a pattern: '*' is every one, which `ls` prints without it.
+    """
+
+
+@limits.command("ls")
+@click.argument("deployment", default="*")
+@_redis_option
+@json_option
+def _limits_ls(**options: Any) -> None:
+    """Print what was learned of each deployment, the newest first."""
+    from ctx_hooks.cli.limits import print_learned
+
+    print_learned(**options)
+
+
+@limits.command("clear", short_help="Forget what was learned.")
+@click.argument("deployment")
+@_redis_option
+@json_option
+def _limits_clear(**options: Any) -> None:
+    """Forget what was learned of deployments; the running workers still have it for a while."""
+    from ctx_hooks.cli.limits import clear
+
+    clear(**options)
+
+
+@commands.command(short_help="Print the JSON Schema of the settings.")
+@json_option
+def schema(*, as_json: bool) -> None:  # noqa: ARG001 - it is JSON in any case
+    """Print the JSON Schema of the settings."""
+    from ctx_hooks.policy.settings import Policy, Settings
+
+    print_json({"settings": Settings.model_json_schema(), "policy": Policy.model_json_schema()})
