@@ -170,7 +170,7 @@ async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Set
         if answered is not None and sinks is not None:
             flow.recorder.answered(target.request_id, answered)
             flow.running.end(target.request_id)
-            flow.running.told(target.request_id)
+            flow.running.headers_of_answer(target.request_id)
     detach_sinks()
 
 

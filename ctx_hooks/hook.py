@@ -99,7 +99,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with failing_open("adds no header"):
-            return self.flow.running.told(litellm_compat.request_id_of(data))
+            return self.flow.running.headers_of_answer(litellm_compat.request_id_of(data))
         return None
 
     async def async_post_call_failure_hook(

@@ -27,8 +27,8 @@ first, and is then not retried."""
 MOST_HELD = 256
 """Requests held whole until their answer. What the oldest are held for is then done by what else is known, or not at all."""
 MOST_HELD_BYTES = 64_000_000
-"""Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens: a client that leaves
-is not told of, and its request stays until later ones take its place."""
+"""Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens. LiteLLM does not say
+that a client has left: its request stays until later ones take its place."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +47,7 @@ class RequestState:
         kept: how what was cut from it is cut again.
         asking: what is needed to have a summary written behind its answer, by deployment.
         is_over: whether it is answered or has failed in the end.
-        is_told: whether its caller has the headers.
+        headers_sent: whether its caller has the headers.
     """
 
     attempts: Attempts = field(default_factory=Attempts)
@@ -61,7 +61,7 @@ class RequestState:
     kept: KeptRequest | None = None
     asking: dict[str, Asking] = field(default_factory=dict)
     is_over: bool = False
-    is_told: bool = False
+    headers_sent: bool = False
 
     @property
     def held_bytes(self) -> int:
@@ -79,7 +79,7 @@ class Running:
     """The state of each running request, by an id that this process has given it. Thread-safe.
 
     Args:
-        asks_for_headers: whether a caller is told of each request: a proxy asks for headers, the Router does not.
+        asks_for_headers: whether each answer gets headers: a proxy asks for them, the Router does not.
     """
 
     def __init__(self, asks_for_headers: Callable[[], bool] = litellm_compat.is_proxy) -> None:
@@ -124,18 +124,18 @@ class Running:
         state.before_choice = None
         state.is_given_up = False
         state.is_over = not state.attempts.are_running
-        state.is_told |= not self._asks_for_headers()
+        state.headers_sent |= not self._asks_for_headers()
         self._close(request_id, state)
 
-    def told(self, request_id: str) -> dict[str, str]:
-        """Return the headers of a request, which its caller gets now; none of one that was not treated."""
+    def headers_of_answer(self, request_id: str) -> dict[str, str]:
+        """Return the headers that the answer gets now, none of a request that was not treated."""
         state = self.of(request_id)
-        state.is_told = True
+        state.headers_sent = True
         self._close(request_id, state)
         return state.headers
 
     def _close(self, request_id: str, state: RequestState) -> None:
         """Forget a request that nothing more is needed of."""
-        if state.is_over and state.is_told and state.offer is None:
+        if state.is_over and state.headers_sent and state.offer is None:
             with self._lock:
                 self._states.pop(request_id, None)

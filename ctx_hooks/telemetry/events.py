@@ -47,11 +47,6 @@ class CompactionEvent:
     request_id: str = ""
     mode: Mode = "enforce"
 
-    @property
-    def rung(self) -> int:
-        """The former name of `attempt`, for listeners that read it."""
-        return self.attempt
-
 
 @dataclass(frozen=True, slots=True)
 class TruncationEvent:

@@ -1,4 +1,4 @@
-"""A running request has one state, nobody else's, until it has ended and its caller knows; what is never told of ages."""
+"""A running request has one state, nobody else's, until it has ended and its caller has the headers, or it is the oldest."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_requests_without_an_id_are_not_taken_for_one_another():
     assert running.of("").headers == running.open("").headers == {}
 
 
-@pytest.mark.parametrize("told_first", [True, False], ids=["streamed", "whole"])
-def test_a_state_is_closed_once_its_request_has_ended_and_its_caller_has_the_headers(running, told_first):
+@pytest.mark.parametrize("headers_first", [True, False], ids=["streamed", "whole"])
+def test_a_state_is_closed_once_its_request_has_ended_and_its_caller_has_the_headers(running, headers_first):
     state = running.open("one")
-    steps = [lambda: running.told("one"), lambda: running.end("one")]
-    first, last = steps if told_first else reversed(steps)
+    steps = [lambda: running.headers_of_answer("one"), lambda: running.end("one")]
+    first, last = steps if headers_first else reversed(steps)
     first()
     assert running.of("one") is state
     last()
@@ -59,7 +59,7 @@ def test_outside_a_proxy_nobody_asks_for_headers():
 
 def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
     state = running.open("one")
-    state.is_told = True
+    state.headers_sent = True
     state.attempts.sent(MAIN)
     state.attempts.sent(SHADOW)
     state.attempts.done(DeploymentName("m", "gpt"))
@@ -73,7 +73,7 @@ def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
 def test_a_model_that_may_still_call_the_tool_keeps_its_state(running):
     state = running.open("one")
     state.offer = held(1)
-    running.told("one")
+    running.headers_of_answer("one")
     running.end("one")
     assert running.of("one") is state
     state.offer = None

@@ -75,11 +75,6 @@ def test_every_event_that_a_listener_hears_is_public(event):
     assert getattr(ctx_hooks, event.__name__) is event
 
 
-def test_the_former_name_of_the_attempt_can_still_be_read():
-    event = ctx_hooks.CompactionEvent("before_compaction", "openai/x", "openai-chat", 900, 500, 1_000, attempt=2)
-    assert event.rung == event.attempt == 2
-
-
 async def test_a_listener_that_fails_costs_no_request(caplog):
     end = ctx_hooks.on("before_compaction", lambda _: 1 / 0)
     decision = await compact()
