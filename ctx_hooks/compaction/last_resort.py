@@ -15,7 +15,7 @@ from ctx_hooks.compaction.summary.extractive import with_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult
-from ctx_hooks.conversation.protection import older_exchanges, stays
+from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, stays
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
 from ctx_hooks.tokens.media import media_tokens
@@ -64,8 +64,8 @@ def estimated_stats(conversation: Conversation) -> tuple[MessageStats, ...]:
 def compress(conversation: Conversation, budget: Budget, *, continues: bool = False) -> Outcome:
     """Return the conversation with its newest exchanges alone, as many as the goal holds by estimate.
 
-    System text, pinned messages, the newest request and the newest tool loop stay; where these are too large, the loop's
-    results are cut if the budget allows that. A message says how many were removed.
+    System text, pinned messages, the newest words and the newest tool loop stay; where these are too large, results beside
+    words are cut, and those of the loop if the budget allows that. A message says how many were removed.
     """
     before = estimated_tokens(conversation)
     if before <= budget.goal_tokens:
@@ -75,9 +75,13 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     sizes = [message_tokens(m, whole.format) for m in whole.messages]
     room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * PLACEHOLDER_CHARS) - sum(sizes)
     gone: set[int] = set()
-    for exchange in older_exchanges(whole):
+    newest = newest_words(whole)
+    asked = max((i for i in older_messages(whole) if is_request(whole.messages[i])), default=None)
+    for exchange in sorted(older_exchanges(whole), key=lambda exchange: asked in exchange):
         if room >= 0:
             break
+        if newest in exchange:
+            continue
         gone.update(exchange)
         room += sum(sizes[i] for i in exchange)
     kept = [m for i, m in enumerate(whole.messages) if i not in gone]
@@ -85,7 +89,7 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
         language = budget.policy.language
         kept = with_summary(kept, placeholders.dropped(len(gone), language), whole.format, language)
     sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
-    if room < 0 and budget.cut_newest:
+    if room < 0:
         sent = _with_cut_results(sent, -room, budget)
     if repair:
         sent, _ = message_rules.repair(sent, continues=continues)
@@ -109,10 +113,11 @@ def _part_tokens(part: Part, fmt: Format) -> int:
 
 def _with_cut_results(conversation: Conversation, excess_tokens: int, budget: Budget) -> Conversation:
     """Return the conversation with the results of its newest loop cut to equal shares of what is left for them."""
-    texts = [r.text for i in conversation.newest_loop for r in conversation.messages[i].results]
+    cut = frozenset(conversation.newest_loop if budget.cut_newest else ()) | {newest_words(conversation)}
+    texts = [r.text for i, m in enumerate(conversation.messages) if i in cut for r in m.results]
     if not texts:
         return conversation
     left_tokens = sum(map(text_tokens, texts)) - excess_tokens
     bytes_per_char = 1 if all(t.isascii() for t in texts) else MOST_BYTES_PER_CHAR
     chars = left_tokens * BYTES_PER_TOKEN // len(texts) // bytes_per_char - PLACEHOLDER_CHARS
-    return capped(conversation, max(LEAST_KEPT_CHARS, chars), budget)
+    return capped(conversation, cut, max(LEAST_KEPT_CHARS, chars), budget)

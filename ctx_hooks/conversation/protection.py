@@ -44,6 +44,22 @@ def protected(conversation: Conversation) -> frozenset[int]:
     return frozenset(stay.union(conversation.newest_loop, (i for i in waiting if i is not None)))
 
 
+@_once
+def newest_words(conversation: Conversation) -> int | None:
+    """Return the older message with the newest of what a user says beside tool results, None where words came after it.
+
+    Anthropic's and Google's clients put there what is typed while a tool runs. The words stay; the results may be cut.
+    """
+    older = older_messages(conversation)
+    behind = range(len(conversation.messages) - 1, conversation.newest_request or 0, -1)
+    spoken = next((i for i in behind if _says_beside(conversation.messages[i])), None)
+    return spoken if spoken in older else None
+
+
+def _says_beside(message: Message) -> bool:
+    return message.role == "user" and bool(message.results) and bool(message.text.strip())
+
+
 def stays(message: Message) -> bool:
     """Whether the message stays whole wherever it stands: system text, pinned, or of no known role.
 

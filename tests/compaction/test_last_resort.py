@@ -52,7 +52,7 @@ def test_its_laws(fmt, data, goal):
 
 
 @every_format
-def test_the_newest_exchanges_stay_and_the_budget_is_met(fmt):
+def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_met(fmt):
     payload = agent_session(fmt, turns=60)
     conversation = CODECS[fmt].read(items_of(payload), tools=payload["tools"])
     for goal in (3_000, 8_000, 20_000):
@@ -63,8 +63,9 @@ def test_the_newest_exchanges_stay_and_the_budget_is_met(fmt):
         kept = outcome.conversation.messages
         place = next(i for i, m in enumerate(kept) if m.text.startswith(MARK))
         assert all(m.role == "system" for m in kept[:place])
-        gone = len(conversation.messages) - len(kept) + 1
-        assert kept[place].text == f"{MARK} {gone} earlier messages were removed to fit the context window."
+        gone = len(conversation.messages) - len(kept)
+        told = f"{MARK} {gone} earlier messages were removed to fit the context window.\n{summary_end('en')}"
+        assert kept[place].text.replace("\n\n", "\n") == f"{told}\nReview project 0 and note every risk."
         assert kept[place + 1 :] == conversation.messages[-len(kept[place + 1 :]) :]
 
 

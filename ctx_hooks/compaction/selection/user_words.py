@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Text
-from ctx_hooks.conversation.protection import older_messages
+from ctx_hooks.conversation.protection import newest_words, older_messages
 from ctx_hooks.texts import pieces
 
 if TYPE_CHECKING:
@@ -112,9 +112,10 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
 def _texts_of(conversation: Conversation, older: Sequence[int]) -> dict[Position, str]:
     """Return the texts of the users' older messages, of equal ones the last."""
     said: dict[str, Position] = {}
+    newest = newest_words(conversation)
     for i in older:
         message = conversation.messages[i]
-        for k, part in enumerate(message.parts if is_request(message) else ()):
+        for k, part in enumerate(message.parts if i == newest or is_request(message) else ()):
             if isinstance(part, Text) and part.text.strip() and not part.is_cut:
                 said[part.text] = (i, k)
     return {position: text for text, position in said.items()}

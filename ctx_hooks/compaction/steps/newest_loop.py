@@ -10,6 +10,8 @@ from ctx_hooks.compaction.tool_results import with_text
 from ctx_hooks.conversation.model import Conversation, Text, ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ctx_hooks.tokens.budget import Budget
 
 LEAST_KEPT_CHARS = 400
@@ -30,7 +32,7 @@ def shrunk(conversation: Conversation, budget: Budget) -> Conversation:
         # No result shrinks by more than all have to together: the first round comes near, however large they are.
         needed = budget.goal_tokens / (budget.goal_tokens + excess)
         largest = max(LEAST_KEPT_CHARS, int(largest * min(SHRINK_FACTOR, needed)))
-        fitted = capped(conversation, largest, budget)
+        fitted = capped(conversation, conversation.newest_loop, largest, budget)
     return fitted
 
 
@@ -39,11 +41,11 @@ def _largest(conversation: Conversation) -> int:
     return max((len(r.text) for m in loop if not m.pinned for r in m.results), default=0)
 
 
-def capped(conversation: Conversation, chars: int, budget: Budget) -> Conversation:
-    """Return the conversation with no result of the newest loop longer than about `chars`."""
+def capped(conversation: Conversation, indices: Collection[int | None], chars: int, budget: Budget) -> Conversation:
+    """Return the conversation with no result of the messages at some indices longer than about `chars`."""
     messages = list(conversation.messages)
-    for i in conversation.newest_loop:
-        if messages[i].pinned:
+    for i, message in enumerate(conversation.messages):
+        if i not in indices or message.pinned:
             continue
         parts = tuple(_cut(p, chars, budget) if isinstance(p, ToolResult) else p for p in messages[i].parts)
         messages[i] = messages[i].with_parts(parts)

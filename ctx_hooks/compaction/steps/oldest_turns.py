@@ -14,6 +14,7 @@ from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.extractive import Removed, brief_summary, extractive_summary, whole_of, with_summary
 from ctx_hooks.compaction.summary.written_form import written_form
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.protection import newest_words
 from ctx_hooks.message_rules import alternation
 
 if TYPE_CHECKING:
@@ -78,11 +79,15 @@ def _fitted(
 
 
 def _with_questions(selection: Selection, conversation: Conversation, selector: Selector) -> Selection:
-    """Return the selection with the users' turns that what stays answers: a summary would quote their words as well."""
+    """Return the selection with the users' turns that what stays answers: a summary would quote their words as well.
+
+    The newest words beside tool results stay in any case.
+    """
     older = {item.messages for item in selector.items}
+    newest = newest_words(conversation)
     quoted = {i for i, _ in selector.words}
     stay = selection.whole | selection.shortened
-    questions: set[range] = set()
+    questions = {exchange for exchange in older - stay if newest in exchange}
     is_answer = False
     for exchange in reversed(conversation.exchanges):
         if exchange not in older - stay:
