@@ -56,4 +56,8 @@ def configuration(provider_url: str, *models: dict[str, Any], **sections: Any) -
 def importable(folder: Path, name: str, code: str) -> dict[str, str]:
     """Write a module, and return the environment in which a proxy can import it."""
     (folder / f"{name}.py").write_text(code)
+    return on_path(folder)
+
+
+def on_path(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}

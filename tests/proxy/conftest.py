@@ -1,16 +1,17 @@
-"""One strict provider and one real proxy for every test of this folder.
+"""One strict provider for the tests of this folder, and the proxies that several of its files ask.
 
-A module names the model groups that it needs in `groups`, a function of the provider's address; the proxy serves those of
-all modules.
+A proxy starts when it is first asked for, and serves what all modules name: `groups` the proxy, `compared` the plain one,
+too, `checked` the one whose Router checks windows itself. `CALLERS` and `POLICIES` hold for all three.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from configurations import GENERAL, PLUGIN, WINDOW, configuration, deployment, importable
+from configurations import GENERAL, PLUGIN, WINDOW, configuration, importable, on_path
 from proxies import Proxy
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, Reply
@@ -20,19 +21,40 @@ SETTINGS = ProviderSettings(
     window_tokens=WINDOW, windows={"tiny": 60, "less": 2_500, "roomy": 12_000, **dict.fromkeys(("large", "wide"), 1_000_000)}
 )
 FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
-ANSWERS = """
+ALIASES = {"nickname": "fitted", "unknown-nickname": "unknown"}
+DEFAULTS = {
+    "rescue_attempts": 3,
+    "locked": ["reserve_tokens"],
+    "request_policies": ["off"],
+    "request_may_set": ["language"],
+}
+PARTS = """
+import json, pathlib
 import ctx_hooks
 from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy._types import UserAPIKeyAuth
+
+CALLERS = pathlib.Path(__file__).with_name("callers.json")
 
 class Answers(CustomLogger):
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
-        print("answered", kwargs["litellm_call_id"], flush=True)
+        logged = kwargs["standard_logging_object"]
+        told = {name: logged[name] for name in ("prompt_tokens", "total_tokens", "response_cost")}
+        told["metadata"] = logged["metadata"]["spend_logs_metadata"]
+        print("answered", kwargs["litellm_call_id"], json.dumps(told), flush=True)
+
+async def user_api_key_auth(request, api_key):
+    who = api_key.removeprefix("sk-")
+    if who.startswith("ctx-hooks-demo"):
+        return UserAPIKeyAuth(api_key=api_key, user_role="proxy_admin")
+    known = json.loads(CALLERS.read_text()).get(who, {})
+    return UserAPIKeyAuth(**{"api_key": api_key, "token": api_key, "team_id": who, "team_alias": who.upper(), **known})
 
 ctx_hooks.on("answer", lambda event: print("learned of", event.call.model_group, flush=True))
 handler = Answers()
 """
-"""A second callback: LiteLLM tells them in their order, so the plugin has learned by then. Of a route whose answers LiteLLM
-logs under another id, the group says that one was learned from."""
+"""Who a key belongs to: the team of that name, or as CALLERS say. And a second callback: LiteLLM tells them in their order,
+so the plugin has learned by then. Of a route whose answers LiteLLM logs under another id, the group is named."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,46 +83,62 @@ def _fresh_provider(request):
 
 
 @pytest.fixture(scope="session")
-def proxy(provider, request, tmp_path_factory):
-    modules = dict.fromkeys(item.module for item in request.session.items if item.path.is_relative_to(FOLDER))
-    models = [model for module in modules for model in getattr(module, "groups", lambda _: ())(provider.url)]
-    config = configuration(
-        provider.url,
-        *configuration(provider.url)["model_list"],
-        *models,
-        litellm_settings={"callbacks": [PLUGIN, "answers.handler"], "context_window_fallbacks": FALLBACKS},
-        general_settings={**GENERAL, "cancel_on_disconnect": True},
-        callback_settings={"ctx_hooks": {"defaults": {"rescue_attempts": 3}}},
-    )
-    with Proxy(config, importable(tmp_path_factory.mktemp("answers"), "answers", ANSWERS)) as running:
+def modules(request):
+    """The modules of this folder whose tests are run."""
+    return list(dict.fromkeys(item.module for item in request.session.items if item.path.is_relative_to(FOLDER)))
+
+
+@pytest.fixture(scope="session")
+def callers(modules, tmp_path_factory):
+    """The file in which it says who a key belongs to; what is written to it holds from the next request on."""
+    folder = tmp_path_factory.mktemp("parts")
+    known = {who: fields for module in modules for who, fields in getattr(module, "CALLERS", {}).items()}
+    (folder / "callers.json").write_text(json.dumps(known))
+    importable(folder, "parts", PARTS)
+    return folder / "callers.json"
+
+
+@pytest.fixture(scope="session")
+def started(provider, modules, callers):
+    """Start a proxy that serves the groups that modules name."""
+
+    def start(*named, callbacks=(PLUGIN, "parts.handler"), **router_settings):
+        models = [
+            model for module in modules for name in named for model in getattr(module, name, lambda _: ())(provider.url)
+        ]
+        policies = {"defaults": DEFAULTS}
+        for module in modules:
+            for scope, own in getattr(module, "POLICIES", {}).items():
+                policies[scope] = policies.get(scope, {}) | own
+        config = configuration(
+            provider.url,
+            *configuration(provider.url)["model_list"],
+            *models,
+            litellm_settings={"callbacks": list(callbacks), "context_window_fallbacks": FALLBACKS},
+            general_settings={**GENERAL, "cancel_on_disconnect": True, "custom_auth": "parts.user_api_key_auth"},
+            router_settings={"model_group_alias": ALIASES, "num_retries": 2, **router_settings},
+            callback_settings={"ctx_hooks": policies},
+        )
+        return Proxy(config, on_path(callers.parent))
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def proxy(started):
+    with started("groups", "compared") as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def plain_proxy(provider):
-    """The same deployments without the plugin."""
-    with Proxy(configuration(provider.url, litellm_settings={})) as running:
+def plain_proxy(started):
+    """Deployments of the same names without the plugin."""
+    with started("compared", callbacks=["parts.handler"]) as running:
         yield running
 
 
-BROKEN = """
-import ctx_hooks.compaction.pipeline
-from ctx_hooks.compaction.steps import Step
-
-def fail(conversation, budget):
-    raise RuntimeError("a step that fails")
-
-ctx_hooks.compaction.pipeline.STEPS = (Step("broken", "for this test", fail),)
-handler = ctx_hooks.proxy_handler_instance
-"""
-
-
 @pytest.fixture(scope="session")
-def broken_proxy(provider, tmp_path_factory):
-    """A proxy with a plugin whose only step raises."""
-    environment = importable(tmp_path_factory.mktemp("broken"), "broken_plugin", BROKEN)
-    models = (deployment(provider.url, "broken", "openai/large", max_input_tokens=WINDOW),)
-    settings = {"callbacks": ["broken_plugin.handler"]}
-    config = configuration(provider.url, *models, litellm_settings=settings)
-    with Proxy(config, environment) as running:
+def checking(started):
+    """A proxy whose Router compares each request with the window itself."""
+    with started("checked", enable_pre_call_checks=True) as running:
         yield running

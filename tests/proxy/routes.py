@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +42,14 @@ class Route:
             method, body = addressed(payload, stream=bool(payload.get("stream")))
             path += method
         return LOOPBACK.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=120)
+
+
+def logged(proxy: Proxy, answer: httpx.Response) -> dict[str, Any]:
+    """Return what the loggers of the folder's proxies are told of an answered request."""
+    start = f"answered {answer.headers['x-litellm-call-id']} "
+    proxy.wait_until(lambda: re.search(f"{start}.*\n", proxy.log()) is not None, start)
+    found: dict[str, Any] = json.loads(proxy.log().split(start, 1)[1].split("\n", 1)[0])
+    return found
 
 
 CHAT = Route("/v1/chat/completions", "openai-chat", "chat", "fitted", "hopeless")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from configurations import configuration, deployment
-from proxies import Proxy
+from configurations import deployment
 from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, NAMES, ROUTES, SIZE
 
 from ctx_hooks.testing import agent_session
@@ -64,17 +63,14 @@ class TestOnEveryRoute:
         assert answer.status_code == (200 if route in (MESSAGES_TO_OPENAI, GEMINI_TO_OPENAI) else 400)
 
 
-@pytest.fixture(scope="module")
-def checking(provider):
-    """A proxy whose Router compares each request with the window itself."""
-    models = (deployment(provider.url, r.fmt, m) for r, m in ((CHAT, "openai/served"), (MESSAGES, "anthropic/served")))
-    with Proxy(configuration(provider.url, *models, router_settings={"enable_pre_call_checks": True})) as running:
-        yield running
+def checked(url):
+    for route, model in ((CHAT, "openai/served"), (MESSAGES, "anthropic/served")):
+        yield deployment(url, f"flagged-{route.fmt}", model)
 
 
 @pytest.mark.parametrize("route", [CHAT, MESSAGES], ids=["chat", "messages"])
 def test_the_flag_holds_for_a_retry_of_what_was_looked_at_before_the_router(route, checking, provider):
-    payload, text = session(route, route.fmt, pinned=True)
+    payload, text = session(route, f"flagged-{route.fmt}", pinned=True)
     assert route.post(checking, payload).status_code == 200
     assert len(provider.requests()) > 1
     assert is_sent_whole(text, provider)

@@ -25,7 +25,7 @@ def groups(url):
 @ROUTES
 def test_no_time_costs_the_oldest_turns_and_no_answer(route, proxy, provider):
     question = f"What is new on {route.path}?"
-    payload = agent_session(route.fmt, turns=60, result_chars=2_000, model=f"hasty-{route.fmt}", question=question)
+    payload = agent_session(route.fmt, turns=25, result_chars=2_000, model=f"hasty-{route.fmt}", question=question)
     response = route.post(proxy, payload)
     assert response.status_code == 200, response.text
     (sent,) = provider.requests()

@@ -21,11 +21,7 @@ from ctx_hooks.testing.wordings import WORDINGS, Wording
 
 pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
-ENDS = (
-    *((end, stream) for end in ("fitting", "compressed", "observed", "hopeless", "hasty") for stream in (False, True)),
-    ("rescued", False),
-    ("rescued-in-stream", True),
-)
+ENDS = ("fitting", "compressed", "observed", "hopeless", "hasty")
 ODD = ({"role": "user", "content": nested(f"{MARK}-nested")}, f"{MARK}-string", {MARK: MARK})
 """Messages that are none, or cannot be read."""
 QUOTING = Wording("quoting", f"prompt is too long: {{input}} tokens > {{limit}} maximum. It was: {MARK}-quoted")
@@ -53,14 +49,13 @@ def written(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(WORDINGS, "quoting", QUOTING)
         with recorded(folder) as (proxy, provider):
-            sessions = [
-                route.post(proxy, {**marked_session(route, end), "stream": stream})
-                for route in ROUTES
-                for end, stream in ENDS
-            ]
+            ends = [(route, end, (n + m) % 2 == 1) for n, route in enumerate(ROUTES) for m, end in enumerate(ENDS)]
+            ends += [(route, end, end != "rescued") for route in ROUTES for end in ("rescued", "rescued-in-stream")]
+            sessions = [route.post(proxy, {**marked_session(route, end), "stream": stream}) for route, end, stream in ends]
             faulty = marked_session(CHAT, "compressed")
             faulty["messages"][1]["content"] += FAULT
             unread = [CHAT.post(proxy, faulty)]
+            assert provider.requests()[-1]["payload"]["messages"] == faulty["messages"], "a fault of ours changes nothing"
             for odd in ODD:
                 payload = marked_session(CHAT, "repaired")
                 unread.append(CHAT.post(proxy, {**payload, "messages": [*payload["messages"], odd]}))

@@ -21,8 +21,6 @@ def groups(url):
         yield deployment(url, f"sum-{route.fmt}", f"{kind}/roomy")
         yield deployment(url, f"mute-{route.fmt}", f"{kind}/served")
     yield deployment(url, "capped", "openai/roomy")
-    yield deployment(url, "twins", "openai/served", max_input_tokens=WINDOW)
-    yield deployment(url, "twins", "openai/wide", max_input_tokens=500_000)
     yield deployment(url, "short-lived", "openai/roomy", max_input_tokens=12_000, ctx_hooks={"max_turns": 1})
 
 
@@ -51,18 +49,6 @@ def test_an_output_above_the_models_own_cap_is_lowered_to_it(proxy, provider):
         assert [r["status"] for r in provider.requests()] == expected
         assert provider.requests()[-1]["max_tokens"] == 4_096
         provider.reset()
-
-
-def test_each_deployment_of_a_group_is_fitted_to_its_own_window(proxy, provider):
-    for seed in range(12):
-        assert CHAT.ask(proxy, group="twins", seed=seed).status_code == 200
-    sizes = {"served": [], "wide": []}
-    for record in provider.requests():
-        if record["status"] == 200:
-            sizes[record["model"]].append(record["input_tokens"])
-    assert sizes["served"]
-    assert sizes["wide"]
-    assert max(sizes["served"]) <= WINDOW < min(sizes["wide"])
 
 
 def test_only_the_newest_turns_are_sent_where_the_policy_says_so(proxy, provider):

@@ -1,4 +1,7 @@
-"""What LiteLLM's spend log says of a request, by LiteLLM's own code: on native and translated routes, streamed or not."""
+"""What LiteLLM's spend log says of a request, by LiteLLM's own code: on native and translated routes, streamed or not.
+
+And `ctx-hooks replay` reads it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from configurations import GENERAL, PLUGIN, deployment, importable
 from proxies import Proxy
 from routes import MESSAGES, MODELS, NAMES, ROUTES
 
+from ctx_hooks.cli import main
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 CALLBACKS = """
-import json
+import json, os
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
@@ -27,6 +31,8 @@ class Spend(CustomLogger):
     '''Prints the rows that LiteLLM would write into its database, where there were one.'''
 
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        group = kwargs["standard_logging_object"]["model_group"]
+        os.environ["MAX_STRING_LENGTH_PROMPT_IN_DB"] = "10000000" if "-replayed" in group else "2048"
         log = get_logging_payload(kwargs, response_obj, start_time, end_time, proxy_server.llm_router)
         add = DBSpendUpdateWriter()._common_add_spend_log_transaction_to_daily_transaction
         daily = await add(log, PrismaClient.__new__(PrismaClient), "team")
@@ -42,6 +48,8 @@ class Spend(CustomLogger):
             "daily_tokens": daily["compression_saved_tokens"],
             "daily_dollars": daily["compression_savings_spend"],
         }
+        if "replayed" in group or group == "shortened":
+            row["whole"] = json.dumps(log, default=str)
         print("row", kwargs["litellm_call_id"], json.dumps(row), "end", flush=True)
 
 async def user_api_key_auth(request, api_key):
@@ -67,7 +75,10 @@ MOST_APART = 0.02
 """The provider adds four tokens to each message, and thinking a line to each turn, which no local count knows."""
 WARNING = "another compressor writes compression_savings"
 over_every_route = pytest.mark.parametrize("name", LOGGED)
-streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+over_every_route_in_turn = pytest.mark.parametrize(
+    ("name", "stream"), [(name, n % 2 == 1) for n, name in enumerate(LOGGED)], ids=LOGGED
+)
+REPLAYED_TURNS = (4, 6, 8)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +91,7 @@ def roomy():
 @pytest.fixture(scope="module")
 def spending(roomy, tmp_path_factory):
     """A proxy that asks LiteLLM's own compressor and the test's logger before the plugin."""
-    windows = {"compressed": TIGHT, "whole": 1_000_000, "observed": TIGHT}
+    windows = {"compressed": TIGHT, "whole": 1_000_000, "observed": TIGHT, "replayed": 1_000_000}
     models = [
         deployment(roomy.url, f"{name}-{group}", MODELS.get(name, "openai/served"), max_input_tokens=window, **PRICES)
         for name in LOGGED
@@ -90,6 +101,7 @@ def spending(roomy, tmp_path_factory):
         deployment(roomy.url, f"{name}-rescued", MODELS.get(name, "openai/served").replace("served", "small"), **PRICES)
         for name in LOGGED
     ]
+    models += [deployment(roomy.url, "shortened", "openai/served", max_input_tokens=1_000_000, **PRICES)]
     models += [deployment(roomy.url, "shared", "anthropic/claude-served", max_input_tokens=WIDE, **PRICES)]
     config = {
         "model_list": models,
@@ -97,7 +109,7 @@ def spending(roomy, tmp_path_factory):
             "callbacks": ["spend_rows.handler", "compression_interception", PLUGIN],
             "compression_interception_params": {"enabled": True, "compression_trigger": BEYOND},
         },
-        "general_settings": {**GENERAL, "custom_auth": "spend_rows.user_api_key_auth"},
+        "general_settings": {**GENERAL, "store_prompts_in_spend_logs": True, "custom_auth": "spend_rows.user_api_key_auth"},
         "callback_settings": {
             "ctx_hooks": {
                 "defaults": {"reserve": "scaled", "reserve_fraction": RESERVE},
@@ -134,8 +146,7 @@ def cost_of(read):
     return pytest.approx(fresh * PLAIN + read["cached_tokens"] * CACHED + OUTPUT_TOKENS * OUTPUT)
 
 
-@over_every_route
-@streamed_or_not
+@over_every_route_in_turn
 def test_what_was_saved_is_what_the_whole_request_would_have_cost_more(name, stream, spending, roomy):
     roomy.reset()
     whole, original = asked(spending, roomy, name, "whole", stream=stream)
@@ -178,20 +189,18 @@ def test_a_compaction_that_rewrites_the_cache_is_a_cost_in_our_figures_and_no_sa
     assert (row["savings"]["tokens_saved"], row["daily_tokens"], row["daily_dollars"]) == (0, 0, 0)
 
 
-@over_every_route
-@streamed_or_not
+@over_every_route_in_turn
 def test_a_request_beyond_the_window_is_tagged_and_has_saved_nothing(name, stream, spending, roomy):
     row, read = asked(spending, roomy, name, "rescued", stream=stream)
     assert row["figures"]["beyond_window"]
     assert (row["figures"]["tokens_saved"], row["figures"]["dollars_saved"]) == (0, 0)
     assert (row["savings"], row["daily_tokens"], row["daily_dollars"]) == (None, 0, 0)
-    assert row["figures"]["decision"] == ("compressed" if stream else "retried")  # the first refusal has shown the limit
+    assert row["figures"]["decision"] == "retried"
     assert [tag for tag in row["tags"] if tag.startswith("ctx_hooks:")] == [f"ctx_hooks:{row['figures']['decision']}"]
     assert row["spend"] == cost_of(read)
 
 
-@over_every_route
-@streamed_or_not
+@over_every_route_in_turn
 def test_what_is_observed_saves_nothing_and_its_figures_say_what_it_would_have_saved(name, stream, spending, roomy):
     roomy.reset()
     row, read = asked(spending, roomy, name, "observed", stream=stream)
@@ -219,3 +228,52 @@ def test_what_another_compressor_has_written_stays_and_one_warning_says_so(spend
         assert "ctx_hooks:compressed" in row["tags"]
         assert row["spend"] == cost_of(read)
     assert spending.log().count(WARNING) == 1
+
+
+def replayable(proxy, provider, name, group):
+    """Return the rows of the requests of a session over a route, each longer than the one before."""
+    route = ROUTES[NAMES.index(name)]
+    field = {"openai-responses": "input", "gemini": "contents"}.get(route.fmt, "messages")
+    turns, thinking = max(REPLAYED_TURNS), route.fmt == "anthropic"
+    session = agent_session(route.fmt, model=group, turns=turns, result_chars=2_000, thinking=thinking)
+    lengths = request_lengths(session[field])
+    return [sent(proxy, provider, route, {**session, field: session[field][:n]})[0]["whole"] for n in lengths]
+
+
+def request_lengths(items):
+    """Return some lengths at which a client has sent a request: at its end, and before an answer."""
+    answers = [i for i, item in enumerate(items) if i and is_answer(item) and not is_answer(items[i - 1])]
+    return [answers[n] for n in REPLAYED_TURNS[:-1]] + [len(items)]
+
+
+def is_answer(item):
+    return item.get("role") in ("assistant", "model") or item.get("type") in ("function_call", "reasoning")
+
+
+def replayed(rows, folder, capsys):
+    (folder / "log.jsonl").write_text("\n".join(rows))
+    assert main(["replay", str(folder / "log.jsonl"), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@over_every_route
+def test_a_replay_counts_the_tokens_cache_and_dollars_of_the_proxy(name, spending, roomy, tmp_path, capsys):
+    """Where nothing is compacted, the prefixes that sessions share are what the provider's cache has served."""
+    roomy.reset()
+    rows = replayable(spending, roomy, name, f"{name}-replayed")
+    read = roomy.requests()
+    found = replayed(rows, tmp_path, capsys)
+    total = found["total"]
+    assert found["kinds"] == {"LiteLLM spend log": 1}
+    assert total["without"] == total["policies"]["balanced"]
+    assert total["without"]["requests"] == len(REPLAYED_TURNS)
+    assert total["without"]["input_tokens"] == sum(r["input_tokens"] for r in read)
+    assert total["without"]["cached_tokens"] == pytest.approx(sum(r["cached_tokens"] for r in read), rel=0.05)
+    assert total["recorded"]["dollars"] == pytest.approx(sum(json.loads(row)["spend"] for row in rows))
+    assert total["without"]["dollars"] == pytest.approx(total["recorded"]["dollars"], rel=0.05)
+
+
+def test_texts_that_litellm_has_shortened_are_not_replayed(spending, roomy, tmp_path, capsys):
+    found = replayed(replayable(spending, roomy, "chat", "shortened"), tmp_path, capsys)
+    assert found["sessions"] == []
+    assert found["without_text"]["shortened"]["requests"] == len(REPLAYED_TURNS)

@@ -11,9 +11,9 @@ from configurations import WINDOW, deployment
 from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.conversations import read_tool, source_text
 
-TURNS = 14
-RESULT_CHARS = 1_000
-"""About 300 tokens: the history is above the window from the ninth turn on."""
+TURNS = 8
+RESULT_CHARS = 2_000
+"""About 600 tokens: the history is above the window from the fifth turn on."""
 
 
 def groups(url):
@@ -64,7 +64,7 @@ def test_the_session_goes_on_past_the_window(model, overflows, stream, proxy, pr
     outputs = [r["payload"]["input"][0]["output"] for r in records[1:]]
     assert set(outputs) == {text_of(turn) for turn in range(TURNS)}, "no fresh result is cut"
     asked = [r["payload"].get("truncation") for r in records]
-    assert asked[:7] == [None] * 7, "nothing is asked for while the history fits"
+    assert asked[:4] == [None] * 4, "nothing is asked for while the history fits"
     first = asked.index("auto")
     assert set(asked[first:]) == {"auto"}, "a history that was too long once stays too long"
     if overflows:

@@ -1,0 +1,38 @@
+"""Every real wording of an overflow is one as well once LiteLLM has made an exception of it.
+
+Of a limit a minute, tests/proxy/test_combinations.py.
+"""
+
+from __future__ import annotations
+
+import litellm
+import pytest
+
+from ctx_hooks.litellm_compat.errors import overflow_of
+from ctx_hooks.testing import FakeProvider, ProviderSettings
+from ctx_hooks.testing.wordings import WORDINGS
+
+WINDOW = 1_000
+QUESTION = [{"role": "user", "content": "Why is the sky blue? " * 300}]
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("model", ["openai/served", "anthropic/served"])
+@pytest.mark.parametrize("wording", [name for name in WORDINGS if name != "rate_limited"])
+async def test_every_wording_is_recognised_in_litellms_exception(wording, model, provider):
+    provider.reset(wording=wording)
+    base = provider.url + ("/v1" if model.startswith("openai/") else "")
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - LiteLLM's own differ from wording to wording
+        await litellm.acompletion(model, QUESTION, api_base=base, api_key="none", max_retries=0, max_tokens=10)
+    found = overflow_of(raised.value)
+    assert found is not None
+    assert found.kind in {"input", "input_plus_output"}
+    (asked,) = provider.requests()
+    if WORDINGS[wording].figures:
+        assert found.limit_tokens in (WINDOW, None)
+        assert found.input_tokens in (asked["input_tokens"], None)
