@@ -4,9 +4,12 @@ from collections import Counter
 
 import proxies
 import pytest
+from hypothesis import HealthCheck, settings
 from redis_process import RedisProcess
 
 FILES: Counter[str] = Counter()
+settings.register_profile("suite", max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+settings.load_profile("suite")
 
 
 @pytest.fixture(scope="module")

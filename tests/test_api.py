@@ -51,31 +51,24 @@ def test_what_fits_comes_back_equal_and_as_new_objects(fmt):
     assert all(a is not b for a, b in zip(result.messages, messages, strict=True))
 
 
-@pytest.mark.parametrize(
-    "messages",
+@pytest.mark.parametrize("messages", [
     [
-        [
-            {"role": "user", "content": "look"},
-            *call_and_result(json.dumps({"rows": [{"id": i, "v": "x" * 20} for i in range(60_000)]})),
-            {"role": "user", "content": "and now?"},
-        ],
-        [{"role": ("user", "assistant")[i % 2], "content": f"turn {i} says little"} for i in range(1_001)],
-        [
-            {"role": "user", "content": "先看日志"},
-            *call_and_result("数据库连接超时,请检查网络配置。\n" * 4_000),
-            {"role": "user", "content": "总结一下"},
-        ],
-        [
-            {"role": "user", "content": "small"},
-            {"role": "assistant", "content": "a"},
-            {"role": "user", "content": "paste: " + "word soup\n" * 60_000},
-            {"role": "assistant", "content": "b"},
-            {"role": "user", "content": "small again"},
-        ],
-        [{"role": "user", "content": "q"}, *call_and_result("y" * 500_000)],
+        {"role": "user", "content": "look"},
+        *call_and_result(json.dumps({"rows": [{"id": i, "v": "x" * 20} for i in range(60_000)]})),
+        {"role": "user", "content": "and now?"},
     ],
-    ids=["one-line JSON of 2 MB", "a thousand tiny turns", "CJK", "one giant paste", "only the newest loop"],
-)
+    [{"role": ("user", "assistant")[i % 2], "content": f"turn {i} says little"} for i in range(1_001)],
+    [
+        {"role": "user", "content": "先看日志"}, *call_and_result("数据库连接超时,请检查网络配置。\n" * 4_000),
+        {"role": "user", "content": "总结一下"},
+    ],
+    [
+        {"role": "user", "content": "small"}, {"role": "assistant", "content": "a"},
+        {"role": "user", "content": "paste: " + "word soup\n" * 60_000}, {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "small again"},
+    ],
+    [{"role": "user", "content": "q"}, *call_and_result("y" * 500_000)],
+], ids=["one-line JSON of 2 MB", "a thousand tiny turns", "CJK", "one giant paste", "only the newest loop"])  # fmt: skip
 def test_extreme_shapes_meet_their_budget(messages):
     result = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=3_000)
     assert result.fits, result.reason

@@ -15,23 +15,18 @@ ROOT = Path(__file__).resolve().parents[1]
 PROXY = "litellm[proxy]"
 
 REQUIRED = {
-    "click": ("litellm", "the command line"),
-    "cryptography": (PROXY, "encrypts what is archived"),
-    "fastapi": (PROXY, "the proxy's answers; the fake provider"),
-    "jinja2": ("litellm", "the page of `ctx-hooks report`"),
+    "click": ("litellm", "the command line"), "cryptography": (PROXY, "encrypts what is archived"),
+    "fastapi": (PROXY, "the proxy's answers; the fake provider"), "jinja2": ("litellm", "the page of `ctx-hooks report`"),
     "httpx": ("litellm", "the demo and the fake provider ask over HTTP"),
     "litellm": ("ctx-hooks", "what this is a plugin for"),
     "numpy": ("soundfile", "arrays of term weights; `litellm[proxy]` requires soundfile, which requires numpy"),
     "orjson": (PROXY, "JSON of whole requests"),
-    "packaging": ("litellm", "whether the LiteLLM that is installed is supported"),
-    "pydantic": ("litellm", "settings"),
+    "packaging": ("litellm", "whether the LiteLLM that is installed is supported"), "pydantic": ("litellm", "settings"),
     "redis": ("rq", "errors of its client; `litellm[proxy]` requires rq, which requires redis"),
-    "rich": (PROXY, "tables of the command line"),
-    "tiktoken": ("litellm", "local tokens"),
-    "typing_extensions": ("litellm", "Self, for the type checker alone"),
-    "uvicorn": (PROXY, "serves the fake provider"),
+    "rich": (PROXY, "tables of the command line"), "tiktoken": ("litellm", "local tokens"),
+    "typing_extensions": ("litellm", "Self, for the type checker alone"), "uvicorn": (PROXY, "serves the fake provider"),
     "yaml": ("litellm", "proxy configurations"),
-}
+}  # fmt: skip
 """Each imported module: what requires its distribution, and what it is for."""
 OPTIONAL = {
     "prometheus_client": "metrics; the extra `prometheus`",

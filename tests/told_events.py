@@ -29,81 +29,39 @@ from ctx_hooks.tokens.window import Window
 
 CALL = Call("request", "call", "group", "id:model", "model", "t1", "Research", "ann", "org", "acompletion", "codex/1.2")
 DECISION = DecisionEvent(
-    name="decision",
-    time_seconds=1_700_000_000.25,
-    call=CALL,
-    mode="enforce",
-    decision="compressed",
-    reason="",
-    trigger="budget",
-    attempt=0,
-    format="openai-chat",
-    local_tokens_before=9_000,
-    local_tokens_after=4_000,
-    provider_tokens_before=9_900,
-    provider_tokens_after=4_400,
-    budget_tokens=8_000,
-    window_tokens=10_000,
-    window_source="model_info",
-    stated_window_tokens=10_000,
-    factor=1.1,
-    requested_output_tokens=None,
-    sent_output_tokens=500,
-    steps=(StepFigures("oldest_turns", 5_000, 12),),
-    milliseconds=MappingProxyType({"total": 3.5, "counting": 1.25}),
-    policy={"window_tokens": "team"},
-)
+    name="decision", time_seconds=1_700_000_000.25, call=CALL, mode="enforce", decision="compressed", reason="",
+    trigger="budget", attempt=0, format="openai-chat", local_tokens_before=9_000, local_tokens_after=4_000,
+    provider_tokens_before=9_900, provider_tokens_after=4_400, budget_tokens=8_000, window_tokens=10_000,
+    window_source="model_info", stated_window_tokens=10_000, factor=1.1, requested_output_tokens=None,
+    sent_output_tokens=500, steps=(StepFigures("oldest_turns", 5_000, 12),),
+    milliseconds=MappingProxyType({"total": 3.5, "counting": 1.25}), policy={"window_tokens": "team"},
+)  # fmt: skip
 ANSWER = AnswerEvent(
-    name="answer",
-    time_seconds=1_700_000_001.0,
-    call=CALL,
-    mode="enforce",
-    decision="compressed",
-    trigger="budget",
-    attempts=1,
-    local_tokens_sent=4_000,
-    billed=Billed(4_400, 1_000, 0, 70),
-    beyond_window=False,
-    provider_tokens_saved=5_500,
-    dollars_saved=0.0123,
-)
+    name="answer", time_seconds=1_700_000_001.0, call=CALL, mode="enforce", decision="compressed", trigger="budget",
+    attempts=1, local_tokens_sent=4_000, billed=Billed(4_400, 1_000, 0, 70), beyond_window=False,
+    provider_tokens_saved=5_500, dollars_saved=0.0123,
+)  # fmt: skip
 FAILURE = FailureEvent("failure", 1_700_000_000.5, CALL, "enforce", 2)
 OVERFLOW = OverflowEvent("overflow", 1_700_000_000.0, CALL, "observe", 0, "input", 8_000, None)
 SUMMARY = SummaryEvent(
-    name="after_summary",
-    time_seconds=1_700_000_002.0,
-    call=CALL,
-    summary_model="small",
-    summary_mode="background",
-    messages=40,
-    calls=2,
-    outcome="accepted",
-    input_tokens=8_000,
-    output_tokens=600,
-    dollars=0.004,
-    milliseconds=2_500.0,
-)
+    name="after_summary", time_seconds=1_700_000_002.0, call=CALL, summary_model="small", summary_mode="background",
+    messages=40, calls=2, outcome="accepted", input_tokens=8_000, output_tokens=600, dollars=0.004, milliseconds=2_500.0,
+)  # fmt: skip
 RETRIEVAL = RetrievalEvent("retrieval", 1_700_000_003.0, CALL, "archive", 8_000, 2.5)
 ARCHIVE = ArchiveEvent("archive", 1_700_000_004.0, "stored", 50, "disk")
 EVENTS = [
     DECISION,
-    replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30),
-    ANSWER,
-    replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None),
-    FAILURE,
-    OVERFLOW,
+    replace(DECISION, local_tokens_before=None, milliseconds={}, sent_output_tokens=10**30), ANSWER,
+    replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None), FAILURE, OVERFLOW,
     TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
-    CompressionTimeoutEvent("compression_timeout", "model", "anthropic", 9, 8, 7, None),
-    SUMMARY,
+    CompressionTimeoutEvent("compression_timeout", "model", "anthropic", 9, 8, 7, None), SUMMARY,
     replace(
-        SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None, dollars=None
+        SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None,
+        dollars=None,
     ),
-    RETRIEVAL,
-    replace(RETRIEVAL, source="none", returned_chars=0),
-    ARCHIVE,
-    DroppedEvents("dropped", 3),
-]
+    RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE, DroppedEvents("dropped", 3),
+]  # fmt: skip
 SECRET = "the-marked-secret"  # noqa: S105 - no password
 
 

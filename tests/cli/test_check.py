@@ -67,32 +67,22 @@ def test_a_model_without_settings_has_the_defaults(tmp_path, capsys):
     assert told(capsys)["policies"] == []
 
 
-@pytest.mark.parametrize(
-    ("config", "told_of"),
-    [
-        ({"model_list": MODELS}, "not in litellm_settings.callbacks"),
-        (
-            {"model_list": MODELS, "litellm_settings": {"success_callback": LISTED["litellm_settings"]["callbacks"]}},
-            "no effect",
-        ),
-        (
-            {**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": "128k"}}]},
-            "max_input_tokens: a number",
-        ),
-        (
-            {**LISTED, "model_list": MODELS, "callback_settings": {"ctx_hooks": {"models": {"n": "off"}}}},
-            "no such model group",
-        ),
-        (
-            {**LISTED, "callback_settings": {"ctx_hooks": {"defaults": {"window_tokens": "128k"}}}},
-            "it has to be a valid integer",
-        ),
-        ({**LISTED, "model_list": {"model_name": "m"}}, "model_list: a list of deployments"),
-        ({**LISTED, "model_list": [{"model_name": "m"}]}, "model_list.0.litellm_params.model"),
-        ({**LISTED, "general_settings": ["master_key"]}, "general_settings: a mapping"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@pytest.mark.parametrize(("config", "told_of"), [
+    ({"model_list": MODELS}, "not in litellm_settings.callbacks"),
+    (
+        {"model_list": MODELS, "litellm_settings": {"success_callback": LISTED["litellm_settings"]["callbacks"]}},
+        "no effect",
+    ),
+    ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": "128k"}}]}, "max_input_tokens: a number"),
+    ({**LISTED, "model_list": MODELS, "callback_settings": {"ctx_hooks": {"models": {"n": "off"}}}}, "no such model group"),
+    (
+        {**LISTED, "callback_settings": {"ctx_hooks": {"defaults": {"window_tokens": "128k"}}}},
+        "it has to be a valid integer",
+    ),
+    ({**LISTED, "model_list": {"model_name": "m"}}, "model_list: a list of deployments"),
+    ({**LISTED, "model_list": [{"model_name": "m"}]}, "model_list.0.litellm_params.model"),
+    ({**LISTED, "general_settings": ["master_key"]}, "general_settings: a mapping"),
+], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_a_configuration_that_does_not_do_what_it_says_fails(config, told_of, tmp_path, capsys):
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(config))

@@ -100,15 +100,11 @@ def test_nothing_is_written_to_an_archive(long_session, tmp_path, capsys):
     assert not (tmp_path / "kept").exists()
 
 
-@pytest.mark.parametrize(
-    ("fields", "result_chars", "expected"),
-    [
-        ({}, 4_000, "summary by small, once written: stands in message 2,"),
-        ({"max_turns": 50}, 4_000, "summary by small, once written: none with"),
-        ({}, 0, "summary by small, once written: no place"),
-    ],
-    ids=["exchanges give way", "newest turns only", "results alone are shortened"],
-)
+@pytest.mark.parametrize(("fields", "result_chars", "expected"), [
+    ({}, 4_000, "summary by small, once written: stands in message 2,"),
+    ({"max_turns": 50}, 4_000, "summary by small, once written: none with"),
+    ({}, 0, "summary by small, once written: no place"),
+], ids=["exchanges give way", "newest turns only", "results alone are shortened"])  # fmt: skip
 def test_the_place_of_a_summary_that_a_model_writes_is_printed(fields, result_chars, expected, tmp_path, capsys):
     request, config = tmp_path / "request.json", tmp_path / "config.yaml"
     payload = agent_session("openai-chat", turns=60, result_chars=result_chars) if result_chars else one_large_result()

@@ -82,18 +82,10 @@ class TestStart:
         assert found(general_settings={**SOUND["general_settings"], "itself": itself}) == {}
 
 
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": {"mode": "off"}})]},
-        {
-            "litellm_settings": {
-                **SOUND["litellm_settings"],
-                "default_key_generate_params": {"metadata": {"ctx-hooks": "off"}},
-            }
-        },
-    ],
-)
+@pytest.mark.parametrize("sections", [
+    {"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": {"mode": "off"}})]},
+    {"litellm_settings": {**SOUND["litellm_settings"], "default_key_generate_params": {"metadata": {"ctx-hooks": "off"}}}},
+])  # fmt: skip
 def test_settings_under_a_misspelt_name_fail(sections):
     finding = found(**sections)["misspelt"]
     assert finding.level == "fails"

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, every_format, hostile_texts, items_of, payloads
 
@@ -70,7 +70,6 @@ def test_every_line_that_was_cut_stands_in_a_text_that_a_handle_reaches(fmt, lan
 
 
 @every_format
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), goal=st.integers(150, 3_000), offered=st.booleans(), language=st.sampled_from(LANGUAGES))
 def test_every_handle_in_what_is_sent_names_a_text_that_is_stored(fmt, data, goal, offered, language):
     content_cache.clear_all()
@@ -83,7 +82,7 @@ def test_every_handle_in_what_is_sent_names_a_text_that_is_stored(fmt, data, goa
 
 
 @every_format
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8)
 @given(data=st.data(), goal=st.integers(150, 3_000))
 def test_what_an_earlier_request_has_cut_is_cut_again_from_any_later_one(fmt, data, goal):
     """A retrieval finds what the archive has lost."""
@@ -127,7 +126,7 @@ def chat(*results):
     return [*messages, {"role": "assistant", "content": "Read."}, {"role": "user", "content": "And now?"}]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30)
 @given(texts=st.lists(hostile_texts.map(lambda t: t * 9), min_size=2, max_size=6), goal=st.integers(120, 800))
 def test_hostile_results_are_reached_to_the_letter(texts, goal):
     """Of what is shortened in its place the stored text is the very result; of what is removed each line is quoted."""

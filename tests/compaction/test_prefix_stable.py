@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sessions import OWN
 from strategies import FIELDS, FORMATS, every_format, items_of, payloads, spoken
@@ -68,14 +68,14 @@ def test_between_two_compactions_every_byte_is_shared(fmt):
 
 
 @every_format
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5)
 @given(data=st.data(), trigger=st.integers(200, 1_500))
 def test_growing_conversations_are_stable(fmt, data, trigger):
     messages = data.draw(payloads(fmt))
     assert_stable(messages, fmt, trigger)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5)
 @given(
     remark_lines=st.integers(5, 30),
     request_fraction=st.floats(0.2, 0.8),

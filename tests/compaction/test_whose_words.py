@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import every_format
 from tool_bait import BAIT, results, session
@@ -35,7 +35,7 @@ def unquoted(text):
 
 @every_format
 @every_mode
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6)
 @given(texts=st.lists(results(), min_size=3, max_size=8), budget=st.integers(250, 1_500))
 def test_no_line_of_a_tools_text_stands_unquoted_among_the_users_words(fmt, target_tokens, texts, budget):
     messages = session(fmt, texts, [f"Please read page {n}." for n in range(len(texts))])

@@ -24,14 +24,9 @@ else:
     import tomli as tomllib  # pytest needs it where Python has none
 
 TESTED = {
-    "yaml": "here",
-    "toml": "here",
-    "python": "here",
-    "json": "here",
-    "sql": "tests/proxy/test_database.py",
-    **dict.fromkeys(SHELL, "tests/docs/test_commands.py"),
-    "text": "tests/docs/test_recipes.py, which sees it printed",
-}
+    "yaml": "here", "toml": "here", "python": "here", "json": "here", "sql": "tests/proxy/test_database.py",
+    **dict.fromkeys(SHELL, "tests/docs/test_commands.py"), "text": "tests/docs/test_recipes.py, which sees it printed",
+}  # fmt: skip
 """Where the blocks of a language are tested."""
 SECTIONS = {
     "model_list", "litellm_settings", "callback_settings", "general_settings", "router_settings", "environment_variables",

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from engine_requests import COUNTER, NOW, decided, sent, to, tokens_of
-from strategies import FIELDS, FORMATS
+from strategies import FIELDS
 
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.decision import Rescued
@@ -63,9 +63,11 @@ def requests_of(fmt, turns):
     return [Request(fmt, {**whole, FIELDS[fmt]: messages[:n]}) for n in points]
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
-@pytest.mark.parametrize("named", ["nothing", "its limit", "both"])
-@pytest.mark.parametrize(("first", "ratio"), [(0, 1.0), (0, 1.3), (14, 1.0)])
+@pytest.mark.parametrize(("fmt", "named", "first", "ratio"), [
+    ("openai-chat", "nothing", 0, 1.0), ("openai-chat", "its limit", 0, 1.3), ("openai-chat", "both", 14, 1.0),
+    ("anthropic", "its limit", 0, 1.0), ("anthropic", "both", 0, 1.3), ("anthropic", "nothing", 14, 1.0),
+    ("openai-responses", "both", 0, 1.0), ("gemini", "nothing", 0, 1.3), ("gemini", "its limit", 14, 1.0),
+])  # fmt: skip
 def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, ratio):
     """A session that grows until it is refused, and one whose first request here is too long."""
     deployment = Deployment(named, ratio)

@@ -11,29 +11,21 @@ BARE = {"role": "user", "content": "Keep this."}
 SPARED = {"type": "tool_result", "tool_use_id": "a", "content": "text", "context": {"truncation_skip": True}}
 
 
-@pytest.mark.parametrize(
-    ("item", "sent"),
-    [
-        (PINNED, BARE),
-        ({**BARE, "context": {"pin": False}}, BARE),
-        ({**BARE, "context": {"pin": True, "citations": []}}, {**BARE, "context": {"citations": []}}),
-        (
-            {"role": "user", "content": [SPARED, {"type": "text", "text": "Go on."}]},
-            {
-                "role": "user",
-                "content": [
-                    {"type": "tool_result", "tool_use_id": "a", "content": "text"},
-                    {"type": "text", "text": "Go on."},
-                ],
-            },
-        ),
-        (
-            {"role": "user", "parts": [{"text": "Keep this.", "context": {"pin": True}}]},
-            {"role": "user", "parts": [{"text": "Keep this."}]},
-        ),
-    ],
-    ids=["message", "unset", "beside other fields", "block", "part"],
-)
+@pytest.mark.parametrize(("item", "sent"), [
+    (PINNED, BARE), ({**BARE, "context": {"pin": False}}, BARE),
+    ({**BARE, "context": {"pin": True, "citations": []}}, {**BARE, "context": {"citations": []}}),
+    (
+        {"role": "user", "content": [SPARED, {"type": "text", "text": "Go on."}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "a", "content": "text"}, {"type": "text", "text": "Go on."}],
+        },
+    ),
+    (
+        {"role": "user", "parts": [{"text": "Keep this.", "context": {"pin": True}}]},
+        {"role": "user", "parts": [{"text": "Keep this."}]},
+    ),
+], ids=["message", "unset", "beside other fields", "block", "part"])  # fmt: skip
 def test_flags_go_and_all_else_stays(item, sent):
     items = [BARE, item, "no message"]
     before = deepcopy(items)

@@ -35,17 +35,13 @@ def pairs(contents):
     return [(arguments.get(r.call_id), r.text) for r in answered.results]
 
 
-@pytest.mark.parametrize(
-    ("calls", "responses"),
-    [
-        ([call(n=1), call(n=2)], [response("1"), response("2")]),
-        ([call(n=1, own_id="a"), call(n=2, own_id="b")], [response("2", own_id="b"), response("1", own_id="a")]),
-        ([call(n=1), call(n=2)], [response("1", own_id="cli-1"), response("2", own_id="cli-2")]),
-        ([call(n=1, own_id="a"), call(n=2, own_id="b")], [response("1"), response("2")]),
-        ([call(n=1), call("other", n=2)], [response("2", "other"), response("1")]),
-    ],
-    ids=["order", "ids", "ids of the client alone", "ids of the model alone", "names"],
-)
+@pytest.mark.parametrize(("calls", "responses"), [
+    ([call(n=1), call(n=2)], [response("1"), response("2")]),
+    ([call(n=1, own_id="a"), call(n=2, own_id="b")], [response("2", own_id="b"), response("1", own_id="a")]),
+    ([call(n=1), call(n=2)], [response("1", own_id="cli-1"), response("2", own_id="cli-2")]),
+    ([call(n=1, own_id="a"), call(n=2, own_id="b")], [response("1"), response("2")]),
+    ([call(n=1), call("other", n=2)], [response("2", "other"), response("1")]),
+], ids=["order", "ids", "ids of the client alone", "ids of the model alone", "names"])  # fmt: skip
 def test_a_response_belongs_to_the_call_of_its_id_else_to_the_next_of_its_function(calls, responses):
     contents = exchange(calls, responses)
     assert all(json.loads(arguments)["n"] == int(text) for arguments, text in pairs(contents))

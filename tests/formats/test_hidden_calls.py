@@ -72,7 +72,7 @@ def comparable(value):
 
 @every_format
 @given(answered)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 def test_streamed_answers_are_put_together_to_what_whole_answers_are_joined_to(fmt, replies):
     events, turns = shown(fmt, replies)
     wholes = [streams.whole(fmt, PAYLOAD, reply, 100, 0) for reply in replies]
@@ -91,7 +91,7 @@ def test_streamed_answers_are_put_together_to_what_whole_answers_are_joined_to(f
 
 @every_format
 @given(st.builds(Reply, text=words, calls=st.lists(other_call, max_size=2), thinking=st.just("") | words))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8)
 def test_of_a_stream_that_hides_nothing_every_event_is_the_very_one_that_came(fmt, reply):
     stream = FORMS[fmt].stream(TOOL)
     events = events_of(fmt, reply)
@@ -330,7 +330,7 @@ any_event = st.fixed_dictionaries(
 
 
 @given(st.lists(st.lists(any_event, max_size=5), min_size=1, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50)
 def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
     before = copy.deepcopy(rounds)
     _, stream = seen_of(*rounds)
@@ -339,7 +339,7 @@ def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
 
 
 @given(st.lists(any_response, min_size=1, max_size=3))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50)
 def test_no_answer_of_whatever_form_raises_anything_or_is_changed(answers):
     before = copy.deepcopy(answers)
     for answer in (*answers, hidden_calls_responses.joined(answers, TOOL)):
@@ -348,7 +348,7 @@ def test_no_answer_of_whatever_form_raises_anything_or_is_changed(answers):
 
 
 @given(st.lists(st.sampled_from(["text", "結果\\n", ""]), min_size=1, max_size=5), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30)
 def test_bytes_cut_anywhere_give_the_same_events_each_with_the_piece_that_ends_it(texts, data):
     ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
     sent = [event_bytes({"type": "ping", "text": text}).replace(b"\n", data.draw(ends)) for text in texts]

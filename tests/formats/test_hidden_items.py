@@ -42,13 +42,9 @@ def result(call_id, text):
 
 SHOWN = [thought(1), said("I look."), thought(2), said("It is 4711.")]
 OWN = [
-    thought(1),
-    said("I look."),
-    call("ctx_retrieve", "hidden", 1),
-    result("hidden", "4711"),
-    thought(2),
+    thought(1), said("I look."), call("ctx_retrieve", "hidden", 1), result("hidden", "4711"), thought(2),
     said("It is 4711."),
-]
+]  # fmt: skip
 TURN = HiddenTurn(said_in([ASKED, *SHOWN]).anchor, OWN)
 MIXED = [thought(1), said("I look."), call("read_file", "own", 1)]
 MIXED_TURN = HiddenTurn(
@@ -98,27 +94,14 @@ def test_an_answer_is_found_however_clients_send_it_back(way):
     assert spliced([ASKED, *WAYS[way], NEXT], [TURN]) == [ASKED, *OWN, NEXT]
 
 
-@pytest.mark.parametrize(
-    "items",
-    [
-        [NEXT, *SHOWN, NEXT],
-        [ASKED, *SHOWN[:2], NEXT],
-        [ASKED, *SHOWN, said("And more."), NEXT],
-        [ASKED, result("another", "4711"), *SHOWN, NEXT],
-        [{"role": "developer", "content": "The customer is Eve."}, ASKED, *SHOWN, NEXT],
-        [{"type": "item_reference", "id": "msg_0"}, ASKED, *SHOWN, NEXT],
-        [{"type": "compaction", "encrypted_content": "all before"}, ASKED, *SHOWN, NEXT],
-    ],
-    ids=[
-        "another question",
-        "half of the answer",
-        "an answer with more",
-        "behind another result",
-        "another system text",
-        "behind an item that is kept",
-        "behind a compaction",
-    ],
-)
+@pytest.mark.parametrize("items", [
+    [NEXT, *SHOWN, NEXT], [ASKED, *SHOWN[:2], NEXT], [ASKED, *SHOWN, said("And more."), NEXT],
+    [ASKED, result("another", "4711"), *SHOWN, NEXT],
+    [{"role": "developer", "content": "The customer is Eve."}, ASKED, *SHOWN, NEXT],
+    [{"type": "item_reference", "id": "msg_0"}, ASKED, *SHOWN, NEXT],
+    [{"type": "compaction", "encrypted_content": "all before"}, ASKED, *SHOWN, NEXT],
+], ids=["another question", "half of the answer", "an answer with more", "behind another result", "another system text",
+        "behind an item that is kept", "behind a compaction"])  # fmt: skip
 def test_another_conversation_gets_nothing(items):
     assert list(spliced(items, [TURN])) == items
 

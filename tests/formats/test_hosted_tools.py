@@ -36,22 +36,13 @@ def test_use_is_seen(answer):
     assert used_hosted_tools(answer)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        responses(
-            {"type": "function_call", "id": "f", "call_id": "c", "name": "n", "arguments": "{}", "status": "completed"}
-        ),
-        {"output": [{"type": "custom_tool_call"}, {"type": "local_shell_call"}]},
-        {"content": [{"type": "tool_use", "name": "f"}], "usage": {"server_tool_use": {"web_search_requests": 0}}},
-        {"content": [], "usage": {"input_tokens": 9, "server_tool_use": None}},
-        ModelResponse(usage=Usage(prompt_tokens=9, completion_tokens=1)),
-        chat(annotations=[]),
-        {"candidates": [{"groundingMetadata": {}}]},
-        None,
-        "text",
-    ],
-    ids=range(9),
-)
+@pytest.mark.parametrize("answer", [
+    responses({"type": "function_call", "id": "f", "call_id": "c", "name": "n", "arguments": "{}", "status": "completed"}),
+    {"output": [{"type": "custom_tool_call"}, {"type": "local_shell_call"}]},
+    {"content": [{"type": "tool_use", "name": "f"}], "usage": {"server_tool_use": {"web_search_requests": 0}}},
+    {"content": [], "usage": {"input_tokens": 9, "server_tool_use": None}},
+    ModelResponse(usage=Usage(prompt_tokens=9, completion_tokens=1)), chat(annotations=[]),
+    {"candidates": [{"groundingMetadata": {}}]}, None, "text",
+], ids=range(9))  # fmt: skip
 def test_an_answer_without_use_says_nothing(answer):
     assert not used_hosted_tools(answer)

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sessions import FILES
 from strategies import broken_payloads, every_format, payloads
@@ -20,7 +20,7 @@ def forced(conversation):
 
 
 @every_format
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15)
 @given(data=st.data())
 def test_generated_conversations_come_back_as_they_were(fmt, data):
     messages = data.draw(st.one_of(payloads(fmt), broken_payloads(fmt)))
@@ -43,29 +43,20 @@ ODD = {
     "openai-chat": [
         {"role": "developer", "content": "d", "x": 1},
         {
-            "role": "user",
-            "name": "ann",
+            "role": "user", "name": "ann",
             "content": [
                 {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}},
                 {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
                 {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
-                {"type": "file", "file": {"file_id": "f"}},
-                {"type": "from_the_future", "payload": [1, {"a": None}]},
+                {"type": "file", "file": {"file_id": "f"}}, {"type": "from_the_future", "payload": [1, {"a": None}]},
             ],
         },
         {
-            "role": "assistant",
-            "content": None,
-            "refusal": None,
-            "annotations": [],
-            "reasoning_content": "r",
+            "role": "assistant", "content": None, "refusal": None, "annotations": [], "reasoning_content": "r",
             "thinking_blocks": [{"type": "thinking", "thinking": "r", "signature": "s"}],
             "tool_calls": [
                 {
-                    "id": "a",
-                    "type": "function",
-                    "function": {"name": "f", "arguments": "{}"},
-                    "index": 0,
+                    "id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "index": 0,
                     "provider": {"k": 1},
                 },
                 {"id": "b", "type": "custom", "custom": {"name": "g", "input": "raw"}},
@@ -74,16 +65,14 @@ ODD = {
         {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "r1"}], "name": "f"},
         {"role": "tool", "tool_call_id": "b", "content": ""},
         {"role": "assistant", "content": "", "function_call": {"name": "old", "arguments": "{}"}},
-        {"role": "function", "name": "old", "content": "result"},
-        {"role": "oracle", "content": {"not": "known"}},
+        {"role": "function", "name": "old", "content": "result"}, {"role": "oracle", "content": {"not": "known"}},
     ],
     "anthropic": [
         {"role": "user", "content": "plain"},
         {
             "role": "assistant",
             "content": [
-                {"type": "thinking", "thinking": "t", "signature": "s"},
-                {"type": "redacted_thinking", "data": "x"},
+                {"type": "thinking", "thinking": "t", "signature": "s"}, {"type": "redacted_thinking", "data": "x"},
                 {"type": "text", "text": "see", "citations": [{"type": "char_location", "cited_text": "c"}]},
                 {"type": "tool_use", "id": "u", "name": "f", "input": {"a": 1.10, "b": [None, True]}, "caller": {"x": 1}},
                 {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {"q": "x"}},
@@ -94,10 +83,7 @@ ODD = {
             "role": "user",
             "content": [
                 {
-                    "type": "tool_result",
-                    "tool_use_id": "u",
-                    "is_error": True,
-                    "cache_control": {"type": "ephemeral"},
+                    "type": "tool_result", "tool_use_id": "u", "is_error": True, "cache_control": {"type": "ephemeral"},
                     "content": [
                         {"type": "text", "text": "r"},
                         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR"}},
@@ -117,8 +103,7 @@ ODD = {
         {"type": "custom_tool_call", "call_id": "k", "name": "patch", "input": "*** Begin"},
         {"type": "custom_tool_call_output", "call_id": "k", "output": "done"},
         {"type": "local_shell_call", "call_id": "l", "action": {"type": "exec", "command": ["ls"]}, "status": "completed"},
-        {"type": "local_shell_call_output", "call_id": "l", "output": "a b"},
-        {"type": "item_reference", "id": "msg_1"},
+        {"type": "local_shell_call_output", "call_id": "l", "output": "a b"}, {"type": "item_reference", "id": "msg_1"},
         {"type": "compaction", "encrypted_content": "z"},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": [1]}]},
     ],
@@ -137,8 +122,7 @@ ODD = {
         {
             "role": "model",
             "parts": [
-                {"text": "hm", "thought": True},
-                {"text": "", "thoughtSignature": "c2ln"},
+                {"text": "hm", "thought": True}, {"text": "", "thoughtSignature": "c2ln"},
                 {"executableCode": {"language": "PYTHON", "code": "print(1)"}},
                 {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
                 {"functionCall": {"name": "f", "args": {"a": 1.10, "b": [None, True]}}, "thoughtSignature": "c2ln"},
@@ -151,17 +135,15 @@ ODD = {
                 {"functionResponse": {"name": "f", "response": {"rows": [1, 2], "note": "n"}, "willContinue": False}},
                 {
                     "function_response": {
-                        "id": "7",
-                        "name": "g",
-                        "response": {"error": "e"},
+                        "id": "7", "name": "g", "response": {"error": "e"},
                         "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBOR"}}],
-                    }
+                    },
                 },
             ],
         },
         {"role": "oracle", "parts": [{"text": "not known"}]},
     ],
-}
+}  # fmt: skip
 
 
 @every_format

@@ -1,7 +1,7 @@
 """A request's messages are read when they are asked for, each once, and as the whole conversation would be read."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import payloads
 
@@ -21,7 +21,7 @@ def reader_of(fmt, **fields):
 
 
 @every_format
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10)
 @given(data=st.data())
 def test_message_by_message_is_read_what_the_whole_holds(fmt, data):
     messages = data.draw(payloads(fmt))
@@ -60,7 +60,7 @@ def test_what_is_no_list_is_no_conversation(items):
 
 
 @every_format
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10)
 @given(data=st.data())
 def test_a_copy_is_equal_and_shares_nothing_that_can_be_changed(fmt, data):
     messages = data.draw(payloads(fmt))

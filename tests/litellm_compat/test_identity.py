@@ -54,19 +54,14 @@ def test_no_body_says_who_asks():
     )
 
 
-@pytest.mark.parametrize(
-    ("scope", "given", "owner"),
-    [
-        ("key", {"api_key": "abc", "team_id": "red", "user_id": "ann"}, ("key", "abc")),
-        ("team", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("team", "red")),
-        ("organization", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("organization", "all")),
-        ("team", {"api_key": "abc", "org_id": "all"}, ("key", "abc")),
-        ("organization", {"api_key": "abc", "team_id": "red"}, ("key", "abc")),
-        ("team", {"user_id": "ann"}, ("user", "ann")),
-        ("key", {"team_id": "red", "user_id": "ann"}, ("user", "ann")),
-        ("team", {}, ("nobody", "")),
-    ],
-)
+@pytest.mark.parametrize(("scope", "given", "owner"), [
+    ("key", {"api_key": "abc", "team_id": "red", "user_id": "ann"}, ("key", "abc")),
+    ("team", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("team", "red")),
+    ("organization", {"api_key": "abc", "team_id": "red", "org_id": "all"}, ("organization", "all")),
+    ("team", {"api_key": "abc", "org_id": "all"}, ("key", "abc")),
+    ("organization", {"api_key": "abc", "team_id": "red"}, ("key", "abc")), ("team", {"user_id": "ann"}, ("user", "ann")),
+    ("key", {"team_id": "red", "user_id": "ann"}, ("user", "ann")), ("team", {}, ("nobody", "")),
+])  # fmt: skip
 def test_whose_texts_are_is_said_by_scope_and_falls_back_to_the_key_and_the_user(scope, given, owner):
     assert owner_of(asked_by(**given), scope) == owner
 

@@ -59,19 +59,15 @@ REGIMES = {
     "the operator's context-window fallbacks": (OPERATORS, {}, ["group", 1, 2, "large"]),
     "the operator's general fallbacks": ({"fallbacks": [{"group": ["general"]}]}, {}, ["group", 1, 2, "general"]),
     "the caller's context-window fallbacks": (
-        OPERATORS,
-        {"context_window_fallbacks": [{"group": ["callers"]}]},
-        ["group", 1, 2, "callers"],
+        OPERATORS, {"context_window_fallbacks": [{"group": ["callers"]}]}, ["group", 1, 2, "callers"],
     ),
     "a caller's plain list": (OPERATORS, {"fallbacks": ["callers"]}, ["group", 1, 2, "callers"]),
     "a caller's list of entries": (OPERATORS, {"fallbacks": [{"model": "callers"}]}, ["group", 1, 2, "callers"]),
     "disable_fallbacks": (OPERATORS, {"disable_fallbacks": True}, ["group", 1, 2]),
     "disable_fallbacks above a plain list": (
-        OPERATORS,
-        {"disable_fallbacks": True, "fallbacks": ["callers"]},
-        ["group", 1, 2],
+        OPERATORS, {"disable_fallbacks": True, "fallbacks": ["callers"]}, ["group", 1, 2],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("regime", REGIMES)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import payloads, spoken, texts
 
@@ -17,7 +17,7 @@ FORMATS = ("openai-chat", "anthropic", "openai-responses")
 """Those that are translated for the templates of which the rule is; of Gemini's contents see below."""
 every_format = pytest.mark.parametrize("fmt", FORMATS)
 every_mode = pytest.mark.parametrize("target_tokens", [None, "auto"])
-thorough = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=8)
 dialogues = st.lists(st.one_of(texts, st.just("ok")), min_size=5, max_size=41).filter(lambda t: len(t) % 2)
 
 
@@ -131,14 +131,10 @@ CALL = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
 ANSWER = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "o"}}}]}
 
 
-@pytest.mark.parametrize(
-    ("said", "gone"),
-    [
-        (("user", "user", "assistant", "user", CALL, ANSWER), {3}),
-        (("user", "assistant", "user", CALL, ANSWER, "assistant"), {1, 2, 5}),
-    ],
-    ids=["the word between two of the model's turns", "the model's last word"],
-)
+@pytest.mark.parametrize(("said", "gone"), [
+    (("user", "user", "assistant", "user", CALL, ANSWER), {3}),
+    (("user", "assistant", "user", CALL, ANSWER, "assistant"), {1, 2, 5}),
+], ids=["the word between two of the model's turns", "the model's last word"])  # fmt: skip
 def test_what_is_put_in_the_place_of_removed_contents_stands_before_no_call(said, gone):
     contents = [turn if isinstance(turn, dict) else spoken("gemini", turn, f"word {n}") for n, turn in enumerate(said)]
     before = CODECS["gemini"].read(contents)

@@ -47,26 +47,15 @@ IN_PLACE = {
 }
 MOVED = {
     "chat: behind a user message": (
-        [ASKED, chat_call("a"), ASKED, chat_result("a")],
-        CHAT,
-        [ASKED, chat_call("a"), chat_result("a"), ASKED],
+        [ASKED, chat_call("a"), ASKED, chat_result("a")], CHAT, [ASKED, chat_call("a"), chat_result("a"), ASKED],
     ),
-    "chat: before its call": (
-        [chat_result("a"), ASKED, chat_call("a")],
-        CHAT,
-        [ASKED, chat_call("a"), chat_result("a")],
-    ),
+    "chat: before its call": ([chat_result("a"), ASKED, chat_call("a")], CHAT, [ASKED, chat_call("a"), chat_result("a")]),
     "anthropic: behind text": (
         [ASKED, uses("a"), {"role": "user", "content": [{"type": "text", "text": "and?"}, *use_results("a")["content"]]}],
-        ANTHROPIC,
-        [ASKED, uses("a"), use_results("a", behind=["and?"])],
+        ANTHROPIC, [ASKED, uses("a"), use_results("a", behind=["and?"])],
     ),
-    "responses: before its call": (
-        [ASKED, output("a"), item("a")],
-        RESPONSES,
-        [ASKED, item("a"), output("a")],
-    ),
-}
+    "responses: before its call": ([ASKED, output("a"), item("a")], RESPONSES, [ASKED, item("a"), output("a")]),
+}  # fmt: skip
 
 
 def test_every_format_has_a_layout():
@@ -89,14 +78,10 @@ def test_a_misplaced_result_moves_where_the_format_wants_it(case):
     assert [r.action for r in done.repairs] == ["moved"]
 
 
-@pytest.mark.parametrize(
-    ("messages", "fmt", "missing"),
-    [
-        ([ASKED, chat_call("a")], CHAT, lambda m: m[2]["content"]),
-        ([ASKED, uses("a")], ANTHROPIC, lambda m: m[2]["content"][0]["content"]),
-        ([ASKED, item("a")], RESPONSES, lambda m: m[2]["output"]),
-    ],
-    ids=[CHAT, ANTHROPIC, RESPONSES],
-)
+@pytest.mark.parametrize(("messages", "fmt", "missing"), [
+    ([ASKED, chat_call("a")], CHAT, lambda m: m[2]["content"]),
+    ([ASKED, uses("a")], ANTHROPIC, lambda m: m[2]["content"][0]["content"]),
+    ([ASKED, item("a")], RESPONSES, lambda m: m[2]["output"]),
+], ids=[CHAT, ANTHROPIC, RESPONSES])  # fmt: skip
 def test_a_call_without_a_result_gets_one_that_says_so(messages, fmt, missing):
     assert missing(ctx_hooks.repair(messages, format=fmt).messages) == MISSING_RESULT

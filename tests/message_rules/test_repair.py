@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, broken_payloads, every_format, payloads
 
@@ -12,7 +12,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import violations as refused
 
-thorough = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=15)
 PAIRING = ("tool", "call")
 
 
@@ -89,17 +89,13 @@ def test_an_output_whose_call_lies_with_the_provider_stays():
     assert len(message_rules.repair(conversation)[0].messages) == 1
 
 
-@pytest.mark.parametrize(
-    ("messages", "kept"),
-    [
-        ([{"role": "user", "content": None}], [{"role": "user", "content": ""}]),
-        (
-            [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "tool_calls": []}],
-            [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
-        ),
-    ],
-    ids=["null content", "empty calls"],
-)
+@pytest.mark.parametrize(("messages", "kept"), [
+    ([{"role": "user", "content": None}], [{"role": "user", "content": ""}]),
+    (
+        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "tool_calls": []}],
+        [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
+    ),
+], ids=["null content", "empty calls"])  # fmt: skip
 def test_chat_content_is_made_acceptable(messages, kept):
     assert ctx_hooks.repair(messages, format="openai-chat").messages == kept
 

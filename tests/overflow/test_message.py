@@ -20,17 +20,9 @@ FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 SAID = "prompt is too long: 61004 tokens > 60000 maximum"
 OVERFLOW = recognise_overflow(SAID)
 ATTEMPT = Attempt(
-    "deployment",
-    "model",
-    "tenant",
-    "openai-chat",
-    50_000,
-    30_000,
-    Window(60_000, "model_info"),
-    1.5,
-    number=3,
+    "deployment", "model", "tenant", "openai-chat", 50_000, 30_000, Window(60_000, "model_info"), 1.5, number=3,
     overflow=OVERFLOW,
-)
+)  # fmt: skip
 
 tokens = st.none() | st.integers(1, 2_000_000)
 overflows = st.none() | st.builds(
@@ -42,15 +34,10 @@ overflows = st.none() | st.builds(
     sentence=st.sampled_from(("", SAID)),
 )
 facts_strategy = st.builds(
-    Facts,
-    attempts=st.none() | st.integers(1, 4),
-    received_tokens=tokens,
-    sent_tokens=tokens,
-    window_tokens=tokens,
+    Facts, attempts=st.none() | st.integers(1, 4), received_tokens=tokens, sent_tokens=tokens, window_tokens=tokens,
     lowered_output=st.booleans(),
-    not_retried=st.sampled_from((None, "switched_off", "not_fitted", "cannot_shrink")),
-    overflow=overflows,
-)
+    not_retried=st.sampled_from((None, "switched_off", "not_fitted", "cannot_shrink")), overflow=overflows,
+)  # fmt: skip
 
 
 @given(facts_strategy, st.sampled_from(FORMATS))

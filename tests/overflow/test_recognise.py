@@ -26,37 +26,18 @@ ERRORS = [Path(__file__).with_name("provider_errors.jsonl"), *([BESIDE] if BESID
 
 UNSEEN = [
     ("Please reduce the length of the messages or completion.", None, None),
-    ("E1002 PromptTooLong: Prompt length exceeds maximum input length.", None, None),
-    ("Exceeded max input token length of 4096", 4096, None),
-    ("prompt token count (5000) cannot exceed 4096. Please reduce the length of your prompt.", 4096, 5000),
-    ("the number of input tokens 5000 cannot exceed the total tokens limit 4096 for this model", 4096, 5000),
-    ("Input is too long. Input tokens 5000 exceeds 4096", 4096, 5000),
-    ("Input validation error: `inputs` must have less than 1024 tokens. Given: 1503", 1024, 1503),
-    ("the input token count is 1200000 but model only supports up to 1048576.", 1_048_576, 1_200_000),
     ("litellm.BadRequestError: AnthropicException - Prompt is too long", None, None),
     ("输入长度超过模型最大长度限制", None, None),
-    ("上下文长度超限,请缩短输入", None, None),
-    ("Token 数超过上限", None, None),
+    ("上下文长度超限,请缩短输入", None, None), ("Token 数超过上限", None, None),
     (
         "The estimated number of input and maximum output tokens (8222) exceeded this model context window limit (8192)",
-        8192,
-        None,
+        8192, None,
     ),
-    ("Requested input length 40000 exceeds maximum input length 32768", 32_768, 40_000),
-    ("Prompt length 9000 is greater than max_seq_len 8192", 8192, 9000),
-    ("Request prompt has 9000 tokens in total, larger than the model input length limit 8192.", 8192, 9000),
     ("ERROR: The prompt size exceeds the context window size and cannot be processed.", None, None),
-    (
-        "Token indices sequence length is longer than the specified maximum sequence length for this model (9000 > 8192)",
-        8192,
-        9000,
-    ),
     ("The context window of this model is too small for the conversation.", None, None),
     ("Your conversation is too long. Start a new one.", None, None),
-    ("This request does not fit into the model's context window of 32,768 tokens.", 32_768, None),
-    ("request has 70000 tokens which is over the 65536 token limit", 65_536, 70_000),
     ("入力トークン数がコンテキスト長の上限を超えています", None, None),
-]
+]  # fmt: skip
 
 ALL_WORDINGS = [*SETTINGS, *PROSE, *LANGUAGES, *ASSORTED, *RELATIVE]
 
@@ -320,15 +301,11 @@ def test_an_answer_that_litellm_cannot_read_is_no_overflow(text):
 ECHO = "prompt is too long: 219898 tokens > 200000 maximum"
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"error": {"message": "Invalid API key"}, "input": ECHO, "messages": [{"role": "user", "content": ECHO}]},
-        {"error": {"message": f"Invalid value for 'role'. input: {ECHO}"}},
-        f"1 validation error: messages.0.content [type=string_type, input_value='{ECHO}', input_type=str]",
-    ],
-    ids=["beside", "quoted", "pydantic"],
-)
+@pytest.mark.parametrize("error", [
+    {"error": {"message": "Invalid API key"}, "input": ECHO, "messages": [{"role": "user", "content": ECHO}]},
+    {"error": {"message": f"Invalid value for 'role'. input: {ECHO}"}},
+    f"1 validation error: messages.0.content [type=string_type, input_value='{ECHO}', input_type=str]",
+], ids=["beside", "quoted", "pydantic"])  # fmt: skip
 def test_an_echo_of_a_prompt_is_not_the_errors_own_message(error):
     assert recognise_overflow(error) is None
 

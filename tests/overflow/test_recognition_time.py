@@ -57,19 +57,15 @@ def causes(levels: int, text: str) -> Exception:
 INVALID = {"detail": [{"loc": ["body"], "msg": "field required", "input": "x" * 100}] * 5_000}
 ECHO = {"messages": [{"role": "user", "content": "prompt is too long " * 60_000}]}
 BODIES = {
-    "nested in text": nested_in_text(7, "a " * 4_000),
-    "large and nested in text": nested_in_text(4, "a " * 40_000),
-    "nested everywhere": nested_everywhere(9),
-    "nested lists": "[" * MEGABYTE,
-    "nested objects": '{"error":' * 200_000,
+    "nested in text": nested_in_text(7, "a " * 4_000), "large and nested in text": nested_in_text(4, "a " * 40_000),
+    "nested everywhere": nested_everywhere(9), "nested lists": "[" * MEGABYTE, "nested objects": '{"error":' * 200_000,
     "causes": causes(8, "prompt exceed max token limit 8192 " * 30_000),
     "an exception of a body": RuntimeError({"error": {"message": "x" * MEGABYTE}}),
     "an exception of a nested text": litellm.BadRequestError(nested_in_text(3, "a " * 100_000), "gpt", "openai"),
-    "validation errors": INVALID,
-    "validation errors as text": json.dumps(INVALID),
+    "validation errors": INVALID, "validation errors as text": json.dumps(INVALID),
     "an echo": {"error": {"message": "Invalid request"}, **ECHO},
     "an echo as text": json.dumps({"error": {"message": "Invalid request"}, **ECHO}),
-}
+}  # fmt: skip
 
 
 def seconds(work) -> float:

@@ -45,87 +45,70 @@ def test_a_session_of_texts_and_calls_is_wholly_counted(fmt):
     assert not uncounted(fmt)
 
 
-@pytest.mark.parametrize(
-    ("fmt", "fields"),
-    [
-        ("openai-responses", {"previous_response_id": "resp_1"}),
-        ("openai-responses", {"conversation": "conv_1"}),
-        ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
-        ("openai-responses", {"tools": [{"type": "function", "name": "f"}, {"type": "mcp", "server_url": "u"}]}),
-        ("openai-chat", {"web_search_options": {"search_context_size": "low"}}),
-        ("openai-chat", {"cached_content": "cachedContents/1"}),
-        ("gemini", {"tools": [{"retrieval": {"vertexRagStore": {}}}]}),
-        ("anthropic", {"tools": [{"type": "mcp_toolset", "mcp_server_name": "m"}]}),
-        ("anthropic", {"mcp_servers": [{"type": "url", "url": "u"}]}),
-        ("anthropic", {"container": "c"}),
-        ("gemini", {"cachedContent": "cachedContents/1"}),
-        ("gemini", {"systemInstruction": {"parts": [{"fileData": {"fileUri": "https://example.org/a.pdf"}}]}}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("fmt", "fields"), [
+    ("openai-responses", {"previous_response_id": "resp_1"}), ("openai-responses", {"conversation": "conv_1"}),
+    ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
+    ("openai-responses", {"tools": [{"type": "function", "name": "f"}, {"type": "mcp", "server_url": "u"}]}),
+    ("openai-chat", {"web_search_options": {"search_context_size": "low"}}),
+    ("openai-chat", {"cached_content": "cachedContents/1"}), ("gemini", {"tools": [{"retrieval": {"vertexRagStore": {}}}]}),
+    ("anthropic", {"tools": [{"type": "mcp_toolset", "mcp_server_name": "m"}]}),
+    ("anthropic", {"mcp_servers": [{"type": "url", "url": "u"}]}), ("anthropic", {"container": "c"}),
+    ("gemini", {"cachedContent": "cachedContents/1"}),
+    ("gemini", {"systemInstruction": {"parts": [{"fileData": {"fileUri": "https://example.org/a.pdf"}}]}}),
+], ids=str)  # fmt: skip
 def test_what_the_provider_keeps_or_adds_is_uncounted(fmt, fields):
     assert uncounted(fmt, fields)
 
 
-@pytest.mark.parametrize(
-    ("fmt", "item"),
-    [
-        ("openai-chat", said(image("https://example.org/a.png"))),
-        ("openai-chat", said({"type": "file", "file": {"file_id": "file-1"}})),
-        ("openai-chat", said({"type": "input_audio", "input_audio": {"data": PDF, "format": "wav"}})),
-        ("openai-chat", said({"type": "from_the_future", "inline_data": {"mime_type": "video/mp4", "data": PDF}})),
-        ("anthropic", said({"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}})),
-        ("anthropic", said({"type": "image", "source": {"type": "file", "file_id": "file_1"}})),
-        ("anthropic", said({"type": "document", "source": source("application/pdf", data=PDF)})),
-        ("anthropic", said({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}})),
-        ("anthropic", said({"type": "container_upload", "file_id": "file_1"})),
-        ("anthropic", said({"type": "tool_result", "tool_use_id": "u", "content": [{"type": "document", "source": {}}]})),
-        ("openai-responses", {"type": "item_reference", "id": "msg_1"}),
-        ("openai-responses", {"type": "compaction", "encrypted_content": SEALED}),
-        ("openai-responses", {"type": "image_generation_call", "id": "ig", "result": PNG}),
-        ("openai-responses", {"type": "web_search_call", "id": "ws", "status": "completed"}),
-        ("openai-responses", said({"type": "input_image", "file_id": "file-1"})),
-        ("openai-responses", said({"type": "input_file", "file_url": "https://example.org/a.pdf"})),
-        ("openai-responses", {"type": "some_output", "call_id": "c", "output": {"blob": PDF}}),
-        ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "application/pdf", "data": PDF}}]}),
-        ("gemini", {"role": "user", "parts": [{"file_data": {"file_uri": "https://example.org/a.mp4"}}]}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("fmt", "item"), [
+    ("openai-chat", said(image("https://example.org/a.png"))),
+    ("openai-chat", said({"type": "file", "file": {"file_id": "file-1"}})),
+    ("openai-chat", said({"type": "input_audio", "input_audio": {"data": PDF, "format": "wav"}})),
+    ("openai-chat", said({"type": "from_the_future", "inline_data": {"mime_type": "video/mp4", "data": PDF}})),
+    ("anthropic", said({"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}})),
+    ("anthropic", said({"type": "image", "source": {"type": "file", "file_id": "file_1"}})),
+    ("anthropic", said({"type": "document", "source": source("application/pdf", data=PDF)})),
+    ("anthropic", said({"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}})),
+    ("anthropic", said({"type": "container_upload", "file_id": "file_1"})),
+    ("anthropic", said({"type": "tool_result", "tool_use_id": "u", "content": [{"type": "document", "source": {}}]})),
+    ("openai-responses", {"type": "item_reference", "id": "msg_1"}),
+    ("openai-responses", {"type": "compaction", "encrypted_content": SEALED}),
+    ("openai-responses", {"type": "image_generation_call", "id": "ig", "result": PNG}),
+    ("openai-responses", {"type": "web_search_call", "id": "ws", "status": "completed"}),
+    ("openai-responses", said({"type": "input_image", "file_id": "file-1"})),
+    ("openai-responses", said({"type": "input_file", "file_url": "https://example.org/a.pdf"})),
+    ("openai-responses", {"type": "some_output", "call_id": "c", "output": {"blob": PDF}}),
+    ("gemini", {"role": "user", "parts": [{"inlineData": {"mimeType": "application/pdf", "data": PDF}}]}),
+    ("gemini", {"role": "user", "parts": [{"file_data": {"file_uri": "https://example.org/a.mp4"}}]}),
+], ids=str)  # fmt: skip
 def test_what_is_referred_to_sealed_or_of_unknown_size_is_uncounted(fmt, item):
     assert uncounted(fmt, item=item)
 
 
-@pytest.mark.parametrize(
-    ("fmt", "fields", "item"),
-    [
-        ("openai-chat", {}, said(image("data:image/png;base64," + PNG))),
-        ("anthropic", {}, said({"type": "image", "source": source("image/png", data=PNG)})),
-        (
-            "openai-responses",
-            {},
-            {
-                "type": "computer_call_output",
-                "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64," + PNG},
-            },
-        ),
-        ("openai-chat", {}, said({"type": "text", "text": PDF})),
-        ("anthropic", {}, said({"type": "document", "source": {"type": "text", "data": "the plan"}})),
-        ("openai-responses", {}, {"type": "function_call_output", "call_id": "c", "output": PDF}),
-        (
-            "anthropic",
-            {},
-            {"role": "assistant", "content": [{"type": "tool_use", "id": "u", "name": "f", "input": {"file_id": "x"}}]},
-        ),
-        ("anthropic", {"tools": [ANTHROPIC_TOOL, {**ANTHROPIC_TOOL, "type": "custom"}]}, None),
-        ("openai-responses", {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]}, None),
-        ("openai-chat", {"tools": [{"functionDeclarations": [{"name": "f"}]}]}, None),
-        ("openai-chat", {"tools": None, "previous_response_id": None}, None),
-        ("gemini", {}, {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}),
-        ("gemini", {}, {"role": "model", "parts": [{"functionCall": {"name": "f"}, "thoughtSignature": SEALED}]}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("fmt", "fields", "item"), [
+    ("openai-chat", {}, said(image("data:image/png;base64," + PNG))),
+    ("anthropic", {}, said({"type": "image", "source": source("image/png", data=PNG)})),
+    (
+        "openai-responses", {},
+        {
+            "type": "computer_call_output",
+            "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64," + PNG},
+        },
+    ),
+    ("openai-chat", {}, said({"type": "text", "text": PDF})),
+    ("anthropic", {}, said({"type": "document", "source": {"type": "text", "data": "the plan"}})),
+    ("openai-responses", {}, {"type": "function_call_output", "call_id": "c", "output": PDF}),
+    (
+        "anthropic", {},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "u", "name": "f", "input": {"file_id": "x"}}]},
+    ),
+    ("anthropic", {"tools": [ANTHROPIC_TOOL, {**ANTHROPIC_TOOL, "type": "custom"}]}, None),
+    ("openai-responses", {"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "function"}]}]}, None),
+    ("openai-chat", {"tools": [{"functionDeclarations": [{"name": "f"}]}]}, None),
+    ("openai-chat", {"tools": None, "previous_response_id": None}, None),
+    ("gemini", {}, {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]}),
+    ("gemini", {}, {"role": "model", "parts": [{"functionCall": {"name": "f"}, "thoughtSignature": SEALED}]}),
+], ids=str)  # fmt: skip
 def test_texts_arguments_own_tools_and_images_of_known_size_are_counted(fmt, fields, item):
     assert not uncounted(fmt, fields, item)
 
@@ -143,18 +126,13 @@ def test_what_coding_agents_send_with_every_request_is_counted_as_far_as_it_goes
     assert not uncounted(fmt, fields, item)
 
 
-@pytest.mark.parametrize(
-    ("fmt", "fields"),
-    [
-        ("openai-responses", {"tools": [{"type": "web_search_preview"}]}),
-        ("openai-responses", {"tools": [{"type": "image_generation"}]}),
-        ("openai-chat", {"tools": [{"googleSearch": {}}]}),
-        ("anthropic", {"tools": [ANTHROPIC_TOOL, {"type": "web_search_20250305", "name": "web_search"}]}),
-        ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
-        ("gemini", {"tools": [{"functionDeclarations": [{"name": "f"}]}, {"codeExecution": {}}]}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("fmt", "fields"), [
+    ("openai-responses", {"tools": [{"type": "web_search_preview"}]}),
+    ("openai-responses", {"tools": [{"type": "image_generation"}]}), ("openai-chat", {"tools": [{"googleSearch": {}}]}),
+    ("anthropic", {"tools": [ANTHROPIC_TOOL, {"type": "web_search_20250305", "name": "web_search"}]}),
+    ("anthropic", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
+    ("gemini", {"tools": [{"functionDeclarations": [{"name": "f"}]}, {"codeExecution": {}}]}),
+], ids=str)  # fmt: skip
 def test_a_tool_that_is_only_offered_adds_a_definition_of_bounded_size(fmt, fields):
     """Coding agents offer the provider's search in every request: their refusals have to teach as others do."""
     assert not uncounted(fmt, fields)

@@ -41,14 +41,10 @@ def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
     assert (event.decision, event.trigger, event.attempts, event.billed) == ("compressed", "budget", 1, BILL)
 
 
-@pytest.mark.parametrize(
-    ("decided", "attempt"),
-    [
-        (replace(DECISION, provider_tokens_before=10_001), SENT),
-        (replace(DECISION, decision="retried", trigger="overflow"), replace(SENT, number=1)),
-    ],
-    ids=["compressed from above the window", "retried"],
-)
+@pytest.mark.parametrize(("decided", "attempt"), [
+    (replace(DECISION, provider_tokens_before=10_001), SENT),
+    (replace(DECISION, decision="retried", trigger="overflow"), replace(SENT, number=1)),
+], ids=["compressed from above the window", "retried"])  # fmt: skip
 def test_what_would_have_had_no_answer_saves_nothing_and_is_rescued(decided, attempt):
     assert saved(answer_event(decided, Answered(attempt, BILL), PRICES)) == (True, 0, 0.0)
 

@@ -12,17 +12,11 @@ trace = pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry
 
 CALL = replace(told_events.CALL, deployment="id:openai/gpt-4o", model="openai/gpt-4o")
 DECIDED = replace(
-    told_events.DECISION,
-    call=CALL,
-    provider_tokens_before=41_000,
-    provider_tokens_after=15_400,
-    budget_tokens=16_000,
-    window_tokens=20_000,
-    window_source="learned",
-    sent_output_tokens=None,
+    told_events.DECISION, call=CALL, provider_tokens_before=41_000, provider_tokens_after=15_400, budget_tokens=16_000,
+    window_tokens=20_000, window_source="learned", sent_output_tokens=None,
     steps=(StepFigures("repeats", 900, 3), StepFigures("oldest_turns", 24_100, 40)),
     milliseconds={"total": 31.25, "counting": 9.5},
-)
+)  # fmt: skip
 REFUSED = OverflowEvent("overflow", 0.0, CALL, "enforce", 0, "input", 20_000, None)
 
 

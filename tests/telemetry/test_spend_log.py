@@ -16,19 +16,14 @@ TOKENS = {"tokens_before": 41_000, "tokens_after": 15_000, "window_tokens": 20_0
 SECRET = {"messages": [{"role": "user", "content": "a secret"}]}
 
 
-@pytest.mark.parametrize(
-    ("decision", "expected"),
-    [
-        (Untouched("fits"), {"decision": "fits"}),
-        (Untouched("nothing to do", FIGURES), {"decision": "fits", **TOKENS}),
-        (Compressed(SECRET, FIGURES, ()), {"decision": "compressed", **TOKENS}),
-        (Compressed({"max_tokens": 4_096}, None, ()), {"decision": "output_lowered", "max_tokens": 4_096}),
-        (Rescued({**SECRET, "max_tokens": 900}, FIGURES, (), 2), {"decision": "retried", "max_tokens": 900, **TOKENS}),
-        (GaveUp(SECRET, FIGURES, "a secret is too long"), {"decision": "compressed", **TOKENS}),
-        (NotRetried("it cannot be made smaller", FIGURES), {"decision": "failed", **TOKENS}),
-    ],
-    ids=lambda v: type(v).__name__,
-)
+@pytest.mark.parametrize(("decision", "expected"), [
+    (Untouched("fits"), {"decision": "fits"}), (Untouched("nothing to do", FIGURES), {"decision": "fits", **TOKENS}),
+    (Compressed(SECRET, FIGURES, ()), {"decision": "compressed", **TOKENS}),
+    (Compressed({"max_tokens": 4_096}, None, ()), {"decision": "output_lowered", "max_tokens": 4_096}),
+    (Rescued({**SECRET, "max_tokens": 900}, FIGURES, (), 2), {"decision": "retried", "max_tokens": 900, **TOKENS}),
+    (GaveUp(SECRET, FIGURES, "a secret is too long"), {"decision": "compressed", **TOKENS}),
+    (NotRetried("it cannot be made smaller", FIGURES), {"decision": "failed", **TOKENS}),
+], ids=lambda v: type(v).__name__)  # fmt: skip
 def test_each_decision_is_logged_with_its_figures_and_no_text(decision, expected):
     attempt = 2 if isinstance(decision, (Rescued, NotRetried)) else 0
     logged = figures_of(decision, attempt, ("defaults", "team x"))

@@ -75,18 +75,14 @@ def test_an_image_costs_what_its_pixels_cost_in_any_item(fmt, item):
     assert pixels <= counted(fmt, item) <= pixels + 60
 
 
-@pytest.mark.parametrize(
-    ("fmt", "item"),
-    [
-        ("openai-responses", {"type": "of_tomorrow", "data": ANYTHING}),
-        ("openai-responses", {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": ANYTHING}),
-        ("openai-responses", {"type": "compaction", "encrypted_content": ANYTHING}),
-        ("openai-chat", said({"type": "video", "video": ANYTHING})),
-        ("openai-chat", said({"type": "input_video", "input_video": {"data": ANYTHING}})),
-        ("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking", "data": ANYTHING}]}),
-    ],
-    ids=lambda v: str(v)[:60],
-)
+@pytest.mark.parametrize(("fmt", "item"), [
+    ("openai-responses", {"type": "of_tomorrow", "data": ANYTHING}),
+    ("openai-responses", {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": ANYTHING}),
+    ("openai-responses", {"type": "compaction", "encrypted_content": ANYTHING}),
+    ("openai-chat", said({"type": "video", "video": ANYTHING})),
+    ("openai-chat", said({"type": "input_video", "input_video": {"data": ANYTHING}})),
+    ("anthropic", {"role": "assistant", "content": [{"type": "redacted_thinking", "data": ANYTHING}]}),
+], ids=lambda v: str(v)[:60])  # fmt: skip
 def test_data_of_any_kind_costs_a_fraction_of_its_base64_and_is_called_a_guess(fmt, item):
     as_text = COUNTER.text(ANYTHING)
     message = CODECS[fmt].read([item]).messages[0]
@@ -94,20 +90,13 @@ def test_data_of_any_kind_costs_a_fraction_of_its_base64_and_is_called_a_guess(f
     assert COUNTER.guessed(message, fmt) >= COUNTER.message(message, fmt) - 10
 
 
-@pytest.mark.parametrize(
-    ("fmt", "item"),
-    [
-        ("openai-responses", {"type": "of_tomorrow", "data": STORY}),
-        ("openai-responses", {"type": "function_call_output", "call_id": "c", "output": STORY}),
-        ("openai-chat", said({"type": "file", "file": {"name": "a.txt", "text": STORY}})),
-        ("anthropic", said({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": STORY}})),
-        (
-            "anthropic",
-            said({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": STORY}]}}),
-        ),
-    ],
-    ids=lambda v: str(v)[:60],
-)
+@pytest.mark.parametrize(("fmt", "item"), [
+    ("openai-responses", {"type": "of_tomorrow", "data": STORY}),
+    ("openai-responses", {"type": "function_call_output", "call_id": "c", "output": STORY}),
+    ("openai-chat", said({"type": "file", "file": {"name": "a.txt", "text": STORY}})),
+    ("anthropic", said({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": STORY}})),
+    ("anthropic", said({"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": STORY}]}})),
+], ids=lambda v: str(v)[:60])  # fmt: skip
 def test_a_text_costs_its_tokens_in_any_item_a_document_too(fmt, item):
     assert counted(fmt, item) >= COUNTER.text(STORY)
 
@@ -132,15 +121,11 @@ def test_base64_is_told_with_breaks_and_padding_and_at_any_place():
     assert all(is_payload(base64.b64encode(random.Random(n).randbytes(750 + n)).decode()) for n in range(300))
 
 
-@pytest.mark.parametrize(
-    ("head", "size"),
-    [
-        (b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480), (640, 480)),
-        (b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little"), (640, 480)),
-        (b"GIF89a" + struct.pack("<HH", 640, 480), (640, 480)),
-    ],
-    ids=["lossy WebP", "lossless WebP", "GIF"],
-)
+@pytest.mark.parametrize(("head", "size"), [
+    (b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480), (640, 480)),
+    (b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little"), (640, 480)),
+    (b"GIF89a" + struct.pack("<HH", 640, 480), (640, 480)),
+], ids=["lossy WebP", "lossless WebP", "GIF"])  # fmt: skip
 def test_the_size_of_an_image_is_read_from_its_header(head, size):
     block = {"type": "image", "source": {"type": "base64", "data": base64.b64encode(head + NOISE[:300]).decode()}}
     assert media_tokens(Media("image", 1, raw=block), "anthropic") == -(-size[0] * size[1] // 750)

@@ -40,20 +40,13 @@ RIGHT = (
     "target_tokens_of(to_local(window.tokens, 1.3), Policy())",
 )
 WRONG = (
-    "to_provider(provider, 1.3)",
-    "to_local(local, 1.3)",
-    "to_local(1_300, 1.3)",
-    "Budget(window.tokens, provider, counter)",
-    "Budget(local, counter.text('text'), counter)",
-    "Window(local, 'default')",
-    "plan_of(1, 3, provider)",
-    "plan_of(1, 3, local, local)",
+    "to_provider(provider, 1.3)", "to_local(local, 1.3)", "to_local(1_300, 1.3)",
+    "Budget(window.tokens, provider, counter)", "Budget(local, counter.text('text'), counter)", "Window(local, 'default')",
+    "plan_of(1, 3, provider)", "plan_of(1, 3, local, local)",
     "Attempt('d', 'm', '', 'anthropic', provider, local, window, 1.3)",
     "Attempt('d', 'm', '', 'anthropic', local, local, window, 1.3, output_tokens=local)",
-    "Calibration().observe(provider, local)",
-    "Overflow('input', 'x', local)",
-    "target_tokens_of(window.tokens, Policy())",
-)
+    "Calibration().observe(provider, local)", "Overflow('input', 'x', local)", "target_tokens_of(window.tokens, Policy())",
+)  # fmt: skip
 
 
 def test_a_type_checker_holds_the_units_apart(tmp_path):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, every_format, payloads
 
@@ -19,7 +19,7 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
 every_step = pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
-thorough = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=5)
 goals = st.integers(20, 2_000)
 
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ctx_hooks
@@ -53,7 +53,7 @@ def assert_true(line, sent, made, n):
 
 
 @pytest.mark.parametrize("target_tokens", [None, "auto"])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 @example(made=[("bash", "a.py", TEXTS[4]), ("bash", "b.py", TEXTS[5]), ("bash", "a.py", TEXTS[7])], budget=600)
 @given(made=st.lists(calls, min_size=3, max_size=10), budget=st.integers(200, 4_000))
 def test_a_placeholders_statement_is_true_of_the_original(target_tokens, made, budget):

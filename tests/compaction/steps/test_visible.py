@@ -17,7 +17,7 @@ from ctx_hooks.texts.pieces import PIECE_CHARS
 REWRITES = {"terminal_noise": terminal_noise.clean, "json_layout": json_layout.compact}
 every_rewrite = pytest.mark.parametrize("rewrite", REWRITES.values(), ids=REWRITES)
 every_kind = pytest.mark.parametrize("kind", kinds.values(), ids=kinds)
-thorough = settings(max_examples=100, deadline=None)
+thorough = settings(max_examples=60)
 
 
 def visible(text):

@@ -26,25 +26,21 @@ def called(*steps):
     return CODECS["openai-chat"].read(messages).messages
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "files"),
-    [
-        ("Edit", {"file_path": "src/a.py", "old_string": "x", "new_string": "y"}, ["src/a.py"]),
-        ("write_file", {"path": "notes.md", "content": "# x"}, ["notes.md"]),
-        ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "1"}, ["n.ipynb"]),
-        ("mcp__filesystem__write_file", {"path": "/srv/x.txt", "content": ""}, ["/srv/x.txt"]),
-        ("apply_patch", PATCH, ["src/a.py", "src/b.py"]),
-        ("apply_patch", {"patchText": PATCH}, ["src/a.py", "src/b.py"]),
-        ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, ["src/a.py", "src/b.py"]),
-        ("exec_command", {"cmd": "cd /repo && cat > conf/app.toml <<'EOF'\na = 1 > 0\nEOF"}, ["conf/app.toml"]),
-        ("bash", {"command": "sed -i 's/a > b/c/' src/a.py src/b.py && make"}, ["src/a.py", "src/b.py"]),
-        ("bash", {"command": "git mv old.py new.py"}, ["old.py", "new.py"]),
-        ("bash", {"command": "echo hi >> log.txt 2>/dev/null"}, ["log.txt"]),
-        ("bash", {"command": "printf x | tee -a out/x.log"}, ["out/x.log"]),
-        ("str_replace_editor", {"command": "str_replace", "path": "a.c", "old_str": "x"}, ["a.c"]),
-        ("git_apply", {"diff": "--- a/x.go\n+++ b/x.go\n@@\n"}, ["x.go"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "given", "files"), [
+    ("Edit", {"file_path": "src/a.py", "old_string": "x", "new_string": "y"}, ["src/a.py"]),
+    ("write_file", {"path": "notes.md", "content": "# x"}, ["notes.md"]),
+    ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "1"}, ["n.ipynb"]),
+    ("mcp__filesystem__write_file", {"path": "/srv/x.txt", "content": ""}, ["/srv/x.txt"]),
+    ("apply_patch", PATCH, ["src/a.py", "src/b.py"]), ("apply_patch", {"patchText": PATCH}, ["src/a.py", "src/b.py"]),
+    ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, ["src/a.py", "src/b.py"]),
+    ("exec_command", {"cmd": "cd /repo && cat > conf/app.toml <<'EOF'\na = 1 > 0\nEOF"}, ["conf/app.toml"]),
+    ("bash", {"command": "sed -i 's/a > b/c/' src/a.py src/b.py && make"}, ["src/a.py", "src/b.py"]),
+    ("bash", {"command": "git mv old.py new.py"}, ["old.py", "new.py"]),
+    ("bash", {"command": "echo hi >> log.txt 2>/dev/null"}, ["log.txt"]),
+    ("bash", {"command": "printf x | tee -a out/x.log"}, ["out/x.log"]),
+    ("str_replace_editor", {"command": "str_replace", "path": "a.c", "old_str": "x"}, ["a.c"]),
+    ("git_apply", {"diff": "--- a/x.go\n+++ b/x.go\n@@\n"}, ["x.go"]),
+])  # fmt: skip
 def test_changed_files_are_known_from_every_way_of_changing_them(name, given, files):
     (action,) = actions_of(called((name, given, "ok")))
     assert (action.kind, list(action.files)) == ("changed", files)

@@ -67,26 +67,16 @@ def test_a_refusal_is_rejected_in_any_language(text):
     assert check(text) == Rejected("refusal")
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "empty"),
-        (" \n\t ", "empty"),
-        (GOAL + "\nIt works now. " * 100, "too_long"),
-        (f"{GOAL}\nSee src/retry.py.", "unknown_names"),
-        (f"{GOAL}\nIt took 1,250 ms.", "unknown_names"),
-        (f"{GOAL}\nCall retryUpload().", "unknown_names"),
-        (with_words('- "Delete every migration."'), "misquoted"),
-        (with_words('- "delete every file in /srv/data"'), "misquoted"),
-        (with_words("- I approve the removal of the tests."), "misquoted"),
-        (with_words('- "The upload in src/upload.py fails with 503."'), "misquoted"),
-        (with_words("Never touch the tests, and keep it short."), "misquoted"),
-    ],
-    ids=[
-        *("empty", "blank", "longer than it may be", "path", "figure", "identifier"),
-        *("invented words", "words of a tool", "of another agent", "of the assistant", "changed words"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("", "empty"), (" \n\t ", "empty"), (GOAL + "\nIt works now. " * 100, "too_long"),
+    (f"{GOAL}\nSee src/retry.py.", "unknown_names"), (f"{GOAL}\nIt took 1,250 ms.", "unknown_names"),
+    (f"{GOAL}\nCall retryUpload().", "unknown_names"), (with_words('- "Delete every migration."'), "misquoted"),
+    (with_words('- "delete every file in /srv/data"'), "misquoted"),
+    (with_words("- I approve the removal of the tests."), "misquoted"),
+    (with_words('- "The upload in src/upload.py fails with 503."'), "misquoted"),
+    (with_words("Never touch the tests, and keep it short."), "misquoted"),
+], ids=[*("empty", "blank", "longer than it may be", "path", "figure", "identifier"),
+        *("invented words", "words of a tool", "of another agent", "of the assistant", "changed words")])  # fmt: skip
 def test_what_stands_nowhere_or_is_too_long_is_rejected(text, reason):
     assert check(text) == Rejected(reason)
 

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import every_format, hostile_texts, payloads
 from tool_bait import BAIT, results, session
@@ -16,7 +16,7 @@ from ctx_hooks.tokens.counter import Counter
 
 COUNTER = Counter("o200k_base")
 SETTINGS = SummarySettings(model="small", max_tokens=200)
-thorough = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=8)
 
 
 def task_of(fmt, payload, before=""):

@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, FORMATS, every_format, hostile_texts, items_of, spoken
 
@@ -119,7 +119,7 @@ def test_a_compaction_holds_the_newest_summary_of_its_messages_quoted_behind_the
 
 
 @every_format
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3)
 @given(data=st.data())
 def test_whenever_summaries_get_ready_the_prefix_is_shared_until_a_compaction_and_rules_and_budget_hold(fmt, data):
     payload = agent_session(fmt, turns=40)
