@@ -14,8 +14,9 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_json import to_json
-from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, StepFigures
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 
@@ -75,8 +76,8 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
             "none" if tokens == kept else "overflow" if surprise else "budget",
             2 if surprise else 1,
             LocalTokens(whole),
-            Billed(ProviderTokens(whole), ProviderTokens(cached), ProviderTokens(0), ProviderTokens(rng.randint(50, 1_500))),
             beyond and mode == "enforce",
+            Billed(ProviderTokens(whole), ProviderTokens(cached), ProviderTokens(0), ProviderTokens(rng.randint(50, 1_500))),
             saved,
             0.0 if beyond else earned,
         )

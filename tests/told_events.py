@@ -10,10 +10,10 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
+from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
-    Call,
     CompressionTimeoutEvent,
     DecisionEvent,
     FailureEvent,

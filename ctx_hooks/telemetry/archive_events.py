@@ -6,27 +6,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctx_hooks.policy.archive_settings import ArchiveBackend
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import RequestEvent
 
 RetrievalSource = Literal["archive", "request", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class RetrievalEvent:
+class RetrievalEvent(RequestEvent):
     """A call of the retrieval tool that was answered.
 
     Attributes:
-        name: "retrieval".
-        time_seconds: when, in epoch seconds.
-        call: the request whose model called, and where it went; of a request that is forgotten, its id alone.
+        call: the request whose model called, and where it went; only its id if the request is forgotten.
         source: "archive", "request" (cut again from it), or "none" (not available).
         returned_chars: of the result that the model was given; 0 where the text is not available.
         milliseconds: what it took.
     """
 
     name: Literal["retrieval"]
-    time_seconds: float
-    call: Call
     source: RetrievalSource
     returned_chars: int
     milliseconds: float

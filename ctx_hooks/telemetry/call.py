@@ -1,8 +1,12 @@
-"""Whose request an event is about."""
+"""Whose request an event is about, and under which names log lines and spans have the event's fields."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Literal
+
+Sink = Literal["log", "span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +38,33 @@ class Call:
     organization_id: str = ""
     route: str = ""
     client: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEvent:
+    """What every event about one request has.
+
+    Attributes:
+        name: the event's name.
+        time_seconds: when, in epoch seconds.
+        call: whose request it is, and where it goes or went.
+    """
+
+    name: str
+    time_seconds: float
+    call: Call
+
+
+def shown(log: str = "", span: str = "") -> dict[str, str]:
+    """Return the metadata of a field that log lines and spans have, under these names; "" where they do not have it."""
+    return {"log": log, "span": span}
+
+
+def figures_for(sink: Sink, event: Any) -> dict[str, Any]:
+    """Return the fields of an event that a sink has, by their names there and in the order of their declaration."""
+    return {name: getattr(event, field_name) for name, field_name in _names(sink, event.__class__)}
+
+
+@cache
+def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((each.metadata[sink], each.name) for each in fields(kind) if each.metadata.get(sink))

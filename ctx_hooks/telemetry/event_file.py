@@ -12,27 +12,15 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, TYPE_CHECKING
+from typing import IO, get_args
 
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
+from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded, to_json
+from ctx_hooks.telemetry.listeners import EventName
 
-if TYPE_CHECKING:
-    from ctx_hooks.telemetry.event_json import Recorded
-    from ctx_hooks.telemetry.listeners import EventName
-
-WRITTEN: tuple[EventName, ...] = (
-    "decision",
-    "answer",
-    "failure",
-    "overflow",
-    "silent_truncation",
-    "limit_learned",
-    "compression_timeout",
-    "after_summary",
-    "retrieval",
-    "archive",
-)
+NOT_WRITTEN = frozenset({"before_compaction", "after_compaction", "before_summary"})
+"""Their figures are in the decision, and in the event after the summary."""
+WRITTEN: tuple[EventName, ...] = tuple(name for name in get_args(EventName) if name not in NOT_WRITTEN)
 MOST_WAITING = 4_096
 """Events that wait to be written, of 1 to 2 KB each: more of them mean that the disk has stopped, not that it is slow."""
 CLOSE_SECONDS = 5.0

@@ -10,17 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import orjson
 from pydantic import Field, TypeAdapter
 
-from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
-from ctx_hooks.telemetry.events import (
-    AnswerEvent,
-    CompressionTimeoutEvent,
-    DecisionEvent,
-    FailureEvent,
-    LimitEvent,
-    OverflowEvent,
-    SummaryEvent,
-    TruncationEvent,
-)
+from ctx_hooks.telemetry.listeners import Event
 from ctx_hooks.tokens.usage import Billed
 
 
@@ -32,19 +22,7 @@ class DroppedEvents:
     events: int
 
 
-Recorded: TypeAlias = (
-    DecisionEvent
-    | AnswerEvent
-    | FailureEvent
-    | OverflowEvent
-    | TruncationEvent
-    | LimitEvent
-    | CompressionTimeoutEvent
-    | SummaryEvent
-    | RetrievalEvent
-    | ArchiveEvent
-    | DroppedEvents
-)
+Recorded: TypeAlias = Event | DroppedEvents
 _RECORDED: TypeAdapter[Recorded] = TypeAdapter(Annotated[Recorded, Field(discriminator="name")])
 
 

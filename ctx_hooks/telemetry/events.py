@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import RequestEvent, shown
 from ctx_hooks.telemetry.outcome import Outcome
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
@@ -118,13 +118,10 @@ class StepFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionEvent:
+class DecisionEvent(RequestEvent):
     """What was decided for one attempt, whether it was done or only observed.
 
     Attributes:
-        name: "decision".
-        time_seconds: when, in epoch seconds.
-        call: whose request it is, and where it goes.
         mode: "enforce" or "observe"; what was observed is what would have been done.
         decision: what the request ends in if this attempt is answered; "failed" for a retry that was not sent.
         reason: why, in one clause; "" where the figures say it.
@@ -150,38 +147,33 @@ class DecisionEvent:
     """
 
     name: Literal["decision"]
-    time_seconds: float
-    call: Call
-    mode: Mode
-    decision: Outcome
-    reason: str
-    trigger: Trigger
-    attempt: int
+    mode: Mode = field(metadata=shown("mode", "mode"))
+    decision: Outcome = field(metadata=shown("decision", "decision"))
+    reason: str = field(metadata=shown("reason", "reason"))
+    trigger: Trigger = field(metadata=shown("trigger", "trigger"))
+    attempt: int = field(metadata=shown("attempt", "attempt"))
     format: Format
     local_tokens_before: LocalTokens | None
     local_tokens_after: LocalTokens | None
-    provider_tokens_before: ProviderTokens | None
-    provider_tokens_after: ProviderTokens | None
-    budget_tokens: ProviderTokens | None
-    window_tokens: ProviderTokens
-    window_source: Source
+    provider_tokens_before: ProviderTokens | None = field(metadata=shown("tokens_before", "input_tokens.before"))
+    provider_tokens_after: ProviderTokens | None = field(metadata=shown("tokens_after", "input_tokens.after"))
+    budget_tokens: ProviderTokens | None = field(metadata=shown("budget_tokens", "budget_tokens"))
+    window_tokens: ProviderTokens = field(metadata=shown("window_tokens", "window_tokens"))
+    window_source: Source = field(metadata=shown(span="window_source"))
     stated_window_tokens: ProviderTokens
     factor: float
     requested_output_tokens: ProviderTokens | None
-    sent_output_tokens: ProviderTokens | None
-    steps: tuple[StepFigures, ...]
-    milliseconds: Mapping[str, float]
+    sent_output_tokens: ProviderTokens | None = field(metadata=shown("output_tokens"))
+    steps: tuple[StepFigures, ...] = field(metadata=shown(span="steps"))
+    milliseconds: Mapping[str, float] = field(metadata=shown("milliseconds"))
     policy: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class OverflowEvent:
+class OverflowEvent(RequestEvent):
     """A provider refused an attempt as too long.
 
     Attributes:
-        name: "overflow".
-        time_seconds: when, in epoch seconds.
-        call: whose request it is, and where it went.
         mode: "enforce" or "observe".
         attempt: 0 for the first attempt of a request; retries count from 1.
         kind: what the refusal is about, as `overflow/recognise.py` names it.
@@ -190,31 +182,26 @@ class OverflowEvent:
     """
 
     name: Literal["overflow"]
-    time_seconds: float
-    call: Call
     mode: Mode
-    attempt: int
-    kind: str
-    limit_tokens: int | None
-    refused_tokens: int | None
+    attempt: int = field(metadata=shown(span="attempt"))
+    kind: str = field(metadata=shown(span="overflow.kind"))
+    limit_tokens: int | None = field(metadata=shown(span="overflow.limit_tokens"))
+    refused_tokens: int | None = field(metadata=shown(span="overflow.refused_tokens"))
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerEvent:
+class AnswerEvent(RequestEvent):
     """What the provider's answer to a request says, and what the plugin saved.
 
     Attributes:
-        name: "answer".
-        time_seconds: when, in epoch seconds.
-        call: whose request it is, and where it went.
         mode: "enforce" or "observe".
         decision: what the request ended in.
         trigger: what led to what was decided for the attempt that was answered.
         attempts: how many were made.
         local_tokens_sent: what was sent; None where it was not counted.
-        billed: the usage that the answer states, in provider tokens; None where it states none.
         beyond_window: whether the request as received exceeds the window: without the plugin it would have had no answer.
             False with "observe", where it was answered unchanged.
+        billed: the usage that the answer states, in provider tokens; None where it states none.
         provider_tokens_saved: what would have been billed as input without the plugin, less what was; with `observe`, what
             would have been saved. None where nothing was counted. 0 for a request beyond the window.
         dollars_saved: the same in dollars, by the deployment's prices and with the provider's prompt cache as it would
@@ -223,48 +210,38 @@ class AnswerEvent:
     """
 
     name: Literal["answer"]
-    time_seconds: float
-    call: Call
-    mode: Mode
-    decision: Outcome
+    mode: Mode = field(metadata=shown("mode"))
+    decision: Outcome = field(metadata=shown("decision"))
     trigger: Trigger
-    attempts: int
+    attempts: int = field(metadata=shown("attempts"))
     local_tokens_sent: LocalTokens | None
-    billed: Billed | None
-    beyond_window: bool
-    provider_tokens_saved: int | None
-    dollars_saved: float | None
+    beyond_window: bool = field(metadata=shown("beyond_window"))
+    billed: Billed | None = field(metadata=shown("billed"))
+    provider_tokens_saved: int | None = field(metadata=shown("tokens_saved"))
+    dollars_saved: float | None = field(metadata=shown("dollars_saved"))
 
 
 @dataclass(frozen=True, slots=True)
-class FailureEvent:
+class FailureEvent(RequestEvent):
     """A request ended in a refusal as too long: the caller got an error. Told once a request.
 
     Attributes:
-        name: "failure".
-        time_seconds: when, in epoch seconds.
-        call: whose request it is, and where its last attempt went.
         mode: "enforce" or "observe".
         attempts: how many were sent.
         decision: what the request ended in.
     """
 
     name: Literal["failure"]
-    time_seconds: float
-    call: Call
-    mode: Mode
-    attempts: int
-    decision: Outcome = "failed"
+    mode: Mode = field(metadata=shown("mode"))
+    attempts: int = field(metadata=shown("attempts"))
+    decision: Outcome = field(default="failed", metadata=shown("decision", "decision"))
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryEvent:
+class SummaryEvent(RequestEvent):
     """A summary that a model is about to write, or has written.
 
     Attributes:
-        name: "before_summary" or "after_summary".
-        time_seconds: when, in epoch seconds.
-        call: the request that it is written for, and where that went.
         summary_model: the model group that writes it.
         summary_mode: "background", or "blocking" where the request waits for it.
         messages: how many messages of the history it stands for.
@@ -279,15 +256,13 @@ class SummaryEvent:
     """
 
     name: Literal["before_summary", "after_summary"]
-    time_seconds: float
-    call: Call
-    summary_model: str
-    summary_mode: Literal["background", "blocking"]
-    messages: int
-    calls: int = 0
-    outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = ""
-    reason: str = ""
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    dollars: float | None = None
-    milliseconds: float | None = None
+    summary_model: str = field(metadata=shown("summary_model"))
+    summary_mode: Literal["background", "blocking"] = field(metadata=shown("summary_mode"))
+    messages: int = field(metadata=shown("messages"))
+    calls: int = field(default=0, metadata=shown("calls"))
+    outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = field(default="", metadata=shown("outcome"))
+    reason: str = field(default="", metadata=shown("reason"))
+    input_tokens: int | None = field(default=None, metadata=shown("input_tokens"))
+    output_tokens: int | None = field(default=None, metadata=shown("output_tokens"))
+    dollars: float | None = field(default=None, metadata=shown("dollars"))
+    milliseconds: float | None = field(default=None, metadata=shown("milliseconds"))

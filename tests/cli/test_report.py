@@ -9,7 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SECRET, secret_session
+from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SECRET, SUMMARY, secret_session
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.rendering import dollars, milliseconds, nice, percent, short, whole
@@ -210,7 +210,7 @@ class TestThePage:
         assert page.read_text() == "a good report"
         assert "no events" in capsys.readouterr().err
 
-    @pytest.mark.parametrize("event", KNOWN, ids=lambda e: e.name)
+    @pytest.mark.parametrize("event", [*KNOWN, replace(SUMMARY, name="before_summary")], ids=lambda e: e.name)
     def test_one_event_is_a_page_too(self, report, event):
         parsed = Words(report(event))
         assert parsed.tags[-1]

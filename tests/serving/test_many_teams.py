@@ -19,8 +19,9 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.running import RUNNING_REQUESTS, RequestState
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
+from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, MOST_WAITING
-from ctx_hooks.telemetry.events import AnswerEvent, Call, DecisionEvent
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent
 from ctx_hooks.telemetry.listeners import attach
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 

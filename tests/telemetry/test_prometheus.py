@@ -8,7 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from proxies import printed_by
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
-from ctx_hooks.telemetry.events import Call, FailureEvent, LimitEvent, TruncationEvent
+from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.events import FailureEvent, LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 

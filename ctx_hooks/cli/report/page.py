@@ -104,4 +104,4 @@ def _ends(figures: Figures) -> list[tuple[str, int]]:
     """Return what requests ended in, and the rarer events, each with how often that was."""
     ordered = sorted(figures.ends.items(), key=lambda item: (item[0][0], -item[1], item[0]))
     ends = [(decision if mode == "enforce" else f"{decision}, observed", times) for (mode, decision), times in ordered]
-    return ends[: 2 * MOST_ROWS] + [(WORDS[name], times) for name, times in sorted(figures.notable.items())]
+    return ends[: 2 * MOST_ROWS] + [(WORDS.get(name, name), times) for name, times in sorted(figures.notable.items())]
