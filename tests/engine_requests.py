@@ -1,5 +1,7 @@
 """Requests, targets and statistics for tests of the engine, and how it decides about them."""
 
+from strategies import called
+
 from ctx_hooks import engine
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import changes_of
@@ -61,13 +63,8 @@ def broken_session(turns=3):
 
 def only_newest_loop():
     """Return a request whose one large part is the result that the model is about to read."""
-    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     output = "\n".join(f"line {n} of the output" for n in range(3_000))
-    messages = [
-        {"role": "user", "content": "q"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": output},
-    ]
+    messages = [{"role": "user", "content": "q"}, *called(output)]
     return Request("openai-chat", {"model": MODEL, "messages": messages})
 
 

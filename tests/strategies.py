@@ -33,6 +33,16 @@ def spoken(fmt, role, text):
     return {"role": role, "content": text}
 
 
+def called(result, call_id="c", name="read", arguments="{}"):
+    """Return a call and its result as chat writes them; arguments that are no text become JSON."""
+    function = {"name": name, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
+    made = {"id": call_id, "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": call_id, "content": result},
+    ]
+
+
 WORDS = [
     "alpha", "src/app/main.py", "ERROR", "line_42", "結果", "user_id=7731", "the", "of", "value", "{", "}", "0x1f", "naïve",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 import json
 
 from hypothesis import strategies as st
-from strategies import spoken
+from strategies import called, spoken
 
 BAIT = "zebra-"
 """Stands in every word that a tool says here, and in nobody else's: it shows where the tool's text has gone."""
@@ -40,11 +40,7 @@ def session(fmt, texts, questions):
 def exchange(fmt, n, text):
     arguments = {"path": f"page_{n}.html"}
     if fmt == "openai-chat":
-        call = {"id": f"c{n}", "type": "function", "function": {"name": "fetch", "arguments": json.dumps(arguments)}}
-        return [
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{n}", "content": text},
-        ]
+        return called(text, f"c{n}", "fetch", arguments)
     if fmt == "anthropic":
         return [
             {"role": "assistant", "content": [{"type": "tool_use", "id": f"c{n}", "name": "fetch", "input": arguments}]},

@@ -54,10 +54,3 @@ async def test_a_text_that_is_written_again_does_not_go_when_its_old_time_is_ove
         await store.write("tenant", {"record": b"x"}, kept_seconds, 10**9)
     await store.write("tenant", {"another": b"x"}, DAY_SECONDS, 10**9)
     assert (await store.read("tenant", ["record"])).get("record") == b"x"
-
-
-async def test_one_tenant_does_not_get_what_another_has_under_the_same_handle():
-    store = Memory()
-    await store.write("one", {"b": b"mine"}, DAY_SECONDS, 10**9)
-    await store.write("other", {"b": b"yours"}, DAY_SECONDS, 10**9)
-    assert ((await store.read("one", ["b"])).get("b"), (await store.read("other", ["b"])).get("b")) == (b"mine", b"yours")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from strategies import called
 
 from ctx_hooks.cli import main
 from ctx_hooks.testing import agent_session
@@ -117,15 +118,9 @@ def test_the_place_of_a_summary_that_a_model_writes_is_printed(fields, result_ch
 
 def one_large_result():
     """Return a request that fits as soon as one old result is shortened."""
-    call = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "read it"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "a", "content": "".join(f"line {n} of a file\n" for n in range(3_000))},
-        {"role": "assistant", "content": "I have read it."},
-        {"role": "user", "content": "Good."},
-    ]
-    return {"messages": messages}
+    read = called("".join(f"line {n} of a file\n" for n in range(3_000)))
+    done = [{"role": "assistant", "content": "I have read it."}, {"role": "user", "content": "Good."}]
+    return {"messages": [{"role": "user", "content": "read it"}, *read, *done]}
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])

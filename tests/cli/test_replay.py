@@ -104,16 +104,6 @@ def test_totals_are_the_sums_of_the_sessions(tmp_path, capsys):
         assert found["total"]["policies"]["balanced"][name] == pytest.approx(summed)
 
 
-def test_tables_fit_into_80_columns_and_say_that_nothing_is_sent(tmp_path, capsys):
-    path = written(tmp_path / "sessions.jsonl", [whole_session(turns=n, id=f"of {n}") for n in (5, 20, 40)])
-    assert main(["replay", path, *BUDGETED, "--policy", "nanobot"]) == 0
-    printed = capsys.readouterr().out
-    assert "Nothing is sent anywhere" in printed
-    assert max(map(len, printed.splitlines())) <= 80
-    for expected in ("without ctx_hooks", "nanobot", "Refused", "Compacted", "Cached", "Cost", "of 40"):
-        assert expected in printed
-
-
 def test_a_configuration_gives_models_prices_and_the_policies_of_teams(tmp_path, capsys):
     config = tmp_path / "config.yaml"
     config.write_text(
@@ -178,13 +168,6 @@ def test_the_plot_is_an_svg_of_the_largest_sessions_and_escapes_names(tmp_path):
     assert sum(name in text for text in texts) == 4
     assert len(list(root.iter("{http://www.w3.org/2000/svg}polyline"))) == 8
     assert main(["replay", path, *BUDGETED, "--plot", str(tmp_path / "no" / "plot.svg")]) == 1
-
-
-def test_the_output_that_a_client_asks_for_changes_no_compaction(tmp_path, capsys):
-    outputs = [{}, {"max_tokens": 20}, {"max_tokens": 6_000}]
-    histories = [written(tmp_path / f"{n}.jsonl", bodies(turns=30, fmt="anthropic", **o)) for n, o in enumerate(outputs)]
-    counts = [replayed(capsys, h, *BUDGETED)["total"]["policies"]["balanced"]["compactions"] for h in histories]
-    assert counts[0] == counts[1] == counts[2] > 0
 
 
 # sessions

@@ -1,12 +1,11 @@
 """What a compaction cuts can be had again, whole, by the handles that stand in what is sent."""
 
-import json
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, every_format, hostile_texts, items_of, payloads
+from strategies import FIELDS, called, every_format, hostile_texts, items_of, payloads
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of
@@ -116,14 +115,13 @@ def test_what_refers_to_its_whole_keeps_the_rules_and_the_budget(fmt):
 
 
 def chat(*results):
-    messages = [{"role": "user", "content": "Read all."}]
-    for n, text in enumerate(results):
-        call = {"id": f"c{n}", "type": "function", "function": {"name": "fetch", "arguments": json.dumps({"page": n})}}
-        messages += [
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{n}", "content": text},
-        ]
-    return [*messages, {"role": "assistant", "content": "Read."}, {"role": "user", "content": "And now?"}]
+    read = [m for n, text in enumerate(results) for m in called(text, f"c{n}", "fetch", {"page": n})]
+    return [
+        {"role": "user", "content": "Read all."},
+        *read,
+        {"role": "assistant", "content": "Read."},
+        {"role": "user", "content": "And now?"},
+    ]
 
 
 @settings(max_examples=30)
@@ -158,18 +156,7 @@ def test_a_long_argument_is_retrieved_as_its_value():
     written = "\n".join(f"line {n} of the file" for n in range(900))
     messages = [
         {"role": "user", "content": "Write it."},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": "w",
-                    "type": "function",
-                    "function": {"name": "write", "arguments": json.dumps({"path": "a.txt", "content": written})},
-                }
-            ],
-        },
-        {"role": "tool", "tool_call_id": "w", "content": "written"},
+        *called("written", "w", "write", {"path": "a.txt", "content": written}),
         {"role": "assistant", "content": "Done. " + "Then I looked at other things. " * 300},
         {"role": "user", "content": "Thanks. What next?"},
     ]

@@ -70,16 +70,6 @@ def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_me
 
 
 @every_format
-def test_what_is_pinned_stays_with_its_exchange(fmt):
-    items = list(items_of(agent_session(fmt, turns=30)))
-    place = next(i for i, m in enumerate(items) if i > 5 and CODECS[fmt].read_message(m).results)
-    items[place] = {**items[place], "context": {"pin": True}}
-    outcome = last_resort.compress(CODECS[fmt].read(items), budget_of(6_000))
-    assert items[place] in [m.raw for m in outcome.conversation.messages]
-    assert not violations(outcome.conversation)
-
-
-@every_format
 def test_results_of_the_newest_loop_are_cut_where_they_alone_are_too_large(fmt):
     items = items_of(agent_session(fmt, turns=3, result_chars=90_000))[:-1]
     conversation = CODECS[fmt].read(items)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from strategies import called
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History, history_of
@@ -30,10 +31,8 @@ def sent(messages, *, trigger, target, policy=None):
 
 
 def chatter(n):
-    return {
-        "role": ("user", "assistant")[n % 2],
-        "content": f"Nothing much happened on day {n}, we talked about this and that.",
-    }
+    told = f"Nothing much happened on day {n}, we talked about this and that."
+    return {"role": ("user", "assistant")[n % 2], "content": told}
 
 
 def test_what_a_user_turn_asks_for_is_appended_to_it_and_stays():
@@ -74,13 +73,8 @@ def history_over(messages, budget):
 
 
 def with_tools(n):
-    call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": json.dumps({"path": f"{n}.py"})}}
-    return [
-        {"role": "user", "content": f"Read file {n}."},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c{n}", "content": f"value {n}\n" * 50},
-        {"role": "assistant", "content": "Done."},
-    ]
+    read = called(f"value {n}\n" * 50, f"c{n}", arguments={"path": f"{n}.py"})
+    return [{"role": "user", "content": f"Read file {n}."}, *read, {"role": "assistant", "content": "Done."}]
 
 
 TOOLS = [m for n in range(20) for m in with_tools(n)]

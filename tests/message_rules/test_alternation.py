@@ -69,14 +69,6 @@ def test_what_no_template_refused_before_none_refuses_after(fmt, target_tokens, 
     assert refused(messages) or not refused(sent)
 
 
-@every_format
-@thorough
-@given(said=dialogues)
-def test_the_newest_words_of_the_user_stay_what_they_were(fmt, said):
-    sent = ctx_hooks.compress(written(fmt, said), format=fmt, budget_tokens=200).messages
-    assert sent[-1]["content"] == said[-1] or sent[-1]["content"].endswith(f"\n{said[-1]}")
-
-
 def test_a_pinned_message_of_the_users_stays_as_it_is_and_alternates_too():
     pinned = {"role": "user", "content": "Never use tabs.", "context": {"pin": True}}
     talk = [{"role": ("assistant", "user")[n % 2], "content": f"turn {n} " + "of little weight " * 30} for n in range(41)]

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, broken_payloads, every_format, payloads
+from strategies import FIELDS, broken_payloads, called, every_format, payloads
 
 import ctx_hooks
 from ctx_hooks import message_rules
@@ -67,18 +67,7 @@ def test_doubles_and_orphans_go_and_a_missing_result_is_added():
 
 
 def test_ids_that_repeat_across_turns_are_paired_by_position():
-    call = {"id": "same", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "go"},
-        *(
-            m
-            for n in range(3)
-            for m in (
-                {"role": "assistant", "content": None, "tool_calls": [call]},
-                {"role": "tool", "tool_call_id": "same", "content": str(n)},
-            )
-        ),
-    ]
+    messages = [{"role": "user", "content": "go"}, *(m for n in range(3) for m in called(str(n), "same"))]
     assert not ctx_hooks.repair(messages, format="openai-chat").changed
 
 

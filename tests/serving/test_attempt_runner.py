@@ -13,7 +13,6 @@ from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched, changes_of
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.history import counted_history
 from ctx_hooks.request.request import Request
@@ -111,15 +110,6 @@ class TestRetries:
         await runner.failed("request", OVERFLOW)
         again = replace(to(**fields), deployment=deployment)
         assert isinstance(await runner.decide(session(), again), expected)
-
-    async def test_it_is_smaller_than_what_was_sent_and_not_only_than_what_came(self):
-        runner = AttemptRunner()
-        before = (await runner.decide(session(), to(20_000))).figures.tokens_after
-        for number in (1, 2, 3):
-            await runner.failed("request", Overflow("input", "x"))
-            after = (await runner.decide(session(), to(20_000, attempt=number))).figures.tokens_after
-            assert after <= SMALLER_FRACTION * before
-            before = after
 
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
         assert isinstance(await AttemptRunner().decide(session(), to(attempt=1)), NotRetried)

@@ -64,11 +64,6 @@ def test_a_summary_is_a_line(lines):
     )
 
 
-def test_what_would_have_been_done_says_so(lines):
-    emit(replace(DECISION, mode="observe"))
-    assert "mode=observe" in lines.records[0].getMessage()
-
-
 def test_a_request_that_goes_as_it_came_has_no_line(lines):
     emit(replace(DECISION, decision="fits"))
     emit(replace(ANSWER, decision="fits"))

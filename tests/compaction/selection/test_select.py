@@ -2,18 +2,16 @@
 
 import json
 
+from strategies import called
+
 import ctx_hooks
 from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.texts.identifiers import identifiers
 
 
 def session(results, question):
-    messages = [{"role": "user", "content": "Look through the logs."}]
-    for n, text in enumerate(results):
-        call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": json.dumps({"part": n})}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
-    return [*messages, {"role": "user", "content": question}]
+    read = [m for n, text in enumerate(results) for m in called(text, f"c{n}", arguments={"part": n})]
+    return [{"role": "user", "content": "Look through the logs."}, *read, {"role": "user", "content": question}]
 
 
 def filler(n):

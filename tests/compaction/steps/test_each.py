@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from strategies import called
 
 from ctx_hooks.compaction.pipeline import compress
 from ctx_hooks.compaction.steps import (
@@ -22,11 +23,7 @@ from ctx_hooks.tokens.counter import Counter
 
 
 def exchange(n, result, *, name="run", arguments=None):
-    call = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments or {"n": n})}}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c{n}", "content": result},
-    ]
+    return called(result, f"c{n}", name, arguments or {"n": n})
 
 
 def run(step, messages, *, goal=10, policy=None, window=20_000):

@@ -1,7 +1,6 @@
 """The laws of every step, over generated conversations of all formats."""
 
 import copy
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from strategies import FIELDS, every_format, payloads
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.pipeline import STEPS, compress
 from ctx_hooks.formats import CODECS
-from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -64,23 +62,19 @@ PROGRAM = """
 import hashlib, json, sys
 import ctx_hooks
 from ctx_hooks.testing import agent_session
-for fmt, field in (
-    ("openai-chat", "messages"),
-    ("anthropic", "messages"),
-    ("openai-responses", "input"),
-    ("gemini", "contents"),
-):
-    messages = agent_session(fmt, turns=30, result_chars=3000)[field]
-    result = ctx_hooks.compress(messages, format=fmt, budget_tokens=6000)
-    print(hashlib.sha256(json.dumps(result.messages).encode()).hexdigest())
+for fmt, field in FIELDS:
+    for _ in range(2):
+        messages = agent_session(fmt, turns=30, result_chars=3000)[field]
+        result = ctx_hooks.compress(messages, format=fmt, budget_tokens=6000)
+        print(fmt, hashlib.sha256(json.dumps(result.messages).encode()).hexdigest())
 """
 
 
 def test_the_same_request_becomes_the_same_bytes_in_every_process():
-    """Neither the order of sets nor what was computed before may show."""
+    """Neither the order of sets nor what was computed before, in the same process, may show."""
     printed = {
         subprocess.run(
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-c", PROGRAM.replace("FIELDS", repr(tuple(FIELDS.items())))],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
@@ -88,13 +82,4 @@ def test_the_same_request_becomes_the_same_bytes_in_every_process():
         ).stdout
         for seed in ("1", "77")
     }
-    assert len(printed) == 1
-
-
-@every_format
-def test_a_second_compression_of_the_same_request_is_the_same_with_warm_caches(fmt):
-    codec = CODECS[fmt]
-    field = FIELDS[fmt]
-    messages = agent_session(fmt, turns=30)[field]
-    first, second = (codec.write(compress(codec.read(messages), budget_of(6_000)).conversation) for _ in range(2))
-    assert json.dumps(first) == json.dumps(second)
+    assert len({line for text in printed for line in text.splitlines()}) == len(FIELDS)

@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from strategies import called
 
 import ctx_hooks
 
@@ -20,13 +21,8 @@ calls = st.tuples(st.sampled_from(NAMES), st.sampled_from(["a.py", "b.py"]), st.
 
 
 def session(made):
-    messages = [{"role": "user", "content": "start"}]
-    for n, (name, path, text) in enumerate(made):
-        function = {"name": name, "arguments": json.dumps({"path": path})}
-        call = {"id": f"c{n}", "type": "function", "function": function}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
-    return [*messages, {"role": "user", "content": "Go on."}]
+    read = [m for n, (name, path, text) in enumerate(made) for m in called(text, f"c{n}", name, {"path": path})]
+    return [{"role": "user", "content": "start"}, *read, {"role": "user", "content": "Go on."}]
 
 
 def figure(text, pattern):

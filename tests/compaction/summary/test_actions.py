@@ -1,8 +1,7 @@
 """What an agent did is read from its calls and what they returned, whoever's tools they are."""
 
-import json
-
 import pytest
+from strategies import called
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
 from ctx_hooks.compaction.summary.extractive import Removed, sections
@@ -13,17 +12,10 @@ from ctx_hooks.tokens.counter import Counter
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: src/b.py\n+z\n*** End Patch"
 
 
-def called(*steps):
+def calls(*steps):
     """Return a chat of calls, each a tuple of name, arguments and result."""
-    messages = [{"role": "user", "content": "go"}]
-    for n, (name, given, result) in enumerate(steps):
-        arguments = given if isinstance(given, str) else json.dumps(given)
-        call = {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        messages += [
-            {"role": "assistant", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"c{n}", "content": result},
-        ]
-    return CODECS["openai-chat"].read(messages).messages
+    made = [m for n, (name, given, result) in enumerate(steps) for m in called(result, f"c{n}", name, given)]
+    return CODECS["openai-chat"].read([{"role": "user", "content": "go"}, *made]).messages
 
 
 @pytest.mark.parametrize(("name", "given", "files"), [
@@ -42,7 +34,7 @@ def called(*steps):
     ("git_apply", {"diff": "--- a/x.go\n+++ b/x.go\n@@\n"}, ["x.go"]),
 ])  # fmt: skip
 def test_changed_files_are_known_from_every_way_of_changing_them(name, given, files):
-    (action,) = actions_of(called((name, given, "ok")))
+    (action,) = actions_of(calls((name, given, "ok")))
     assert (action.kind, list(action.files)) == ("changed", files)
 
 
@@ -54,7 +46,7 @@ def test_changed_files_are_known_from_every_way_of_changing_them(name, given, fi
 ])  # fmt: skip
 @pytest.mark.parametrize("result", ["def raise_Failed():\n    raise Error", "2 failed\nERROR: none"])
 def test_what_reads_changes_nothing_and_does_not_fail_by_what_it_shows(name, given, result):
-    (action,) = actions_of(called((name, given, result)))
+    (action,) = actions_of(calls((name, given, result)))
     assert (action.kind, action.failed) == ("read", False)
 
 
@@ -66,13 +58,13 @@ def test_what_reads_changes_nothing_and_does_not_fail_by_what_it_shows(name, giv
     ("Process exited with code 0\nOutput:\nno error: 0 failed", False), ("62 pass\n0 fail", False), ("ok", False),
 ])  # fmt: skip
 def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
-    (action,) = actions_of(called(("bash", {"command": "pytest -q"}, result)))
+    (action,) = actions_of(calls(("bash", {"command": "pytest -q"}, result)))
     assert (action.kind, action.failed) == ("ran", failed)
 
 
 def test_a_failure_that_a_later_run_has_cured_is_gone():
     broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0"
-    run = called(
+    run = calls(
         ("bash", {"command": "make a"}, broken),
         ("bash", {"command": "make b"}, broken),
         ("Edit", {"file_path": "a.c"}, "Error: old_string not found"),
@@ -86,7 +78,7 @@ def test_a_plan_is_its_points_with_their_states():
     todos = [{"content": "Add the field", "status": "completed"}, {"content": "Run the tests", "status": "pending"}]
     steps = [{"step": "Add the field", "status": "completed"}, {"step": "Run the tests", "status": "pending"}]
     for name, given in (("TodoWrite", {"todos": todos}), ("update_plan", {"plan": steps, "explanation": "x"})):
-        (action,) = actions_of(called((name, given, "ok")))
+        (action,) = actions_of(calls((name, given, "ok")))
         assert (action.kind, action.what) == ("planned", f"{name}(Add the field (completed); Run the tests (pending))")
 
 
@@ -100,7 +92,7 @@ def test_an_edit_that_was_refused_says_why():
 
 def test_a_failure_that_is_cured_in_what_stays_is_not_told():
     broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0"
-    run = called(
+    run = calls(
         *[("bash", {"command": f"make {target} 2>&1 | tail -5"}, broken) for target in "ab"],
         ("bash", {"command": "make a"}, fine),
     )

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import every_format, hostile_texts, payloads
+from strategies import called, every_format, hostile_texts, payloads
 from tool_bait import BAIT, results, session
 
 from ctx_hooks.compaction.summary.model_written import SummaryTask
@@ -89,13 +89,8 @@ def test_one_long_text_goes_in_parts_too():
 
 
 def test_a_large_result_is_asked_about_by_its_beginning_and_its_end():
-    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     output = "first line\n" + "noise\n" * 50_000 + "last line"
-    talk = [
-        {"role": "user", "content": "run it"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": output},
-    ]
+    talk = [{"role": "user", "content": "run it"}, *called(output)]
     (part,) = parts_of(task_of("openai-chat", talk), SETTINGS, 8_000, COUNTER)
     assert "first line" in part
     assert "last line" in part

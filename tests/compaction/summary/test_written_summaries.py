@@ -10,7 +10,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, FORMATS, every_format, hostile_texts, items_of, spoken
+from strategies import FIELDS, FORMATS, called, every_format, hostile_texts, items_of, spoken
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
@@ -303,12 +303,7 @@ RULE = "Never touch app.py again."
 
 
 def extracts_beside(text):
-    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": '{"path": "app.py"}'}}
-    removed = [
-        {"role": "user", "content": RULE},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "done"},
-    ]
+    removed = [{"role": "user", "content": RULE}, *called("done", arguments={"path": "app.py"})]
     return written_form(text, removed_of(removed, "openai-chat"), Budget(TRIGGER * 4, TRIGGER * 8, COUNTER))
 
 
