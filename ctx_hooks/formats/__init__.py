@@ -1,4 +1,4 @@
-"""Provider payloads to and from the neutral conversation, lossless both ways: one module per format."""
+"""Provider payloads to and from the neutral conversation, lossless both ways: one module a format."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.conversation.model import Conversation, Format, Message, ToolCall
+    from ctx_hooks.formats.wire_format import WireFormat
 
 
 class Codec(Protocol):
@@ -38,9 +39,7 @@ class Codec(Protocol):
         """Return a new message of this format that answers `call`."""
 
 
-CODECS: Mapping[Format, Codec] = {
-    "openai-chat": openai_chat,
-    "anthropic": anthropic_messages,
-    "openai-responses": openai_responses,
-    "gemini": gemini,
-}
+_MODULES = (openai_chat, anthropic_messages, openai_responses, gemini)
+CODECS: dict[Format, Codec] = {module.WIRE.name: module for module in _MODULES}
+WIRE_FORMATS: dict[Format, WireFormat] = {module.WIRE.name: module.WIRE for module in _MODULES}
+"""How the messages of each format are read and written; and all else that is particular to it."""

@@ -17,6 +17,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.formats import hidden_calls_messages
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     MAPPINGS,
@@ -30,6 +31,7 @@ from ctx_hooks.formats.fields import (
     write_block,
     write_content,
 )
+from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 TEXT_TYPES = frozenset({"text"})
@@ -38,10 +40,26 @@ RESULT_TYPES = frozenset({"tool_result"})
 REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 
+def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"name": name, "description": description, "input_schema": parameters}
+
+
+WIRE = WireFormat(
+    name="anthropic",
+    call_types=("anthropic_messages",),
+    messages_field="messages",
+    system_field="system",
+    route_ends=("/messages",),
+    router_method="anthropic_messages",
+    hidden_calls=hidden_calls_messages,
+    tool=_tool,
+)
+
+
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a messages request; `system` is its text or blocks, counted and never changed."""
     preamble, markers = preamble_of(system, tools)
-    return Conversation("anthropic", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
+    return Conversation(WIRE.name, tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:

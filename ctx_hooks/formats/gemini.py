@@ -26,9 +26,12 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.formats import gemini_config
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import compact_json, deep_items_of, opaque_of, preamble_of, text_or_empty
+from ctx_hooks.formats.gemini_config import snake, value_of
 from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
+from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "system": "system"}
 """Responses come as the user's, in older clients as the function's. Google takes what has no role as the user's."""
@@ -47,7 +50,12 @@ def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> C
     preamble, markers = preamble_of(system, tools)
     items = deep_items_of(messages)
     read = tuple(answering(read_message(item), items, i) for i, item in enumerate(items))
-    return Conversation("gemini", read, preamble, markers)
+    return Conversation(WIRE.name, read, preamble, markers)
+
+
+def _items(given: Any) -> Any:
+    """Return the contents of a request, which may have one alone."""
+    return [given] if isinstance(given, Mapping) else given
 
 
 def write(conversation: Conversation) -> list[Any]:
@@ -85,21 +93,9 @@ def read_message(raw: Mapping[str, Any]) -> Message:
     return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw, pinned=is_pinned(raw))
 
 
-def value_of(fields: Any, name: str) -> Any:
-    """Return the value of the field `name`, which stands there in camelCase or in snake_case; None where neither does."""
-    if not isinstance(fields, Mapping):
-        return None
-    found = fields.get(name)
-    return fields.get(_snake(name)) if found is None else found
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
-
-
 def _name_in(fields: Mapping[str, Any], name: str) -> str:
     """Return the spelling in which `fields` has the field `name`."""
-    return name if name in fields else _snake(name)
+    return name if name in fields else snake(name)
 
 
 def _own_id(fields: Any) -> str:
@@ -234,3 +230,20 @@ def _write_result(result: ToolResult) -> Any:
         changed["response"] = {key: result.text}
     beside = [p.raw for p in result.parts if not isinstance(p, Text) and p.raw is not given]
     return {**result.raw, name: {**changed, "parts": beside} if beside else changed}
+
+
+WIRE = WireFormat(
+    name="gemini",
+    call_types=("generate_content", "agenerate_content", "generate_content_stream", "agenerate_content_stream"),
+    messages_field="contents",
+    system_field="systemInstruction",
+    output_fields=gemini_config.OUTPUT,
+    output_field=gemini_config.OUTPUT[0],
+    output_holders=gemini_config.CONFIGS,
+    route_ends=gemini_config.METHODS,
+    items=_items,
+    options=gemini_config.config_of,
+    with_options=gemini_config.with_config,
+    counted=gemini_config.counted_values,
+    completed=answering,
+)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.formats.gemini import value_of
-
 METHODS = (":generateContent", ":streamGenerateContent")
 """How the paths of the routes end that carry a conversation; `:countTokens` only asks for its size."""
 CONFIGS = ("config", "generationConfig", "generation_config")
@@ -40,8 +38,19 @@ def counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
     return (value_of(fields, "systemInstruction"), *(value_of(config, name) for name in COUNTED))
 
 
-def with_output(fields: Mapping[str, Any], tokens: int) -> dict[str, Any]:
-    """Return the configuration's field with the output limit lowered to `tokens`, in the spelling that it came in."""
-    config = config_of(fields)
-    name = next((n for n in OUTPUT if config.get(n) is not None), OUTPUT[0])
-    return {config_name(fields): {**config, name: tokens}}
+def with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration's field with what changes in it."""
+    return {config_name(fields): {**config_of(fields), **changed}}
+
+
+def value_of(fields: Any, name: str) -> Any:
+    """Return the value of the field `name`, which stands there in camelCase or in snake_case; None where neither does."""
+    if not isinstance(fields, Mapping):
+        return None
+    found = fields.get(name)
+    return fields.get(snake(name)) if found is None else found
+
+
+def snake(name: str) -> str:
+    """Return a name in camelCase as one in snake_case."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)

@@ -17,6 +17,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.formats import hidden_calls_chat
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     MAPPINGS,
@@ -30,6 +31,7 @@ from ctx_hooks.formats.fields import (
     write_block,
     write_content,
 )
+from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {
     "system": "system",
@@ -44,10 +46,24 @@ REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reason
 """Where LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
 
 
+def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
+WIRE = WireFormat(
+    name="openai-chat",
+    call_types=("completion", "acompletion"),
+    messages_field="messages",
+    router_method="acompletion",
+    hidden_calls=hidden_calls_chat,
+    tool=_tool,
+)
+
+
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a chat request's `messages`."""
     preamble, markers = preamble_of(system, tools)
-    return Conversation("openai-chat", tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
+    return Conversation(WIRE.name, tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:

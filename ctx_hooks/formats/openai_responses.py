@@ -16,6 +16,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
+from ctx_hooks.formats import hidden_calls_responses
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     compact_json,
@@ -28,6 +29,7 @@ from ctx_hooks.formats.fields import (
     write_block,
     write_content,
 )
+from ctx_hooks.formats.wire_format import WireFormat
 
 ROLES: Mapping[str, Role] = {
     "system": "system",
@@ -45,11 +47,39 @@ CALL_TYPES: Mapping[str, str] = {
 RESULT_TYPES = frozenset(f"{kind}_output" for kind in CALL_TYPES)
 
 
+def _items(given: Any) -> Any:
+    """Return the items of an `input`, which may be a user's text."""
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+        "strict": False,  # OpenAI's default there is true, which allows of no optional field
+    }
+
+
+WIRE = WireFormat(
+    name="openai-responses",
+    call_types=("responses", "aresponses"),
+    messages_field="input",
+    system_field="instructions",
+    output_field="max_output_tokens",
+    items=_items,
+    has_items=True,
+    router_method="aresponses",
+    hidden_calls=hidden_calls_responses,
+    tool=_tool,
+)
+
+
 def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
     """Return the conversation of a responses request's `input` items; `system` is its `instructions`."""
-    items = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
     preamble, markers = preamble_of(system, tools)
-    return Conversation("openai-responses", tuple(read_message(m) for m in deep_items_of(items)), preamble, markers)
+    return Conversation(WIRE.name, tuple(read_message(m) for m in deep_items_of(_items(messages))), preamble, markers)
 
 
 def write(conversation: Conversation) -> list[Any]:

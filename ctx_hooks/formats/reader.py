@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.model import Conversation
-from ctx_hooks.formats import CODECS, gemini
+from ctx_hooks.formats import CODECS, WIRE_FORMATS
 from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import item_of, owned_items_of
 
@@ -55,8 +55,8 @@ class MessageReader:
             message = CODECS[self.format].read_message(item_of(self.items[index], index))
             if message.pinned and not self.honors_skip:
                 message = replace(message, pinned=is_pinned(message.raw, honors_skip=False))
-            # Google's responses may lack the ids of their calls: they are known by the content before them.
-            self._read[index] = gemini.answering(message, self.items, index) if self.format == "gemini" else message
+            completed = WIRE_FORMATS[self.format].completed
+            self._read[index] = message if completed is None else completed(message, self.items, index)
         return self._read[index]
 
     def conversation(self, start: int = 0, end: int | None = None) -> Conversation:

@@ -33,12 +33,6 @@ from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_rou
 from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
 from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RESPONSES_API, RULES, SETUP, are_there
 
-ROUTES: Mapping[str, str] = {
-    "openai-chat": "acompletion",
-    "anthropic": "anthropic_messages",
-    "openai-responses": "aresponses",
-}
-"""The Router's method for each format, by which LiteLLM names the call as well."""
 OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", "_litellm_client_requested_model"})
 RESERVATION = "user_api_key_budget_reservation"
 
@@ -56,17 +50,16 @@ def can_call_again() -> bool:
     return are_there(FURTHER_CALL)
 
 
-async def call_again(fmt: str, fields: Mapping[str, Any]) -> Any:
+async def call_again(route: str, fields: Mapping[str, Any]) -> Any:
     """Return the answer of the proxy's Router, or its stream.
 
     Args:
-        fmt: the format of the request: "openai-chat", "anthropic" or "openai-responses".
+        route: the Router's method, by which LiteLLM names the call as well.
         fields: what `further_fields` has returned.
 
     Raises:
         Exception: whatever the Router or the provider raise.
     """
-    route = ROUTES[fmt]
     logging, data = SETUP.find()(
         original_function=route,
         rules_obj=RULES.find()(),

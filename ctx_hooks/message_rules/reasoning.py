@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Reasoning
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair, Violation
 
 if TYPE_CHECKING:
@@ -69,4 +70,4 @@ def _alone(conversation: Conversation) -> Iterator[int]:
 
 def _is_reasoning(conversation: Conversation, index: int) -> bool:
     parts = conversation.messages[index].parts
-    return conversation.format == "openai-responses" and len(parts) == 1 and isinstance(parts[0], Reasoning)
+    return WIRE_FORMATS[conversation.format].has_items and len(parts) == 1 and isinstance(parts[0], Reasoning)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.formats import gemini_config
-from ctx_hooks.formats.gemini_config import config_of
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
@@ -15,12 +14,6 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format
     from ctx_hooks.tokens.window import Window
 
-OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-DEFAULT_OUTPUT_FIELD: Mapping[Format, str] = {
-    "openai-chat": "max_tokens",
-    "anthropic": "max_tokens",
-    "openai-responses": "max_output_tokens",
-}
 LEAST_ANSWER_TOKENS = 1_024
 """What is left for the answer beside the thinking; otherwise thinking has half of the output."""
 LEAST_THINKING_TOKENS = 1_024
@@ -29,9 +22,10 @@ LEAST_THINKING_TOKENS = 1_024
 
 def requested_output_tokens(fmt: Format, fields: Mapping[str, Any]) -> ProviderTokens | None:
     """Return the output that a request asks for, None where it states none; what is no positive number is logged."""
-    holder, names = (config_of(fields), gemini_config.OUTPUT) if fmt == "gemini" else (fields, OUTPUT_FIELDS)
-    for name in names:
-        value = holder.get(name)
+    wire = WIRE_FORMATS[fmt]
+    options = wire.options(fields)
+    for name in wire.output_fields:
+        value = options.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return ProviderTokens(value)
         if value is not None:
@@ -50,12 +44,11 @@ def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
 
 
 def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
-    """Return the output limits among changed fields by name, Google's from inside its configuration."""
+    """Return the output limits among changed fields by name, wherever a format has them."""
     if not changes:
         return {}  # of a request that goes on as it came, three are asked for
-    config = config_of(changes)
-    own = {name: changes[name] for name in OUTPUT_FIELDS if name in changes}
-    return own | {name: config[name] for name in gemini_config.OUTPUT if name in config}
+    options = [(wire.output_fields, wire.options(changes)) for wire in WIRE_FORMATS.values()]
+    return {name: found[name] for names, found in options for name in names if name in found}
 
 
 def changed_output_tokens(changes: Mapping[str, Any]) -> ProviderTokens | None:
@@ -65,7 +58,8 @@ def changed_output_tokens(changes: Mapping[str, Any]) -> ProviderTokens | None:
 
 def is_output_change(changes: Mapping[str, Any]) -> bool:
     """Whether changed fields ask for less output and do nothing else; `thinking` is what `with_output` keeps below it."""
-    return bool(output_limits_in(changes)) and changes.keys() <= {*OUTPUT_FIELDS, "thinking", *gemini_config.CONFIGS}
+    holders = {name for wire in WIRE_FORMATS.values() for name in wire.output_holders}
+    return bool(output_limits_in(changes)) and changes.keys() <= {*holders, "thinking"}
 
 
 def allowed_output_tokens(
@@ -93,10 +87,10 @@ def allowed_output_tokens(
 
 def with_output(fmt: Format, fields: Mapping[str, Any], tokens: ProviderTokens) -> dict[str, Any]:
     """Return the fields that ask for an output of `tokens`, with Anthropic's thinking kept below it."""
-    if fmt == "gemini":
-        return gemini_config.with_output(fields, int(tokens))
-    name = next((n for n in OUTPUT_FIELDS if fields.get(n) is not None), DEFAULT_OUTPUT_FIELD[fmt])
-    changes: dict[str, Any] = {name: int(tokens)}
+    wire = WIRE_FORMATS[fmt]
+    options = wire.options(fields)
+    name = next((n for n in wire.output_fields if options.get(n) is not None), wire.output_field)
+    changes = wire.with_options(fields, {name: int(tokens)})
     thinking = fields.get("thinking")
     if isinstance(thinking, Mapping) and isinstance(thinking.get("budget_tokens"), int):
         budget = thinking["budget_tokens"]

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import newest_turns
-from ctx_hooks.formats import CODECS, gemini_config
+from ctx_hooks.formats import CODECS, WIRE_FORMATS, gemini_config
 from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
@@ -24,29 +25,8 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.message_index import MessageStats
     from ctx_hooks.conversation.model import Conversation, Format
+    from ctx_hooks.formats.wire_format import WireFormat
 
-FORMATS: Mapping[str, Format] = {
-    "completion": "openai-chat",
-    "acompletion": "openai-chat",
-    "anthropic_messages": "anthropic",
-    "responses": "openai-responses",
-    "aresponses": "openai-responses",
-    "generate_content": "gemini",
-    "agenerate_content": "gemini",
-    "generate_content_stream": "gemini",
-    "agenerate_content_stream": "gemini",
-}
-"""LiteLLM's call types whose requests carry a conversation."""
-
-_MESSAGES: Mapping[Format, str] = {
-    "openai-chat": "messages",
-    "anthropic": "messages",
-    "openai-responses": "input",
-    "gemini": "contents",
-}
-_SYSTEM: Mapping[Format, str] = {"anthropic": "system", "openai-responses": "instructions"}
-_SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
-"""Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
 TRUNCATION: Mapping[str, Any] = {"truncation": "auto"}
@@ -72,6 +52,11 @@ class Request:
     honors_skip: bool = True
 
     @property
+    def wire(self) -> WireFormat:
+        """What is particular to its format."""
+        return WIRE_FORMATS[self.format]
+
+    @property
     def model(self) -> str:
         """The model or model group that is asked."""
         model = self.fields.get("model")
@@ -90,7 +75,7 @@ class Request:
     @property
     def may_be_truncated(self) -> bool:
         """Whether the provider keeps part of the conversation and can drop its oldest items, and is not asked to already."""
-        return self.format == "openai-responses" and self.continues_stored_history and not self.asks_for_truncation
+        return self.wire.has_items and self.continues_stored_history and not self.asks_for_truncation
 
     @property
     def has_uncounted_content(self) -> bool:
@@ -105,7 +90,7 @@ class Request:
     @property
     def holds_unbilled_reasoning(self) -> bool:
         """Whether it sends sealed reasoning again, which fills the window and is missing in the usage (OpenAI)."""
-        return self.format == "openai-responses" and any(
+        return self.wire.has_items and any(
             isinstance(item, Mapping) and item.get("type") == "reasoning" and item.get("encrypted_content")
             for item in self.items
         )
@@ -137,13 +122,8 @@ class Request:
 
     @property
     def items(self) -> Any:
-        """The messages or input items; a responses input that is a text, and Google's one content, is its one item."""
-        items = self.fields.get(_MESSAGES[self.format])
-        if self.format == "gemini" and isinstance(items, Mapping):
-            return [items]
-        return (
-            [{"role": "user", "content": items}] if self.format == "openai-responses" and isinstance(items, str) else items
-        )
+        """The messages or input items; what an API takes for a list of one is its one item."""
+        return self.wire.items(self.fields.get(self.wire.messages_field))
 
     def preamble(self) -> tuple[str, ...]:
         """Return what is sent and counted beside the messages: system text, tools and schemas."""
@@ -154,10 +134,7 @@ class Request:
         return preamble_of(*self._preamble_values())
 
     def _preamble_values(self) -> tuple[Any, ...]:
-        if self.format == "gemini":
-            return (*gemini_config.counted_values(self.fields), self.fields.get("tools"))
-        names = (_SYSTEM.get(self.format, ""), "tools", *_SCHEMAS)
-        return tuple(self.fields.get(name) for name in names)
+        return (*self.wire.counted_values(self.fields), self.fields.get("tools"))
 
     def most_tokens(self, enough: int) -> int:
         """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
@@ -184,7 +161,7 @@ class Request:
 
         A copy, because parts of it may be remembered, and whoever sends the request may change it further.
         """
-        return {_MESSAGES[self.format]: copied(CODECS[self.format].write(conversation))}
+        return {self.wire.messages_field: copied(CODECS[self.format].write(conversation))}
 
     def newest_turns(self, index: Sequence[MessageStats], max_turns: int | None) -> Request:
         """Return the request with the newest turns of the user alone; itself if all are allowed.
@@ -194,7 +171,7 @@ class Request:
         newest = newest_turns(index, max_turns)
         if len(newest) == len(index):
             return self
-        return replace(self, fields={**self.fields, _MESSAGES[self.format]: [self.items[i] for i in newest]})
+        return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in newest]})
 
     def repaired(self) -> dict[str, Any]:
         """Return the field that carries the messages with every rule kept, nothing when all is well."""
@@ -204,7 +181,7 @@ class Request:
     def without_flags(self) -> dict[str, Any]:
         """Return the field that carries the messages without the caller's flags, nothing when there are none."""
         bare = without_flags(self.items)
-        return {} if bare is None else {_MESSAGES[self.format]: bare}
+        return {} if bare is None else {self.wire.messages_field: bare}
 
     def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
         """Return the fields that ask for an output of `tokens`."""
@@ -213,12 +190,17 @@ class Request:
 
 def format_of(fields: Mapping[str, Any]) -> Format:
     """Return the format that the caller of a failed request speaks, from the route he called."""
-    route = (fields.get("proxy_server_request") or {}).get("url") or ""
-    if route.split("?")[0].rstrip("/").endswith("/messages"):
-        return "anthropic"
-    if gemini_config.came_over_google_route(fields):
-        return "gemini"
-    return "openai-responses" if "input" in fields and "messages" not in fields else "openai-chat"
+    url = (fields.get("proxy_server_request") or {}).get("url") or ""
+    path = url.split("?")[0].rstrip("/")
+    by_route = (wire.name for wire in WIRE_FORMATS.values() if wire.route_ends and path.endswith(wire.route_ends))
+    by_field = (wire.name for wire in WIRE_FORMATS.values() if not wire.route_ends and wire.messages_field in fields)
+    return next(chain(by_route, by_field), "openai-chat")
+
+
+def format_of_call(call_type: object) -> Format | None:
+    """Return the format of the conversation that a call of LiteLLM's carries, None where it carries none."""
+    name = str(getattr(call_type, "value", call_type))
+    return next((wire.name for wire in WIRE_FORMATS.values() if name in wire.call_types), None)
 
 
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
@@ -227,8 +209,8 @@ def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     None as well for the chat request that LiteLLM makes of Google's for another provider: what it asks has been fitted, and
     of the deployment that the Router chose, by which policies go, LiteLLM tells the first call alone.
     """
-    fmt = FORMATS.get(str(getattr(call_type, "value", call_type)))
-    if fmt is None or not fields.get(_MESSAGES[fmt]):
+    fmt = format_of_call(call_type)
+    if fmt is None or not fields.get(WIRE_FORMATS[fmt].messages_field):
         return None
     if fmt != "gemini" and gemini_config.came_over_google_route(fields):
         return None

@@ -6,12 +6,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import compact_json, copied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.conversation.model import Format
+    from ctx_hooks.formats.wire_format import WireFormat
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.request import Request
     from ctx_hooks.tokens.counter import Counter
@@ -41,21 +43,6 @@ _PARAMETERS: Mapping[str, Any] = {
     },
     "required": ["handle"],
 }
-_DEFINITIONS: Mapping[Format, Mapping[str, Any]] = {
-    "openai-chat": {
-        "type": "function",
-        "function": {"name": RETRIEVE, "description": _DESCRIPTION, "parameters": _PARAMETERS},
-    },
-    "anthropic": {"name": RETRIEVE, "description": _DESCRIPTION, "input_schema": _PARAMETERS},
-    "openai-responses": {
-        "type": "function",
-        "name": RETRIEVE,
-        "description": _DESCRIPTION,
-        "parameters": _PARAMETERS,
-        "strict": False,  # OpenAI's default there is true, which allows of no optional field
-    },
-}
-"""By the formats of whose answers the proxy can hide a call."""
 
 
 def may_be_offered(request: Request, policy: Policy) -> bool:
@@ -65,9 +52,9 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     answer with ours alone, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside
     tools of MCP servers: LiteLLM answers calls of its own there by itself, and ours with an error.
     """
-    if not policy.retrieval or request.format not in _DEFINITIONS or not can_hide_calls(request):
+    if not policy.retrieval or request.wire.tool is None or not can_hide_calls(request):
         return False
-    if request.format == "openai-responses" and _may_be_continued(request):
+    if request.wire.has_items and _may_be_continued(request):
         return False
     tools = request.fields.get("tools") or ()
     if not isinstance(tools, (list, tuple)) or not (tools or policy.retrieval == "always"):
@@ -97,12 +84,12 @@ def is_among_tools(request: Request) -> bool:
 
 def definition_tokens(fmt: Format, counter: Counter) -> LocalTokens:
     """Return what the definition takes of a request."""
-    return counter.text(compact_json(_DEFINITIONS[fmt]))
+    return counter.text(compact_json(_definition(WIRE_FORMATS[fmt])))
 
 
 def tools_with_it(request: Request) -> dict[str, Any]:
     """Return the field of the request's tools with this one behind them, so that what the client has marked stays cached."""
-    return {"tools": [*(request.fields.get("tools") or ()), copied(_DEFINITIONS[request.format])]}
+    return {"tools": [*(request.fields.get("tools") or ()), copied(_definition(request.wire))]}
 
 
 def tools_for_calls(request: Request) -> dict[str, Any]:
@@ -111,8 +98,12 @@ def tools_for_calls(request: Request) -> dict[str, Any]:
     A conversation has them where something was retrieved in an earlier turn. "Requests which include `tool_use` or
     `tool_result` blocks must define tools" (Anthropic).
     """
-    items = request.items if request.format in _DEFINITIONS and not request.fields.get("tools") else None
+    items = request.items if request.wire.tool is not None and not request.fields.get("tools") else None
     return tools_with_it(request) if isinstance(items, (list, tuple)) and any(map(_calls_it, items)) else {}
+
+
+def _definition(wire: WireFormat) -> Mapping[str, Any]:
+    return {} if wire.tool is None else wire.tool(RETRIEVE, _DESCRIPTION, _PARAMETERS)
 
 
 def _calls_it(item: Any) -> bool:

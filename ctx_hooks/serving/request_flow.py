@@ -82,7 +82,7 @@ class RequestFlow:
         data = litellm_compat.with_request_id(litellm_compat.further_fields(fields, changes))
         request = Request(format_of(data), data)
         data = await self._fitted_before_choice(request, data, target.of_group(data, self.policies))
-        return data, await litellm_compat.call_again(request.format, data)
+        return data, await litellm_compat.call_again(request.wire.router_method, data)
 
     async def _fitted_before_choice(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
         """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
@@ -189,5 +189,5 @@ class RequestFlow:
 
 def _takes_retrieval(request: Request, to: Target) -> bool:
     """Whether an answer can be sent back to where the request goes, as a round of the retrieval tool does."""
-    comes_whole = request.format != "openai-responses" or litellm_compat.takes_its_items_back(to.model)
+    comes_whole = not request.wire.has_items or litellm_compat.takes_its_items_back(to.model)
     return comes_whole and litellm_compat.can_call_again()

@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.formats import (
-    conversation_digest,
-    hidden_calls_chat,
-    hidden_calls_messages,
-    hidden_calls_responses,
-    hidden_turns,
-)
+from ctx_hooks.formats import WIRE_FORMATS, conversation_digest, hidden_turns
 from ctx_hooks.formats.conversation_digest import Said, said_in, says_anything
 from ctx_hooks.formats.hidden_turns import HiddenTurn
 from ctx_hooks.request.request import Request, format_of
@@ -45,11 +39,6 @@ MOST_ANSWERS = 256
 """The newest answers of a conversation, whose hidden turns are looked for; compaction keeps little of older ones."""
 RESTORE_SECONDS = 10.0
 """For all of a conversation; 30 MB take about 1 s."""
-FORMATS: Mapping[str, HiddenCalls] = {
-    "openai-chat": hidden_calls_chat,
-    "anthropic": hidden_calls_messages,
-    "openai-responses": hidden_calls_responses,
-}
 
 logger = logging.getLogger("ctx_hooks")
 T = TypeVar("T")
@@ -97,7 +86,7 @@ class ToolRounds:
         """
         with failing_open("sends a conversation without what was retrieved for it"):
             request = Request(format_of(fields), fields)
-            form, messages = FORMATS.get(request.format), request.items
+            form, messages = request.wire.hidden_calls, request.items
             if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
             before = conversation_digest.sent_before(fields, (request.format, *litellm_compat.askers_of(fields)))
@@ -208,7 +197,7 @@ class ToolRounds:
     def _begun(self, fields: Mapping[str, Any]) -> _Rounds | None:
         """Return the rounds of a request, None where its format has none."""
         view = self._running.of(litellm_compat.request_id_of(fields)).view
-        form = FORMATS.get(format_of(fields))
+        form = WIRE_FORMATS[format_of(fields)].hidden_calls
         return None if form is None else _Rounds(self._retrieval, self._ask, form, fields, view)
 
     async def _away(self, work: Callable[[], T]) -> T:

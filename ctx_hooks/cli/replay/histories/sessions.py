@@ -7,14 +7,12 @@ from typing import Any
 
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import CODECS, WIRE_FORMATS
 from ctx_hooks.formats.fields import text_or_empty
 from ctx_hooks.request.request import Request
 
 NAME = "sessions"
 NO_SESSION = "rows that hold no session of a known format"
-ITEMS = {"openai-responses": "input", "gemini": "contents"}
-SYSTEM = {"openai-responses": "instructions", "gemini": "systemInstruction"}
 
 
 def recognises(fields: Mapping[str, Any]) -> bool:
@@ -39,15 +37,11 @@ def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
 
 
 def _request(session: Mapping[str, Any], length: int) -> Request:
-    fmt = session["format"]
-    items = session["messages"][:length]
-    fields = {ITEMS.get(fmt, "messages"): items, "tools": session.get("tools")}
-    system = session.get("system")
-    if system and fmt == "openai-chat":  # there it is a message
-        fields["messages"] = [{"role": "system", "content": system}, *items]
-    elif system:
-        fields[SYSTEM.get(fmt, "system")] = system
-    return Request(fmt, fields)
+    wire, items, system = WIRE_FORMATS[session["format"]], session["messages"][:length], session.get("system")
+    if system and not wire.system_field:
+        items = [{"role": "system", "content": system}, *items]
+    own = {wire.system_field: system} if system and wire.system_field else {}
+    return Request(wire.name, {wire.messages_field: items, "tools": session.get("tools"), **own})
 
 
 def _request_lengths(session: Mapping[str, Any]) -> list[int]:

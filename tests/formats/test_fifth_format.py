@@ -1,0 +1,114 @@
+"""A fifth format is one module and four entries: it is read, counted, compacted, repaired and written like the others."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+from engine_requests import to
+
+from ctx_hooks.conversation.model import Conversation, Message, Text, ToolCall, ToolResult
+from ctx_hooks.decision import Compressed, Untouched
+from ctx_hooks.formats import CODECS, WIRE_FORMATS
+from ctx_hooks.formats.fields import compact_json, deep_items_of, preamble_of
+from ctx_hooks.formats.wire_format import WireFormat
+from ctx_hooks.message_rules import RULES
+from ctx_hooks.message_rules.pairing import CallsAnswered
+from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
+from ctx_hooks.request.request import request_of
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+
+WIRE = WireFormat(
+    name="talk", call_types=("atalk",), messages_field="talk", output_field="most_words", output_fields=("most_words",)
+)
+ROLES = {"me": "user", "it": "assistant", "tool": "tool"}
+NAMES = {role: name for name, role in ROLES.items()}
+
+
+def read(messages, *, system=None, tools=None):
+    preamble, markers = preamble_of(system, tools)
+    return Conversation("talk", tuple(map(read_message, deep_items_of(messages))), preamble, markers)
+
+
+def read_message(raw):
+    calls = tuple(ToolCall(c["id"], c["name"], compact_json(c["with"]), raw=c) for c in raw.get("calls", ()))
+    said = (Text(raw["says"]),)
+    parts = (ToolResult(raw["of"], said),) if "of" in raw else (*said, *calls)
+    return Message(ROLES[raw["who"]], parts, raw=raw)
+
+
+def write(conversation):
+    return [
+        {**m.raw, "who": NAMES[m.role], "says": m.text or _result(m)} if m.edited else m.raw for m in conversation.messages
+    ]
+
+
+def _result(message):
+    return "".join(part.text for result in message.results for part in result.parts)
+
+
+def user_message(text):
+    return Message("user", (Text(text),), raw={"who": "me", "says": text})
+
+
+def assistant_message(text):
+    return Message("assistant", (Text(text),), raw={"who": "it", "says": text})
+
+
+def tool_result(call, text, *, is_error):
+    del is_error
+    return Message("tool", (ToolResult(call.id, (Text(text),)),), raw={"who": "tool", "of": call.id, "says": text})
+
+
+@pytest.fixture(autouse=True)
+def _fifth(monkeypatch):
+    monkeypatch.setitem(CODECS, "talk", sys.modules[__name__])
+    monkeypatch.setitem(WIRE_FORMATS, "talk", WIRE)
+    monkeypatch.setitem(RULES, "talk", (CallsAnswered(),))
+    monkeypatch.setitem(LAYOUTS, "talk", LAYOUTS["openai-chat"])
+
+
+def session(turns):
+    talk = [{"who": "me", "says": "Look for the slow step in every file."}]
+    for n in range(turns):
+        talk.append(
+            {
+                "who": "it",
+                "says": f"I read file {n}.",
+                "calls": [{"id": f"c{n}", "name": "read", "with": {"path": f"f{n}.py"}}],
+            }
+        )
+        talk.append(
+            {
+                "who": "tool",
+                "of": f"c{n}",
+                "says": "\n".join(f"step_{n}_{k} = run({k}, retries={k % 7})" for k in range(120)),
+            }
+        )
+    return request_of(
+        "atalk",
+        {
+            "model": "m",
+            "talk": [*talk, {"who": "it", "says": "It is step 3."}, {"who": "me", "says": "Why?"}],
+            "most_words": 900,
+        },
+    )
+
+
+async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_all_rules_kept():
+    assert isinstance(await AttemptRunner().decide(session(2), to(20_000)), Untouched)
+    decision = await AttemptRunner().decide(session(30), to(20_000))
+    assert isinstance(decision, Compressed)
+    sent = decision.changes["talk"]
+    assert decision.figures.tokens_after <= decision.figures.budget_tokens < decision.figures.tokens_before
+    assert sent[0]["says"] == "Look for the slow step in every file."
+    assert sent[-1] == {"who": "me", "says": "Why?"}
+    assert {m["of"] for m in sent if "of" in m} == {c["id"] for m in sent for c in m.get("calls", ())}
+    json.dumps(sent)
+
+
+async def test_a_stated_output_that_the_window_has_no_room_for_is_lowered_in_its_own_field():
+    request = replace(session(2), fields={**session(2).fields, "most_words": 90_000})
+    decision = await AttemptRunner().decide(request, to(20_000))
+    assert isinstance(decision, Compressed)
+    assert decision.changes.keys() == {"most_words"}
