@@ -6,14 +6,14 @@ import pytest
 from documentation import ROOT
 
 from ctx_hooks.compaction import cut_points, retrieval_share
-from ctx_hooks.learning import attempts, calibration, learned, redis_store, stats, stored_histories, stored_summaries
+from ctx_hooks.learning import calibration, learned, redis_store, stats, stored_histories, stored_summaries
 from ctx_hooks.litellm_compat import reclassification
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import caller
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.request import output_limit, request
 from ctx_hooks.runtime import worker
-from ctx_hooks.serving import archiving, startup, summary_requests, tool_rounds
+from ctx_hooks.serving import running, startup, tool_rounds
 from ctx_hooks.store import shared_store
 from ctx_hooks.tokens import units, window
 
@@ -22,13 +22,12 @@ WORDS = {2: "two", 3: "three", 6: "six", 7: "seven"}
 MOST_RETRIES = next(rule.le for rule in Policy.model_fields["rescue_attempts"].metadata if hasattr(rule, "le"))
 SAYS = [
     ("security", f"at most {texts.MOST_CHARS:,} characters"),
-    ("security", f"the newest {attempts.RUNNING_REQUESTS:,} requests"),
+    ("security", f"at most {running.RUNNING_REQUESTS:,} requests"),
     ("security", f"a day, ratios {WORDS[stats.KEPT_SECONDS['ratios'] / DAY]} days"),
     ("security", f"the key {WORDS[redis_store.KEPT_SECONDS / DAY]} days after the last write"),
     ("security", f"{stored_histories.KEPT_SECONDS / DAY:.0f} days in Redis"),
     ("security", f"{WORDS[stored_summaries.KEPT_SECONDS / DAY]} days after the last write"),
-    ("security", f"{summary_requests.MOST_UNANSWERED_BYTES / 1e6:.0f} MB for each of the two"),
-    ("security", f"{archiving.MOST_REQUEST_BYTES / 1e6:.0f} MB for each of the two"),
+    ("security", f"{running.MOST_HELD_BYTES / 1e6:.0f} MB for both"),
     ("security", f"in one of {WORDS[worker.PLACES]} threads"),
     ("security", f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages"),
     ("security", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),

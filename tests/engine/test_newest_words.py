@@ -7,10 +7,10 @@ import random
 from dataclasses import replace
 
 import pytest
-from engine_requests import FIELDS, MODEL, decided, every_format, sent, to
+from engine_requests import MODEL, decided, sent, to
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import spoken
+from strategies import FIELDS, every_format, spoken
 
 from ctx_hooks import engine
 from ctx_hooks.decision import NotRetried
