@@ -13,12 +13,20 @@ from pathlib import Path
 import pytest
 from configurations import GENERAL, PLUGIN, WINDOW, configuration, importable, on_path
 from proxies import Proxy
+from retrieving import seek
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings, Reply
 
 FOLDER = Path(__file__).resolve().parent
 SETTINGS = ProviderSettings(
-    window_tokens=WINDOW, windows={"tiny": 60, "less": 2_500, "roomy": 12_000, **dict.fromkeys(("large", "wide"), 1_000_000)}
+    window_tokens=WINDOW,
+    windows={
+        "tiny": 60,
+        "less": 2_500,
+        "roomy": 12_000,
+        **dict.fromkeys(("seeker", "claude-seeker"), 4_000),
+        **dict.fromkeys(("large", "wide"), 1_000_000),
+    },
 )
 FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
 ALIASES = {"nickname": "fitted", "unknown-nickname": "unknown"}
@@ -62,8 +70,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.is_relative_to(FOLDER))
 
 
-def script(_format, payload, answered):
-    """Answer; a model for files asks for the next one."""
+def script(fmt, payload, answered):
+    """Answer; a model for files asks for the next one, and one that seeks for what was cut."""
+    if payload["model"].endswith("seeker"):
+        return seek(fmt, payload, answered)
     if payload["model"].startswith("files"):
         return Reply(tool="read_file", arguments={"path": f"src/file_{answered}.py"})
     return Reply("Answer to what was asked.")

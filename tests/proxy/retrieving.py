@@ -11,11 +11,12 @@ from typing import Any
 
 import assembled
 import httpx
+import pytest
 from configurations import importable
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.litellm_compat import takes_its_items_back
-from ctx_hooks.testing import Call, Reply
+from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session
 from ctx_hooks.testing.rules import Format
 
 TOOL = "ctx_retrieve"
@@ -126,6 +127,48 @@ def script(fmt: str, payload: Any, _: int) -> Reply:
     return final([*known, *told])
 
 
+FACT = "the vault opens at noon on every other tuesday"
+HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
+
+
+def seek(fmt: str, payload: Any, _: int) -> Reply:
+    """Answer the newest question: `seek` asks for what was cut until it is known, `try HANDLE` asks for that handle."""
+    items = payload.get("messages") or payload["input"]
+    text = json.dumps(items, ensure_ascii=False)
+    names = json.dumps(payload.get("tools", []))
+    thinking = "" if fmt == "openai-chat" else THOUGHT
+    question = re.findall(r"\bquestion: ([^\"\\]*)", text)[-1]
+    if TOOL not in names:
+        return Reply(f"no tool; {'ctx_retrieve' in text=}")
+    if question.startswith("try "):
+        said = json.dumps(items[-1], ensure_ascii=False)
+        if "not available" in said or FACT in said:
+            return Reply(f"I got: {said}")
+        return Reply(calls=[Call(TOOL, {"handle": question.split()[1], "query": "vault"})], thinking=thinking)
+    if FACT in text:
+        return Reply(f"It says that {FACT}.")
+    calls = [Call(TOOL, {"handle": handle, "query": "vault"}) for handle in dict.fromkeys(HANDLE.findall(text))]
+    return Reply("Let me look.", calls=calls, thinking=thinking)
+
+
+def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24) -> list[Any]:
+    """Return the messages of an agent that has read the fact long ago, and is asked something."""
+    payload = agent_session(client.fmt, turns=turns, result_chars=2_000, seed=seed, question=f"question: {question}")
+    messages = payload.get("messages") or payload["input"]
+    listed = [*messages, *(b for m in messages for b in m.get("content") or () if isinstance(b, dict))]
+    results = [i for i in listed if i.get("role") == "tool" or i.get("type") in ("tool_result", "function_call_output")]
+    result = results[len(results) // 4]
+    field = "output" if client.speaks_responses else "content"
+    half = len(result[field]) // 2
+    result[field] = f"{result[field][:half]}\n{FACT}\n{result[field][half:]}"
+    return messages
+
+
+def answered_requests(provider: Any) -> list[dict[str, Any]]:
+    """Return what the provider read."""
+    return [r for r in provider.requests() if r["status"] == 200]
+
+
 def final(facts: list[str]) -> Reply:
     return Reply(f"I know: {'; '.join(facts)}")
 
@@ -194,7 +237,7 @@ class Client:
         return {"type": "function", **function} if self.speaks_responses else {"type": "function", "function": function}
 
     def post(self, proxy: Any, messages: list[Any], **fields: Any) -> httpx.Response:
-        return httpx.post(proxy.url + self.path, json=self.payload(messages, **fields), headers=proxy.headers, timeout=60)
+        return LOOPBACK.post(proxy.url + self.path, json=self.payload(messages, **fields), headers=proxy.headers, timeout=60)
 
     def ask(self, proxy: Any, messages: list[Any], **fields: Any) -> Answer:
         answer = self.post(proxy, messages, **fields)
@@ -232,6 +275,13 @@ CLIENTS = [
     for stream in (False, True)
     if path != RESPONSES.path or takes_its_items_back(model)  # nothing is offered there of an older LiteLLM
 ]
+HALF, OTHER_HALF = ([c for n, c in enumerate(CLIENTS) if (n + n // 2) % 2 == half] for half in (0, 1))
+"""Each route with each kind of deployment behind it, in one mode."""
+
+
+def over(clients: list[Client]) -> pytest.MarkDecorator:
+    names = (f"{c.path.rsplit('/', 1)[1]}-{c.group}-{'streamed' if c.stream else 'whole'}" for c in clients)
+    return pytest.mark.parametrize("client", clients, ids=list(names))
 
 
 def user(text: str) -> dict[str, Any]:

@@ -6,26 +6,31 @@ import concurrent.futures
 import http.client
 import json
 import random
+from dataclasses import replace
 
 import httpx
 import pytest
 from configurations import GENERAL, PLUGIN, configuration, deployment, importable
 from proxies import Proxy
+from redis import Redis
 from redis_process import RedisProcess
+from retrieving import CLIENTS, FACT, answered_requests, read_long_ago, seek, user
 from summariser import MARK, summariser
 
 from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings
 from ctx_hooks.testing.conversations import source_text
 
-WINDOW = 8_000
-ABOVE_SOFT_MARK, COMPACTED, COMPACTED_AGAIN = 60, 100, 110
-"""Turns of the conversation: at the one its requests are above half of the budget, at the others above the whole."""
+WINDOW = 3_000
+ABOVE_SOFT_MARK, COMPACTED = 24, 40
+"""Turns of the conversation: at the one its requests are above half of the budget, at the other above the whole."""
 TIMEOUTS_SECONDS = {"hangs": 2.0, "leased": 2.0}
 PATIENT_SECONDS = 60.0
 """Of those that answer: a busy machine is no bad summariser."""
 MODES = ("background", "blocking")
 BAD = ("hangs", "fails", "nothing", "repeats", "refuses", "invents")
 MODELS = ("answers", "leased", *BAD)
+SEEKERS = 4_000
+"""The window of a model that asks for what was cut."""
 PRICES = {"input_cost_per_token": 1e-6, "cache_read_input_token_cost": 1e-6, "output_cost_per_token": 4e-6}
 """LiteLLM 1.100 takes what the prompt cache serves for free where no price of it is set, later ones for input."""
 PARTS = """
@@ -50,7 +55,8 @@ class Log(CustomLogger):
         logged = kwargs["standard_logging_object"]
         named = ("model_group", "response_cost", "prompt_tokens", "completion_tokens", "request_tags")
         account = {k: logged["metadata"][f"user_api_key_{k}"] for k in ("hash", "alias", "team_id", "user_id", "org_id")}
-        print("logged", json.dumps({**{name: logged[name] for name in named}, **account}), flush=True)
+        asked = json.dumps(kwargs["messages"]) if logged["model_group"] == "answers" else kwargs["litellm_call_id"]
+        print("logged", json.dumps({"asked": asked, **{name: logged[name] for name in named}, **account}), flush=True)
 
 def tell(event):
     print("summary", json.dumps([event.outcome, event.reason, event.call.call_id]), flush=True)
@@ -58,6 +64,10 @@ def tell(event):
 ctx_hooks.on("after_summary", tell)
 log = Log()
 """
+
+
+def script(fmt, payload, answered):
+    return (seek if payload["model"] == "seeker" else summariser)(fmt, payload, answered)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +78,9 @@ def redis():
 
 @pytest.fixture(scope="module")
 def provider():
-    windows = dict.fromkeys(MODELS, 200_000)
+    windows = {**dict.fromkeys(MODELS, 200_000), "seeker": SEEKERS}
     settings = ProviderSettings(window_tokens=WINDOW, windows=windows, failing_models=["fails"])
-    with FakeProvider(settings, summariser) as running:
+    with FakeProvider(settings, script) as running:
         yield running
 
 
@@ -92,7 +102,7 @@ def policy(model, mode):
     }
 
 
-def started(provider, folder, redis=None):
+def started(provider, folder, redis):
     """Return a proxy whose groups have a model that writes summaries; it shares what it knows through Redis."""
     groups = {group(model, mode): {"summary": policy(model, mode)} for model in MODELS for mode in MODES}
     agents = [
@@ -100,13 +110,14 @@ def started(provider, folder, redis=None):
         for name in ["plain", "alone", *groups]
     ]
     agents.append(deployment(provider.url, "claude", "anthropic/claude-served", max_input_tokens=WINDOW))
+    archived = {"retrieval": True, "archive": {"backend": "redis", "scope": "team"}}
+    agents.append(deployment(provider.url, "kept-chat", "openai/seeker", max_input_tokens=SEEKERS, ctx_hooks=archived))
     groups["claude"] = {"summary": policy("answers", "background")}
     writers = (deployment(provider.url, model, f"openai/{model}", max_input_tokens=200_000, **PRICES) for model in MODELS)
     config = configuration(provider.url, *agents, *writers, callback_settings={"ctx_hooks": {"models": groups}})
     config["litellm_settings"] = {"callbacks": [PLUGIN, "parts.log"]}
     config["general_settings"] = {**GENERAL, "custom_auth": "parts.user_api_key_auth"}
-    if redis is not None:
-        config["router_settings"] = {"redis_host": "127.0.0.1", "redis_port": redis.port}
+    config["router_settings"] = {"redis_host": "127.0.0.1", "redis_port": redis.port}
     return Proxy(config, importable(folder, "parts", PARTS))
 
 
@@ -158,11 +169,15 @@ def sent(provider, model="served"):
     return [json.dumps(r["payload"]["messages"]) for r in provider.requests() if r["model"] == model]
 
 
+def line_of(seed):
+    """Return a line of source text that no other conversation has."""
+    _, _, _, part, *_ = payload(seed, 2, "")["messages"]
+    return part["content"].splitlines()[1]
+
+
 def asked_for(provider, seed):
     """Return the requests for summaries of this conversation: one of an earlier test may be asked for behind its end."""
-    _, _, _, part, *_ = payload(seed, 2, "")["messages"]
-    line = part["content"].splitlines()[1]  # of source text that no other conversation has
-    return [messages for messages in sent(provider, "answers") if line in messages]
+    return [messages for messages in sent(provider, "answers") if line_of(seed) in messages]
 
 
 def told(proxy):
@@ -170,20 +185,21 @@ def told(proxy):
     return [json.loads(line.removeprefix("summary ")) for line in proxy.log().splitlines() if line.startswith("summary ")]
 
 
-def wait_for_summary(proxy, seen=0):
-    proxy.wait_until(lambda: len(told(proxy)) > seen, "a summary to be over")
-    return told(proxy)[seen:]
+def summaries_of(proxy, *calls):
+    """Return the outcome and the reason of each summary that requests with these ids began."""
+    return [(outcome, reason) for outcome, reason, call in told(proxy) if call in calls]
 
 
 def summary_of(proxy, answer):
     """Return the outcome and the reason of the summary that an answered request began: that of another may end meanwhile."""
-
-    def over():
-        return [(outcome, reason) for outcome, reason, call in told(proxy) if call == answer.headers["x-litellm-call-id"]]
-
-    proxy.wait_until(over, "a summary to be over")
-    (ended,) = over()
+    call = id_of(answer)
+    proxy.wait_until(lambda: summaries_of(proxy, call), "a summary to be over")
+    (ended,) = summaries_of(proxy, call)
     return ended
+
+
+def id_of(answer):
+    return answer.headers["x-litellm-call-id"]
 
 
 def in_background(proxy, seed, model):
@@ -235,13 +251,13 @@ def test_blocking_the_first_compaction_has_its_summary(proxy, provider, seed):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_two_workers_that_answer_in_turn_send_the_same_bytes_and_ask_for_one_summary(proxies, provider, seed, mode):
-    for turns in range(10, COMPACTED, 10):
-        for proxy in proxies if turns % 20 else reversed(proxies):
+    for turns in (8, 16, ABOVE_SOFT_MARK, 32):
+        for proxy in proxies if turns % 16 else reversed(proxies):
             answered(proxy, seed, turns, group("answers", mode))
         one, two = sent(provider)[-2:]
         assert one == two, turns
     assert len(asked_for(provider, seed)) == (mode == "background")
-    for turns in range(COMPACTED, 2 * COMPACTED, 10):
+    for turns in (COMPACTED, 56, 72):
         for proxy in proxies:
             answered(proxy, seed, turns, group("answers", mode))
         one, two = sent(provider)[-2:]
@@ -250,14 +266,14 @@ def test_two_workers_that_answer_in_turn_send_the_same_bytes_and_ask_for_one_sum
 
 
 @pytest.mark.parametrize(("mode", "turns"), [("background", ABOVE_SOFT_MARK), ("blocking", COMPACTED)], ids=MODES)
-def test_a_hundred_requests_of_a_conversation_at_once_ask_for_one_summary(proxies, provider, seed, mode, turns):
-    seen = [len(told(p)) for p in proxies]
-    with concurrent.futures.ThreadPoolExecutor(100) as pool:
-        asked = [pool.submit(ask, proxies[n % 2], seed, turns, group("answers", mode)) for n in range(100)]
+def test_forty_requests_of_a_conversation_at_once_ask_for_one_summary(proxies, provider, seed, mode, turns):
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        asked = [pool.submit(ask, proxies[n % 2], seed, turns, group("answers", mode)) for n in range(40)]
         assert {f.result().status_code for f in asked} == {200}
-    proxies[0].wait_until(lambda: any(len(told(p)) > n for p, n in zip(proxies, seen, strict=True)), "a summary to be over")
+    calls = [id_of(f.result()) for f in asked]
+    proxies[0].wait_until(lambda: any(summaries_of(p, *calls) for p in proxies), "a summary to be over")
     assert len(set(sent(provider))) == 1
-    assert len(asked_for(provider, seed)) == 1, [told(p)[n:] for p, n in zip(proxies, seen, strict=True)]
+    assert len(asked_for(provider, seed)) == 1, [summaries_of(p, *calls) for p in proxies]
 
 
 @pytest.mark.parametrize("model", BAD)
@@ -284,14 +300,13 @@ def test_after_two_failures_a_conversation_is_left_alone(proxies, provider, seed
 def test_a_compaction_keeps_its_form_when_a_summary_is_ready_a_moment_later(proxies, provider, seed):
     provider.configure(held_models=["leased"])
     one, two = proxies
-    seen, name = len(told(one)), group("leased", "background")
-    answered(one, seed, ABOVE_SOFT_MARK, name)
+    name = group("leased", "background")
+    first = answered(one, seed, ABOVE_SOFT_MARK, name)
     provider.wait_until(lambda requests: requests[-1]["model"] == "leased")
     answered(one, seed, COMPACTED, name)
-    wait_for_summary(one, seen)
+    summary_of(one, first)
     provider.reset(held_models=[])
-    answered(one, seed, ABOVE_SOFT_MARK, name)
-    assert wait_for_summary(one, seen + 1)[0][0] == "accepted"
+    assert summary_of(one, answered(one, seed, ABOVE_SOFT_MARK, name))[0] == "accepted"
     for proxy in (one, two):
         answered(proxy, seed, COMPACTED, name)
     _, first, second = sent(provider)
@@ -301,7 +316,6 @@ def test_a_compaction_keeps_its_form_when_a_summary_is_ready_a_moment_later(prox
 
 def test_a_worker_that_dies_leaves_its_summary_to_another(provider, proxy, redis, seed, tmp_path):
     provider.configure(held_models=["leased"])
-    seen = len(told(proxy))
     with started(provider, tmp_path, redis) as dying:
         answered(dying, seed, ABOVE_SOFT_MARK, group("leased", "background"))
         provider.wait_until(lambda requests: requests[-1]["model"] == "leased")
@@ -309,39 +323,61 @@ def test_a_worker_that_dies_leaves_its_summary_to_another(provider, proxy, redis
     provider.reset(held_models=[])
     answered(proxy, seed, ABOVE_SOFT_MARK, group("leased", "background"))
     assert sent(provider, "leased") == [], "the lease is not over"
+    calls = []
 
     def summarised():
-        answered(proxy, seed, ABOVE_SOFT_MARK, group("leased", "background"))
-        return len(told(proxy)) > seen
+        calls.append(id_of(answered(proxy, seed, ABOVE_SOFT_MARK, group("leased", "background"))))
+        return summaries_of(proxy, *calls)
 
     proxy.wait_until(summarised, "the lease to be over")
-    assert told(proxy)[seen][0] == "accepted"
+    assert summaries_of(proxy, *calls)[0][0] == "accepted"
     assert len(sent(provider, "leased")) == 1
 
 
 def test_a_client_that_leaves_does_not_take_the_summary_along(proxy, provider, seed):
     provider.configure(held_models=["leased"])
-    seen = len(told(proxy))
-    leaving = http.client.HTTPConnection(httpx.URL(proxy.url).netloc.decode())
+    leaving, call = http.client.HTTPConnection(httpx.URL(proxy.url).netloc.decode()), f"leaves {seed}"
     body = json.dumps(payload(seed, COMPACTED, group("leased", "blocking")))
-    headers = {"Authorization": "Bearer sk-one", "Content-Type": "application/json"}
+    headers = {"Authorization": "Bearer sk-one", "Content-Type": "application/json", "x-litellm-call-id": call}
     leaving.request("POST", "/v1/chat/completions", body, headers)
     provider.wait_until(lambda requests: [r["model"] for r in requests][:1] == ["leased"])
     leaving.close()
-    ((outcome, _, _),) = wait_for_summary(proxy, seen)
+    proxy.wait_until(lambda: summaries_of(proxy, call), "a summary to be over")
+    ((outcome, _),) = summaries_of(proxy, call)
     assert outcome == "failed", "it was waited for to the end, and not cancelled"
     provider.configure(held_models=[])
     answered(proxy, seed, COMPACTED, group("leased", "blocking"))
 
 
-def test_redis_killed_and_restarted_costs_no_request(proxies, provider, redis, seed):
+def test_what_one_worker_retrieved_the_other_knows_through_redis_and_no_request_needs_it(proxies, provider, redis):
+    """Retrieved by one worker, known to the other; then Redis is killed, restarted and hung."""
     one, two = proxies
-    for turns in range(20, 201, 10):
-        if turns == ABOVE_SOFT_MARK - 10:
+    for client in (CLIENTS[0], next(c for c in CLIENTS if c.speaks_responses)):
+        keeper = replace(client, group="kept-chat")
+        provider.reset()
+        messages = read_long_ago(client, "seek", seed=8)
+        answer = keeper.ask(one, messages, tools=[client.tool("read_file")])
+        assert len(answered_requests(provider)) == 2
+        following = [*messages, *answer.messages, user("question: again")]
+        assert FACT in keeper.ask(two, following, tools=[client.tool("read_file")]).text
+        assert len(answered_requests(provider)) == 3
+    with Redis(port=redis.port) as stored:
+        assert list(stored.scan_iter("*archive*"))
+    for proxy, seed, befall in ((two, 9, redis.kill), (one, 11, redis.start), (two, 12, redis.hang)):
+        befall()
+        try:
+            assert FACT in keeper.ask(proxy, read_long_ago(keeper, "seek", seed), tools=[keeper.tool("read_file")]).text
+        finally:
+            redis.resume()
+
+
+def test_redis_killed_and_restarted_costs_no_request(proxies, provider, redis, seed):
+    for turns in (12, 20, ABOVE_SOFT_MARK, 32, COMPACTED, 48, 60, 72):
+        if turns == ABOVE_SOFT_MARK:
             redis.kill()
-        if turns == COMPACTED_AGAIN:
+        if turns == 48:
             redis.start()
-        for proxy in (one, two):
+        for proxy in proxies:
             answered(proxy, seed, turns, group("answers", "background"))
     assert any(MARK in messages for messages in sent(provider))
 
@@ -358,28 +394,25 @@ def test_redis_that_hangs_costs_no_request(proxies, redis, seed):
     answered(one, seed, COMPACTED + 1, group("answers", "blocking"))
 
 
-def logs_of(proxy, model):
-    """Return how many requests to a group were logged so far; each is logged behind its answer."""
-    return sum(f'"model_group": "{model}"' in line for line in proxy.log().splitlines())
+def logged_of(proxy, model, asked):
+    """Return the log of the request of a group that has this id, or of a summary this text."""
 
-
-def logged_of(proxy, model, seen=0):
     def found():
         lines = (line.removeprefix("logged ") for line in proxy.log().splitlines() if line.startswith("logged "))
-        return [log for log in map(json.loads, lines) if log["model_group"] == model]
+        return [log for log in map(json.loads, lines) if log["model_group"] == model and asked in log.pop("asked")]
 
-    proxy.wait_until(lambda: len(found()) > seen, f"a log of {model}")
-    return found()[seen:]
+    proxy.wait_until(found, f"a log of {model}")
+    (only,) = found()
+    return only
 
 
 def test_a_summary_is_on_the_account_of_its_conversation_and_the_request_costs_what_it_did(proxy, seed):
     name = group("answers", "background")
-    own, written = (logs_of(proxy, model) for model in (name, "answers"))
-    answered(proxy, seed, ABOVE_SOFT_MARK, "alone")
-    (before,) = logged_of(proxy, "alone")
-    in_background(proxy, seed, "answers")
-    (request,) = logged_of(proxy, name, own)
-    (summary,) = logged_of(proxy, "answers", written)
+    before = logged_of(proxy, "alone", id_of(answered(proxy, seed, ABOVE_SOFT_MARK, "alone")))
+    answer = answered(proxy, seed, ABOVE_SOFT_MARK, name)
+    assert summary_of(proxy, answer) == ("accepted", "")
+    request = logged_of(proxy, name, id_of(answer))
+    summary = logged_of(proxy, "answers", json.dumps(line_of(seed))[1:-1])
     account = ("hash", "alias", "team_id", "user_id", "org_id")
     assert {k: summary[k] for k in account} == {k: request[k] for k in account}
     assert (summary["team_id"], summary["user_id"], summary["org_id"], summary["alias"]) == ("t1", "u1", "o1", "ann")

@@ -7,29 +7,31 @@ import os
 import re
 from itertools import pairwise
 
-import httpx
 import pytest
 from configurations import GENERAL, deployment
 from proxies import Proxy
 from retrieving import (
     CLIENTS,
     FACTS,
+    HALF,
     HANDLES,
     HELD,
     LARGE,
     LOOKING,
     NOT_AVAILABLE,
+    OTHER_HALF,
     THOUGHT,
     TOOL,
     UNKNOWN,
     UNREADABLE,
+    over,
     plugin,
     script,
     total_tokens,
     user,
 )
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, sign
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, sign
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 ROUNDS = 3
@@ -37,11 +39,6 @@ SMALL = 3_000
 KINDS = {"chat": "openai/served", "claude": "anthropic/claude-served"}
 WINDOWS = {"small": SMALL, "claude-small": SMALL}
 ONCE = user(f"once handle {HANDLES[0]}")
-over_every_route = pytest.mark.parametrize(
-    "client", CLIENTS, ids=lambda c: f"{c.path.rsplit('/', 1)[1]}-{c.group}-{'streamed' if c.stream else 'whole'}"
-)
-
-
 ALLOWED = {"ctx_hooks": {"defaults": {"retrieval": True}}}
 
 
@@ -68,26 +65,6 @@ def retrieving(model, folder):
     config = {
         "model_list": [*listed, *small],
         "litellm_settings": plugin_settings,
-        "callback_settings": ALLOWED,
-        "general_settings": GENERAL,
-    }
-    with Proxy(config, environment) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def checking(model, tmp_path_factory):
-    """A proxy whose Router compares each request with the window itself."""
-    listed = [
-        deployment(model.url, f"{name}-small", kind.replace("served", "small"), max_input_tokens=SMALL)
-        for name, kind in KINDS.items()
-    ]
-    plugin_settings, environment = plugin(tmp_path_factory.mktemp("checking"))
-    checks = {"enable_pre_call_checks": True}
-    config = {
-        "model_list": listed,
-        "litellm_settings": plugin_settings,
-        "router_settings": checks,
         "callback_settings": ALLOWED,
         "general_settings": GENERAL,
     }
@@ -128,7 +105,7 @@ def grows(model):
     return all(after[: len(before)] == before for before, after in pairwise(asked))
 
 
-@over_every_route
+@over(HALF)
 def test_calls_of_one_turn_are_answered_together(client, retrieving, model):
     answer = client.ask(retrieving, [user(f"once handle {HANDLES[0]} handle {HANDLES[1]}")])
     assert all(fact in answer.text for fact in FACTS)
@@ -136,7 +113,7 @@ def test_calls_of_one_turn_are_answered_together(client, retrieving, model):
     assert hides_all(answer, model)
 
 
-@over_every_route
+@over(OTHER_HALF)
 def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, retrieving, model):
     """The last request forbids calls; what is called nevertheless is taken out, and the answer ends as any other."""
     answer = client.ask(retrieving, [user(f"always handle {HANDLES[0]}")])
@@ -152,22 +129,16 @@ def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, retrievi
     assert following.stop in ("stop", "end_turn")
 
 
-@over_every_route
-def test_the_model_is_told_of_a_handle_that_names_nothing(client, retrieving, model):
-    answer = client.ask(retrieving, [user(f"once handle {UNKNOWN}")])
-    assert NOT_AVAILABLE in answer.text
-    assert hides_all(answer, model)
-
-
-@over_every_route
-def test_the_model_is_told_of_arguments_that_are_no_json(client, retrieving, model):
+@over(CLIENTS)
+def test_the_model_is_told_of_a_handle_that_names_nothing_or_of_arguments_that_are_no_json(client, retrieving, model):
     """A whole answer of Anthropic's cannot hold them: its arguments are an object."""
-    answer = client.ask(retrieving, [user(f"broken handle {UNKNOWN}")])
-    assert UNREADABLE in answer.text
+    word, told = ("once", NOT_AVAILABLE) if client in HALF else ("broken", UNREADABLE)
+    answer = client.ask(retrieving, [user(f"{word} handle {UNKNOWN}")])
+    assert told in answer.text
     assert hides_all(answer, model)
 
 
-@over_every_route
+@over(CLIENTS)
 def test_later_turns_carry_what_the_provider_said_itself(client, retrieving, model):
     """Two more turns, as a client sends them that knows of nothing: call ids and signatures stay the provider's own."""
     messages = [user(f"{ONCE['content']} ({client})")]
@@ -185,7 +156,7 @@ def test_later_turns_carry_what_the_provider_said_itself(client, retrieving, mod
     assert hides_all(answer, model)
 
 
-@over_every_route
+@over(OTHER_HALF)
 def test_without_its_record_a_conversation_goes_on_as_the_client_has_it(client, retrieving, model):
     forgetful = type(client)(client.path, f"{client.group}-forgetful", client.stream)
     messages = [ONCE]
@@ -197,10 +168,10 @@ def test_without_its_record_a_conversation_goes_on_as_the_client_has_it(client, 
     assert TOOL not in json.dumps([items_of(r) for r in model.requests()[2:]])
 
 
-@over_every_route
-@pytest.mark.parametrize("memory", ["", "-forgetful"])
-def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, memory, retrieving, model):
+@over(CLIENTS)
+def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, retrieving, model):
     """Behind the client's result both calls are answered, in their order; without the record the client's is."""
+    memory = "" if client in HALF else "-forgetful"
     client = type(client)(client.path, client.group + memory, client.stream)
     messages = [user(f"mixed handle {HANDLES[0]} ({client})")]
     shown = client.ask(retrieving, messages)
@@ -217,7 +188,7 @@ def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, me
     assert (FACTS[0] in json.dumps(items_of(model.requests()[-1])[1:])) is not bool(memory)
 
 
-@over_every_route
+@over(HALF)
 def test_a_further_call_that_overflows_is_made_smaller_and_sent_again(client, retrieving, model):
     """As any request is: the proxy takes the window for larger than it is, of a deployment that it knows nothing of yet."""
     small = type(client)(client.path, f"{client.group}-small-{CLIENTS.index(client)}", client.stream)
@@ -227,15 +198,7 @@ def test_a_further_call_that_overflows_is_made_smaller_and_sent_again(client, re
     assert hides_all(answer, model)
 
 
-@over_every_route
-def test_a_further_call_that_the_router_would_refuse_is_made_smaller_before(client, checking, model):
-    small = type(client)(client.path, f"{client.group}-small", client.stream)
-    answer = small.ask(checking, [user(f"once handle {LARGE}")])
-    assert answer.stop in ("stop", "end_turn")
-    assert [r["status"] for r in model.requests()] == [200, 200]
-
-
-@over_every_route
+@over(HALF)
 def test_where_a_further_call_fails_the_client_gets_what_was_said_or_the_error(client, retrieving):
     """Not streamed: what was said, as cut off. Streamed: the error behind what was said."""
     answer = client.post(retrieving, [user(f"fails handle {HANDLES[0]}")])
@@ -250,7 +213,7 @@ def test_where_a_further_call_fails_the_client_gets_what_was_said_or_the_error(c
         assert reason in ("max_tokens", "length", "max_output_tokens")
 
 
-@over_every_route
+@over(OTHER_HALF)
 def test_where_nothing_was_said_before_it_the_client_gets_the_error_of_the_further_call(client, retrieving):
     answer = client.post(retrieving, [user(f"mute handle {HANDLES[0]}")])
     assert answer.status_code == (200 if client.stream else 500)
@@ -275,12 +238,12 @@ def billed_with(tag, proxy):
     return [t for t in told if tag in t[2]]
 
 
-@pytest.mark.parametrize("client", [c for c in CLIENTS if c.stream], ids=lambda c: f"{c.path.rsplit('/', 1)[1]}-{c.group}")
+@over([c for c in HALF if c.stream])
 def test_the_text_comes_at_once_and_a_client_that_leaves_takes_the_further_call_along(client, retrieving, model, gate):
     """What was said before the call is there while the tool is still being answered."""
     held = user(f"once handle {HELD}")
     try:
-        with httpx.stream(
+        with LOOPBACK.stream(
             "POST", retrieving.url + client.path, json=client.payload([held]), headers=retrieving.headers, timeout=60
         ) as answer:
             seen, pieces = "", answer.iter_text()  # a loop over it would close the answer at its end
