@@ -1,13 +1,19 @@
-"""What a command finds out: what it is, how bad, and what to do about it."""
+"""What a command finds out: what it is, how bad, and what to do about it. `findings.yaml` has the words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Literal
 
-if TYPE_CHECKING:
-    from rich.console import Console
+import yaml
+from rich.console import Console
+from rich.styled import Styled
+from rich.table import Table
+from rich.text import Text
 
 Level = Literal["fails", "weak", "note", "ok"]
 """`fails`: requests are not treated as they should be. `weak`: they are, and could be better. `note`: good to know."""
@@ -32,12 +38,21 @@ class Finding:
     advice: str = ""
 
 
+@cache
+def _words() -> dict[str, dict[str, str]]:
+    words: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("findings.yaml").read_text(encoding="utf-8"))
+    return words
+
+
+def finding(key: str, **values: object) -> Finding:
+    """Return a finding by its key in `findings.yaml`, with the values that its words have places for."""
+    words = _words()[key]
+    text, advice = (Template(words.get(part, "")).substitute(values) for part in ("text", "advice"))
+    return Finding(words.get("name", key), words["level"], text, advice)  # type: ignore[arg-type]  # a level each
+
+
 def print_findings(out: Console, findings: Iterable[Finding]) -> None:
     """Print findings, each with its level in front and its advice below."""
-    from rich.styled import Styled  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
     grid = Table.grid(padding=(0, 0))
     grid.add_column(width=LEVEL_CHARS)
     grid.add_column(overflow="fold")

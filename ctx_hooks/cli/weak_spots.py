@@ -9,10 +9,10 @@ from itertools import groupby
 from os import environ
 from os.path import exists, isdir
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ctx_hooks.cli.configuration import Configuration, Listed, window_of_deployment
-from ctx_hooks.cli.findings import Finding
+from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
 from ctx_hooks.policy.loading import NAME
@@ -43,25 +43,22 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
         *_retries(config),
         *_events(config),
     )
-    return tuple(sorted(found, key=lambda finding: ("fails", "weak", "note", "ok").index(finding.level)))
+    return tuple(sorted(found, key=lambda spot: get_args(Level).index(spot.level)))
 
 
 def _registration(config: Configuration) -> Iterator[Finding]:
     settings = config.section("litellm_settings")
     callbacks = _names(settings.get("callbacks"))
-    advice = f'Write under `litellm_settings`: callbacks: ["{CALLBACK}"]'
     if CALLBACK in callbacks:
         return
     others = [name for name in OTHER_LISTS if CALLBACK in _names(settings.get(name))]
     wrong = [name for name in callbacks if name.split(".")[0] == "ctx_hooks"]
+    reason = "ctx_hooks is not in litellm_settings.callbacks: no request is treated"
     if others:
-        yield Finding("not_registered", "fails", no_effect(others[0]), advice)
+        reason = no_effect(others[0])
     elif wrong:
-        yield Finding("not_registered", "fails", f"litellm_settings.callbacks names {wrong[0]}, not {CALLBACK}", advice)
-    else:
-        yield Finding(
-            "not_registered", "fails", "ctx_hooks is not in litellm_settings.callbacks: no request is treated", advice
-        )
+        reason = f"litellm_settings.callbacks names {wrong[0]}, not {CALLBACK}"
+    yield finding("not_registered", reason=reason, callback=CALLBACK)
 
 
 def _callbacks(config: Configuration) -> Iterator[Finding]:
@@ -72,12 +69,7 @@ def _callbacks(config: Configuration) -> Iterator[Finding]:
     for path, names in named.items():
         for module in (name.rpartition(".")[0] for name in names if "://" not in name):
             if module and not _is_here(module, config.folder):
-                yield Finding(
-                    "callback_missing",
-                    "fails",
-                    f"{path}: there is no module {module} here; where there is none, LiteLLM does not start",
-                    "Install it, or put its file beside the configuration.",
-                )
+                yield finding("callback_missing", path=path, module=module)
 
 
 def _is_here(module: str, folder: Path) -> bool:
@@ -102,12 +94,7 @@ def _variables(config: Configuration) -> Iterator[Finding]:
             used.setdefault(value.removeprefix(VARIABLE), []).append(path)
     for name, paths in used.items():
         if name not in known:
-            yield Finding(
-                "variable_unset",
-                "weak",
-                f"{name} is not set here: {_listed(paths)}",
-                "Set it where the proxy runs: without it the proxy does not start, or the provider refuses its requests.",
-            )
+            yield finding("variable_unset", name=name, paths=_listed(paths))
 
 
 def _misspelt(config: Configuration) -> Iterator[Finding]:
@@ -115,8 +102,7 @@ def _misspelt(config: Configuration) -> Iterator[Finding]:
         if isinstance(value, Mapping) and path.endswith((".metadata", ".model_info")):
             for name in value:
                 if name != NAME and resembling(name, [NAME]):
-                    text = f"{path}.{name}: is not read; did you mean {NAME!r}?"
-                    yield Finding("misspelt", "fails", text, f"Write `{NAME}`.")
+                    yield finding("misspelt", path=f"{path}.{name}", name=NAME)
 
 
 def _values(raw: Any) -> Iterator[tuple[str, Any]]:
@@ -138,10 +124,7 @@ def _unknown_groups(config: Configuration) -> Iterator[Finding]:
     groups = [*(entry.group for entry in config.listed), *map(str, mapping_or_empty(router.get("model_group_alias")))]
     for pattern in config.settings.models:
         if not any(fnmatchcase(group, pattern) or fnmatchcase(pattern, group) for group in groups):
-            text = f"models.{pattern}: the configuration has no such model group{suggestion(pattern, groups)}"
-            yield Finding(
-                "unknown_group", "fails", text, "Name a `model_name` of `model_list`, or a pattern such as openai/*."
-            )
+            yield finding("unknown_group", pattern=pattern, suggestion=suggestion(pattern, groups))
 
 
 def _windows(config: Configuration) -> Iterator[Finding]:
@@ -152,20 +135,10 @@ def _windows(config: Configuration) -> Iterator[Finding]:
         if window.source == "default":
             unknown += [] if "*" in listed.deployment.model else [listed]
         elif window.tokens < policy.warn_below_tokens:
-            yield Finding(
-                "window_small",
-                "note",
-                f"The window of {_named([listed])} is small: {window.tokens:,} tokens ({window.source})",
-                f"If that is right, `warn_below_tokens: {window.tokens}` in its policy ends the warning.",
-            )
+            tokens, deployment = window.tokens, _named([listed])
+            yield finding("window_small", deployment=deployment, tokens=f"{tokens:,}", source=window.source, least=tokens)
     if unknown:
-        yield Finding(
-            "window_unknown",
-            "weak",
-            f"The window of {_named(unknown)} is not known: {DEFAULT_WINDOW_TOKENS:,} tokens are assumed until a refusal "
-            "names it",
-            "Write it under the deployment: model_info: {max_input_tokens: TOKENS}",
-        )
+        yield finding("window_unknown", deployments=_named(unknown), tokens=f"{DEFAULT_WINDOW_TOKENS:,}")
 
 
 def _compressors(config: Configuration) -> Iterator[Finding]:
@@ -174,31 +147,14 @@ def _compressors(config: Configuration) -> Iterator[Finding]:
     names = [*_names(config.section("litellm_settings").get("callbacks")), *(str(name) for name in used if name)]
     for name in names:
         if any(other in name for other in COMPRESSORS):
-            yield Finding(
-                "other_compressor",
-                "weak",
-                f"{name} compresses the same requests: what it changes each time breaks the prompt cache, and LiteLLM's "
-                "spend log has its savings alone",
-                f"Keep one of the two: remove {name}, or set `mode: off` for the models that it is for.",
-            )
+            yield finding("other_compressor", name=name)
 
 
 def _router(config: Configuration) -> Iterator[Finding]:
     if config.section("router_settings").get("enable_pre_call_checks") is True:
-        yield Finding(
-            "pre_call_checks",
-            "note",
-            "enable_pre_call_checks: the Router refuses what no window of the group holds, so requests are fitted to the "
-            "largest one before a deployment is chosen; with `mode: observe` what it refuses leaves no event",
-            "Without it the plugin fits each request to the deployment that it goes to.",
-        )
+        yield finding("pre_call_checks")
     if config.section("general_settings").get("cancel_on_disconnect") is not True:
-        yield Finding(
-            "cancel_on_disconnect",
-            "weak",
-            "A client that leaves does not end its call: the provider goes on, and so do the retries",
-            "Write under `general_settings`: cancel_on_disconnect: true",
-        )
+        yield finding("cancel_on_disconnect")
 
 
 def _orders(config: Configuration) -> Iterator[Finding]:
@@ -215,13 +171,7 @@ def _orders(config: Configuration) -> Iterator[Finding]:
         largest = max(tokens for _, tokens in sizes)
         preferred = max(tokens for is_first, tokens in sizes if is_first)
         if preferred < largest and policy.deployment_choice == "any":
-            yield Finding(
-                "order",
-                "weak",
-                f"The group {group} has an `order` whose first deployment holds {preferred:,} tokens, another {largest:,}: "
-                "requests between the two are compressed for the first",
-                "`deployment_choice: holds_request` in its policy sends these to the larger one, past the order.",
-            )
+            yield finding("order", group=group, preferred=f"{preferred:,}", largest=f"{largest:,}")
 
 
 def _order(listed: Listed) -> int | None:
@@ -240,33 +190,16 @@ def _retries(config: Configuration) -> Iterator[Finding]:
     for name, policy in policies:
         again = mapping_or_empty(policy).get("BadRequestErrorRetries")
         if isinstance(again, int) and again > 0:
-            yield Finding(
-                "bad_request_retries",
-                "weak",
-                f"{name}: BadRequestErrorRetries: {again} has the Router ask again after each refusal: what is too long is "
-                f"sent up to {(1 + again) * attempts} times",
-                "Remove BadRequestErrorRetries: a request that was refused as wrong is not accepted the second time.",
-            )
+            yield finding("bad_request_retries", name=name, retries=again, times=(1 + again) * attempts)
     retries = router.get("num_retries", config.section("litellm_settings").get("num_retries"))
     if isinstance(retries, int) and retries > 0 and attempts > 1:
-        yield Finding(
-            "retries_multiply",
-            "note",
-            f"num_retries: {retries} holds for each of the {attempts} attempts at an overflow, for errors that are none: at "
-            f"worst a request is sent {(1 + retries) * attempts} times",
-            "Where that is too many, lower num_retries or the policy's `rescue_attempts`.",
-        )
+        yield finding("retries_multiply", retries=retries, attempts=attempts, times=(1 + retries) * attempts)
 
 
 def _events(config: Configuration) -> Iterator[Finding]:
     events = config.settings.events
     if events is not None and not isdir(events.path):  # noqa: PTH112 - where it may not be looked for, `Path.is_dir` raises
-        yield Finding(
-            "events_folder",
-            "weak",
-            f"There is no folder {events.path} here: where the proxy has none either, no event is written",
-            "Make the folder where the proxy runs, writable for it.",
-        )
+        yield finding("events_folder", path=events.path)
 
 
 def _named(listed: Iterable[Listed]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ctx_hooks.cli.configuration import Configuration, read_configuration
 from ctx_hooks.cli.doctor.installation import installation_findings
 from ctx_hooks.cli.doctor.redis import redis_finding
-from ctx_hooks.cli.findings import Finding, print_findings
+from ctx_hooks.cli.findings import Finding, finding, print_findings
 from ctx_hooks.cli.terminal import FAILED, console, print_json, working
 from ctx_hooks.cli.weak_spots import weak_spots
 
@@ -27,7 +27,7 @@ def run(*, config: Path | None, proxy: bool, as_json: bool) -> int:
             print_findings(out, told[name])
     failing, weak = ([f for found in told.values() for f in found if f.level == level] for level in ("fails", "weak"))
     if as_json:
-        findings = [{"section": name, **asdict(finding)} for name, found in told.items() for finding in found]
+        findings = [{"section": name, **asdict(f)} for name, found in told.items() for f in found]
         print_json({"works": not failing, "findings": findings})
     elif failing:
         out.print("\n1 check fails." if len(failing) == 1 else f"\n{len(failing)} checks fail.", style="bold red")
@@ -51,18 +51,14 @@ def _overflow() -> Iterable[Finding]:
 
         return overflow_findings()
     except ImportError as error:
-        advice = "Install LiteLLM with its proxy: pip install 'litellm[proxy]'"
-        return [Finding("proxy", "fails", f"The proxy cannot be loaded: {error}", advice)]
+        return [finding("proxy_missing", error=error)]
     except RuntimeError as error:
-        return [Finding("proxy", "fails", f"The proxy does not start: {error}", "What its log says of that stands above.")]
+        return [finding("proxy_fails", error=error)]
 
 
 def _configuration(config: Configuration) -> Iterator[Finding]:
-    for line in config.mistakes:
-        yield Finding(
-            "mistake", "fails", line, "Correct it: what cannot be read is ignored, and never makes the mode stronger."
-        )
+    yield from (finding("mistake", mistake=line) for line in config.mistakes)
     found = weak_spots(config)
     yield from found
     if not found and not config.mistakes:
-        yield Finding("configuration", "ok", f"{len(config.listed)} deployments, no mistakes")
+        yield finding("configuration", deployments=len(config.listed))

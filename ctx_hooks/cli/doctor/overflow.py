@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from ctx_hooks.cli.findings import Finding
+from ctx_hooks.cli.findings import Finding, finding
 from ctx_hooks.cli.report import read_events
 from ctx_hooks.cli.trial import (
     API_PATHS,
@@ -45,8 +45,19 @@ POLICIES: dict[str, dict[str, Any]] = {
     "mixed": {"deployment_choice": "holds_request"},
     "hopeless": {"error_text": ERROR_TEXT},
 }
-UPGRADE = "See docs/versions.md for what each LiteLLM version has; 1.103 and later have it."
-BROKEN = "Look into the proxy's log for warnings of ctx_hooks, and report it with the versions above."
+HOOKS = {
+    "async_pre_call_deployment_hook": "A request that is too long is fitted before it is sent",
+    "async_pre_call_hook": "Retries on the same model are arranged",
+    "async_post_call_response_headers_hook": "The client is told what was done",
+    "Router.make_call": "An overflow in words that LiteLLM does not know is retried",
+    "async_filter_deployments": "A request goes to the deployment that holds it, where the policy says so",
+    "async_post_call_success_hook": "An answer's usage can be the caller's own size",
+    "async_post_call_streaming_iterator_hook": "A stream's usage as well",
+    "async_post_call_failure_hook": "What no retry helps ends in one readable error",
+    "async_post_call_failure_deployment_hook": "A refusal is heard and learned from",
+    "async_logging_hook": "The bill of an answer is read and learned from",
+}
+"""Of LiteLLM, each with what the plugin does in it."""
 
 
 def overflow_findings() -> list[Finding]:
@@ -73,74 +84,47 @@ def _routes(provider: FakeProvider, proxy: ProxyProcess) -> Iterator[Finding]:
 
 def _route(route: Route, ways: dict[str, Asked]) -> Finding:
     name = f"{route.path} to {route.provider} format"
-    failed = [way for way, asked in ways.items() if not asked.answered or asked.attempts < 2]  # noqa: PLR2004 - a retry
+    failed = [way for way, asked in ways.items() if not _is_retried(asked)]
     if not failed:
-        asked = ways["whole"]
-        return Finding(
-            "route",
-            "ok",
-            f"{name}: {asked.sent_tokens:,} tokens refused, {asked.accepted_tokens:,} answered; {', '.join(ways)}",
-        )
-    is_told = failed == ["refused in a stream"]
+        sent, accepted = ways["whole"].sent_tokens, ways["whole"].accepted_tokens
+        return finding("route", route=name, sent=f"{sent:,}", accepted=f"{accepted:,}", ways=", ".join(ways))
     statuses = ", ".join(f"{way} ({ways[way].status})" for way in failed)
-    return Finding(
-        "route",
-        "weak" if is_told else "fails",
-        f"{name}: an overflow was not retried and answered: {statuses}",
-        UPGRADE if is_told else BROKEN,
-    )
+    return finding("route_in_stream" if failed == ["refused in a stream"] else "route_fails", route=name, statuses=statuses)
 
 
 def _hooks(provider: FakeProvider, proxy: ProxyProcess) -> Iterator[Finding]:
     fitted = ask(provider, proxy, CHAT, "fitted")
-    yield _hook(
-        "async_pre_call_deployment_hook",
-        "A request that is too long is fitted before it is sent",
-        works=fitted.answered and fitted.attempts == 1,
-    )
+    yield _hook("async_pre_call_deployment_hook", works=fitted.answered and fitted.attempts == 1)
     rescued = ask(provider, proxy, CHAT, "rescued")
-    works = rescued.answered and rescued.attempts > 1
-    yield _hook("async_pre_call_hook", "Retries on the same model are arranged", works=works)
-    yield _hook(
-        "async_post_call_response_headers_hook",
-        "The client is told what was done",
-        works=rescued.headers.get(DECISION) == "retried",
-    )
+    yield _hook("async_pre_call_hook", works=_is_retried(rescued))
+    yield _hook("async_post_call_response_headers_hook", works=rescued.headers.get(DECISION) == "retried")
     provider.configure(wording=UNKNOWN_WORDING)
-    unknown = ask(provider, proxy, CHAT, "unknown")
+    yield _hook("Router.make_call", works=_is_retried(ask(provider, proxy, CHAT, "unknown")))
     provider.configure(wording=PROVIDER.wording)
-    yield _hook(
-        "Router.make_call",
-        "An overflow in words that LiteLLM does not know is retried",
-        works=unknown.answered and unknown.attempts > 1,
-    )
     mixed = ask(provider, proxy, CHAT, "mixed")
-    yield _hook(
-        "async_filter_deployments",
-        "A request goes to the deployment that holds it, where the policy says so",
-        works=mixed.answered and mixed.accepted_tokens > WINDOW_TOKENS,
-    )
+    yield _hook("async_filter_deployments", works=mixed.answered and mixed.accepted_tokens > WINDOW_TOKENS)
     whole = ask(provider, proxy, CHAT, "usage-chat")
-    yield _hook("async_post_call_success_hook", "An answer's usage can be the caller's own size", works=_states_all(whole))
+    yield _hook("async_post_call_success_hook", works=_states_all(whole))
     streamed = ask(provider, proxy, MESSAGES, "usage-messages", stream=True)
-    yield _hook("async_post_call_streaming_iterator_hook", "A stream's usage as well", works=_states_all(streamed))
+    yield _hook("async_post_call_streaming_iterator_hook", works=_states_all(streamed))
     hopeless = ask(provider, proxy, CHAT, "hopeless")
-    yield _hook(
-        "async_post_call_failure_hook",
-        "What no retry helps ends in one readable error",
-        works=hopeless.status == httpx.codes.BAD_REQUEST and ERROR_TEXT in hopeless.body,
-    )
+    is_worded = hopeless.status == httpx.codes.BAD_REQUEST and ERROR_TEXT in hopeless.body
+    yield _hook("async_post_call_failure_hook", works=is_worded)
 
 
 def _recorded(folder: Path) -> Iterator[Finding]:
     """Yield what the proxy's event file shows; it is whole when the proxy has ended."""
     names = {event.name for event in read_events(sorted(folder.iterdir())) if event is not None}
-    yield _hook("async_post_call_failure_deployment_hook", "A refusal is heard and learned from", works="overflow" in names)
-    yield _hook("async_logging_hook", "The bill of an answer is read and learned from", works="answer" in names)
+    yield _hook("async_post_call_failure_deployment_hook", works="overflow" in names)
+    yield _hook("async_logging_hook", works="answer" in names)
 
 
-def _hook(name: str, does: str, *, works: bool) -> Finding:
-    return Finding("hook", "ok" if works else "fails", f"{does} ({name})", "" if works else BROKEN)
+def _hook(name: str, *, works: bool) -> Finding:
+    return finding("hook" if works else "hook_fails", does=HOOKS[name], hook=name)
+
+
+def _is_retried(asked: Asked) -> bool:
+    return asked.answered and asked.attempts > 1
 
 
 def _states_all(asked: Asked) -> bool:

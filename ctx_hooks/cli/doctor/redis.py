@@ -10,7 +10,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from ctx_hooks.cli.configuration import Configuration
-from ctx_hooks.cli.findings import Finding
+from ctx_hooks.cli.findings import Finding, finding
 from ctx_hooks.cli.redis_client import redis_client
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.learning import redis_store
@@ -20,7 +20,6 @@ TRIES = 9
 """The median of so many is the usual round trip; the first one also connects."""
 WAIT_SECONDS = 5.0
 """A Redis that takes longer is of no use to a request."""
-ADVICE = "Check its address, password and rights."
 
 
 def redis_finding(config: Configuration | None) -> Finding:
@@ -28,24 +27,16 @@ def redis_finding(config: Configuration | None) -> Finding:
     try:
         client = redis_client(config)
     except CommandError as error:
-        return Finding("redis", "fails", str(error), ADVICE)
+        return finding("redis_fails", error=error)
     if client is None:
-        return Finding(
-            "redis",
-            "note",
-            "No Redis is configured: each worker learns limits and ratios for itself, and loses them at a restart",
-            "With several workers write redis_host, redis_port and redis_password under `router_settings`.",
-        )
+        return finding("redis_missing")
     try:
         seconds = asyncio.run(asyncio.wait_for(_round_trip_seconds(client), WAIT_SECONDS))
     except (OSError, RedisError, TimeoutError, asyncio.TimeoutError) as error:
         reason = str(error) or f"no answer within {WAIT_SECONDS:.0f} seconds"
-        return Finding("redis", "fails", f"Redis cannot be used: {reason}", ADVICE)
-    text = f"Redis answers in {seconds * 1_000:.1f} ms"
-    if seconds <= SLOW_SECONDS:
-        return Finding("redis", "ok", text)
-    late = f"no request waits for more than {SLOW_SECONDS * 1_000:.0f} ms again and again; others' figures come late"
-    return Finding("redis", "weak", f"{text}: {late}", "Use one that is nearer.")
+        return finding("redis_fails", error=f"Redis cannot be used: {reason}")
+    milliseconds, slow = f"{seconds * 1_000:.1f}", f"{SLOW_SECONDS * 1_000:.0f}"
+    return finding("redis" if seconds <= SLOW_SECONDS else "redis_slow", milliseconds=milliseconds, slow=slow)
 
 
 async def _round_trip_seconds(client: Any) -> float:
