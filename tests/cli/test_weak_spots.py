@@ -46,10 +46,6 @@ def test_a_plugin_that_litellm_does_not_call_fails(settings):
     assert CALLBACK in finding.advice
 
 
-def test_one_callback_may_stand_without_a_list():
-    assert found(litellm_settings={"callbacks": CALLBACK}) == {}
-
-
 class TestStart:
     """What keeps LiteLLM from starting here is found without starting it."""
 
@@ -87,112 +83,55 @@ class TestStart:
         assert found(general_settings={**SOUND["general_settings"], "itself": itself}) == {}
 
 
-@pytest.mark.parametrize("sections", [
-    {"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": {"mode": "off"}})]},
-    {"litellm_settings": {**SOUND["litellm_settings"], "default_key_generate_params": {"metadata": {"ctx-hooks": "off"}}}},
-])  # fmt: skip
-def test_settings_under_a_misspelt_name_fail(sections):
-    finding = found(**sections)["misspelt"]
-    assert finding.level == "fails"
-    assert "did you mean 'ctx_hooks'?" in finding.text
+SMALL, LARGE = {"max_input_tokens": 40_000}, {"max_input_tokens": 200_000}
+SMALL_FIRST = [model("both", "openai/a", SMALL, order=1), model("both", "openai/b", LARGE, order=2)]
+LARGE_FIRST = [model("both", "openai/a", SMALL, order=2), model("both", "openai/b", LARGE, order=1)]
+UNKNOWN = [model("own", "openai/own-model")]
+TINY = [model("own", "openai/own-model", {"max_input_tokens": 8_000})]
+MISSPELT, TWICE = {"default_key_generate_params": {"metadata": {"ctx-hooks": "off"}}}, {"BadRequestErrorRetries": 2}
+HEADROOM = {"guardrail_name": "small", "litellm_params": {"guardrail": "headroom", "mode": "pre_call"}}
+WEAK = [
+    ({"model_list": [model("gpt", "openai/gpt-4o", {"ctx_hook": "off"})]}, "misspelt", "fails", "mean 'ctx_hooks'?"),
+    ({"litellm_settings": {"callbacks": CALLBACK, **MISSPELT}}, "misspelt", "fails", "mean 'ctx_hooks'?"),
+    ({"model_list": UNKNOWN}, "window_unknown", "weak", "own (openai/own-model)"),
+    ({"model_list": TINY}, "window_small", "note", ""),
+    ({"litellm_settings": {"callbacks": [CALLBACK, "compression_interception"]}}, "other_compressor", "weak", ""),
+    ({"guardrails": [HEADROOM]}, "other_compressor", "weak", ""),
+    ({"router_settings": {"enable_pre_call_checks": True}}, "pre_call_checks", "note", ""),
+    ({"general_settings": {}}, "cancel_on_disconnect", "weak", ""),
+    ({"general_settings": {"cancel_on_disconnect": False}}, "cancel_on_disconnect", "weak", ""),
+    ({"model_list": SMALL_FIRST}, "order", "weak", "40,000"), ({"model_list": SMALL_FIRST}, "order", "weak", "200,000"),
+    # Three for each of the first attempt and three retries.
+    ({"router_settings": {"num_retries": 2}}, "retries_multiply", "note", "12 times"),
+    ({"router_settings": {"retry_policy": TWICE}}, "bad_request_retries", "weak", ""),
+    ({"router_settings": {"model_group_retry_policy": {"gpt": TWICE}}}, "bad_request_retries", "weak", ""),
+    ({"callback_settings": {"ctx_hooks": {"events": {"path": "/none/here"}}}}, "events_folder", "weak", ""),
+    ({"callback_settings": {"ctx_hooks": {"events": {"path": "n" * 300}}}}, "events_folder", "weak", ""),  # no such name
+]  # fmt: skip
+NOT_WEAK = {
+    "callbacks without a list": {"litellm_settings": {"callbacks": CALLBACK}},
+    "a window that is stated": {"model_list": [model("own", "openai/own-model", SMALL)]},
+    "a wildcard's window": {"model_list": [model("*", "openai/*")]},
+    "a window of the policy": {"model_list": UNKNOWN, "callback_settings": policy(window_tokens=40_000)},
+    "a small window that the policy knows": {"model_list": TINY, "callback_settings": policy(warn_below_tokens=8_000)},
+    "holds_request": {"model_list": SMALL_FIRST, "callback_settings": policy(deployment_choice="holds_request")},
+    "the larger window in front": {"model_list": LARGE_FIRST},
+    "no retries of ours": {"router_settings": {"num_retries": 2}, "callback_settings": policy(rescue_attempts=0)},
+    "retries of timeouts": {"router_settings": {"retry_policy": {"TimeoutErrorRetries": 2}}},
+    "a folder of events": {"callback_settings": {"ctx_hooks": {"events": {"path": "/"}}}},
+}
 
 
-class TestWindows:
-    def test_one_that_nobody_states_is_weak(self):
-        finding = found(model_list=[model("own", "openai/own-model")])["window_unknown"]
-        assert finding.level == "weak"
-        assert "own (openai/own-model)" in finding.text
-
-    @pytest.mark.parametrize(
-        "listed",
-        [model("own", "openai/own-model", {"max_input_tokens": 40_000}), model("*", "openai/*")],
-        ids=["own", "all"],
-    )
-    def test_one_that_is_stated_or_a_wildcards_is_not(self, listed):
-        assert found(model_list=[listed]) == {}
-
-    def test_a_policy_states_one_too(self):
-        listed = [model("own", "openai/own-model")]
-        assert found(model_list=listed, callback_settings=policy(window_tokens=40_000)) == {}
-
-    def test_a_small_one_is_noted_until_the_policy_knows(self):
-        listed = [model("own", "openai/own-model", {"max_input_tokens": 8_000})]
-        assert found(model_list=listed)["window_small"].level == "note"
-        assert found(model_list=listed, callback_settings=policy(warn_below_tokens=8_000)) == {}
+@pytest.mark.parametrize(("sections", "name", "level", "words"), WEAK, ids=[name for _, name, _, _ in WEAK])
+def test_a_weak_spot_is_found_with_its_level(sections, name, level, words):
+    finding = found(**sections)[name]
+    assert finding.level == level
+    assert words in finding.text
 
 
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"litellm_settings": {"callbacks": [CALLBACK, "compression_interception"]}},
-        {"guardrails": [{"guardrail_name": "small", "litellm_params": {"guardrail": "headroom", "mode": "pre_call"}}]},
-    ],
-)
-def test_another_compressor_is_weak(sections):
-    assert found(**sections)["other_compressor"].level == "weak"
-
-
-def test_pre_call_checks_are_noted():
-    assert found(router_settings={"enable_pre_call_checks": True})["pre_call_checks"].level == "note"
-
-
-@pytest.mark.parametrize("settings", [{}, {"cancel_on_disconnect": False}])
-def test_calls_that_outlive_their_client_are_weak(settings):
-    assert found(general_settings=settings)["cancel_on_disconnect"].level == "weak"
-
-
-class TestOrders:
-    SMALL_FIRST = (
-        model("both", "openai/a", {"max_input_tokens": 40_000}, order=1),
-        model("both", "openai/b", {"max_input_tokens": 200_000}, order=2),
-    )
-
-    def test_a_smaller_window_in_front_is_weak(self):
-        finding = found(model_list=list(self.SMALL_FIRST))["order"]
-        assert finding.level == "weak"
-        assert "40,000" in finding.text
-        assert "200,000" in finding.text
-
-    def test_not_where_the_policy_prefers_what_holds_the_request(self):
-        assert found(model_list=list(self.SMALL_FIRST), callback_settings=policy(deployment_choice="holds_request")) == {}
-
-    def test_nor_where_the_larger_is_in_front(self):
-        listed = [
-            model("both", "openai/a", {"max_input_tokens": 40_000}, order=2),
-            model("both", "openai/b", {"max_input_tokens": 200_000}, order=1),
-        ]
-        assert found(model_list=listed) == {}
-
-
-class TestRetries:
-    def test_those_of_the_router_hold_for_each_attempt(self):
-        finding = found(router_settings={"num_retries": 2})["retries_multiply"]
-        assert finding.level == "note"
-        assert "12 times" in finding.text, "three for each of the first attempt and three retries"
-
-    def test_not_where_nothing_is_retried(self):
-        sections = {"router_settings": {"num_retries": 2}, "callback_settings": policy(rescue_attempts=0)}
-        assert found(**sections) == {}
-
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            {"retry_policy": {"BadRequestErrorRetries": 2}},
-            {"model_group_retry_policy": {"gpt": {"BadRequestErrorRetries": 2}}},
-        ],
-    )
-    def test_those_of_refused_requests_are_weak(self, settings):
-        assert found(router_settings=settings)["bad_request_retries"].level == "weak"
-        assert found(router_settings={"retry_policy": {"TimeoutErrorRetries": 2}}) == {}
-
-
-def test_a_folder_of_events_that_is_not_there_is_weak(tmp_path):
-    assert found(callback_settings={"ctx_hooks": {"events": {"path": str(tmp_path)}}}) == {}
-    missing = str(tmp_path / "none")
-    assert found(callback_settings={"ctx_hooks": {"events": {"path": missing}}})["events_folder"].level == "weak"
-    assert "events_folder" in found(callback_settings={"ctx_hooks": {"events": {"path": "n" * 300}}}), (
-        "no folder has such a name"
-    )
+@pytest.mark.parametrize("sections", NOT_WEAK.values(), ids=NOT_WEAK)
+def test_what_is_no_weak_spot_is_not_found(sections):
+    assert found(**sections) == {}
 
 
 def test_the_worst_comes_first():
