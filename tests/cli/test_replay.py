@@ -11,11 +11,10 @@ from proxies import printed_by
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.replay import histories
-from ctx_hooks.cli.replay.bills import Bill
 from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
-from ctx_hooks.cli.replay.known_sessions import MOST_OPEN
 from ctx_hooks.cli.replay.lines import CHUNK_CHARS, Broken, rows_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.cli.replay.sessions import MOST_OPEN, Bill
 from ctx_hooks.testing import agent_session
 
 HISTORIES = Path(__file__).with_name("histories")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, cycle, islice
 
 from ctx_hooks.cli.rendering import nice, render
-from ctx_hooks.cli.replay.bills import SessionBills
+from ctx_hooks.cli.replay.sessions import Session
 
 MOST_PANELS = 4
 """Sessions that are drawn, those with the largest prompts."""
@@ -56,24 +56,25 @@ class Panel:
         return " ".join(f"{LEFT + (RIGHT - LEFT) * i / span:.1f},{self.y(size):.1f}" for i, size in drawn)
 
 
-def plot(sessions: Sequence[SessionBills], names: Sequence[str]) -> str:
+def plot(sessions: Sequence[Session], names: Sequence[str]) -> str:
     """Return the drawing.
 
     Args:
         sessions: of which the largest are drawn.
         names: of the lines: without the plugin, and each way.
     """
-    shown = sorted((s for s in sessions if s.sizes[0]), key=lambda s: -max(map(max, s.sizes)))[:MOST_PANELS]
+    drawn = ((session, [course.sizes for course in session.courses]) for session in sessions)
+    shown = sorted(((s, sizes) for s, sizes in drawn if sizes[0]), key=lambda d: -max(map(max, d[1])))[:MOST_PANELS]
     places = accumulate((44 + 7 * len(name) for name in names), initial=LEFT)
     legend = zip(places, [*names, "window"], [*_colours(len(names)), ""], strict=True)
-    return render("replay.svg", legend=legend, panels=[_panel(session) for session in shown])
+    return render("replay.svg", legend=legend, panels=[_panel(*each) for each in shown])
 
 
-def _panel(session: SessionBills) -> Panel:
-    count = len(session.sizes[0])
+def _panel(session: Session, sizes: Sequence[Sequence[int]]) -> Panel:
+    count = len(sizes[0])
     title = f"{session.name}: prompt tokens of {count:,} requests, {session.model}"
-    window = session.window_tokens if session.window_tokens <= 2 * max(map(max, session.sizes)) else 0
-    return Panel(title, count, window, nice(MARGIN * max(window, *map(max, session.sizes[1:]))), session.sizes)
+    window = session.window_tokens if session.window_tokens <= 2 * max(map(max, sizes)) else 0
+    return Panel(title, count, window, nice(MARGIN * max(window, *map(max, sizes[1:]))), sizes)
 
 
 def _colours(lines: int) -> list[str]:

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ctx_hooks.cli.rendering import dollars, percent, short, whole
-from ctx_hooks.cli.replay.bills import Bill, SessionBills
 from ctx_hooks.cli.replay.plot import plot as drawing
 from ctx_hooks.cli.replay.reading import Reading
 from ctx_hooks.cli.replay.replaying import Replay, replayed
+from ctx_hooks.cli.replay.sessions import Bill, Session
 from ctx_hooks.cli.terminal import FAILED, CommandError, console, print_json, table
 
 WITHOUT = "without ctx_hooks"
@@ -73,11 +73,11 @@ def _read(reading: Reading, replay: Replay) -> Iterator[str]:
     yield f"{whole(requests)} requests of {whole(len(replay.sessions))} sessions are replayed. Nothing is sent anywhere."
 
 
-def _title(session: SessionBills) -> str:
+def _title(session: Session) -> str:
     return f"{session.name}: {session.model or 'no model named'}, window {short(session.window_tokens)}"
 
 
-def _bills(title: str, session: SessionBills, replay: Replay) -> Table:
+def _bills(title: str, session: Session, replay: Replay) -> Table:
     made = table(*HEADINGS, right=tuple(range(1, len(HEADINGS))))
     made.title, made.title_justify, made.title_style = title, "left", "bold"
     if session.recorded.requests:
@@ -95,7 +95,7 @@ def _cells(name: str, bill: Bill, *, compactions: bool = True) -> tuple[str, ...
     return name, whole(bill.requests), whole(bill.refused), made, *figures
 
 
-def _prompts(session: SessionBills) -> int:
+def _prompts(session: Session) -> int:
     return session.without.input_tokens + max((bill.input_tokens for bill in session.ways), default=0)
 
 
@@ -108,7 +108,7 @@ def _notes(reading: Reading, replay: Replay) -> Iterator[str]:
             f"({short(figures.input_tokens)} of prompts, {dollars(figures.dollars)}), {whole(figures.refused)} exceed the "
             f"window, and would be compacted: {above}."
         )
-    held = sorted({s.not_held_tokens for s in replay.sessions if s.not_held_tokens})
+    held = sorted({s.not_held for s in replay.sessions if s.not_held})
     if held:
         yield (
             f"Not all that was sent is in the files, as system prompt and tools: {_span(held)} tokens a request, by the "
@@ -148,12 +148,12 @@ def document(reading: Reading, replay: Replay) -> dict[str, Any]:
     }
 
 
-def _figures(session: SessionBills, replay: Replay) -> dict[str, Any]:
+def _figures(session: Session, replay: Replay) -> dict[str, Any]:
     return {
         "name": session.name,
         "model": session.model,
         "window_tokens": session.window_tokens,
-        "not_held_tokens": session.not_held_tokens,
+        "not_held_tokens": session.not_held or 0,
         "recorded": _bill(session.recorded),
         "without": _bill(session.without),
         "policies": {way.name: _bill(bill) for way, bill in zip(replay.ways, session.ways, strict=True)},

@@ -7,17 +7,15 @@ from collections import Counter as Occurrences
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from ctx_hooks.cli.configuration import configuration_without_mistakes
-from ctx_hooks.cli.replay.bills import Bill, SessionBills, no_bills
-from ctx_hooks.cli.replay.known_sessions import KnownSessions, Session
 from ctx_hooks.cli.replay.prices import Prices
 from ctx_hooks.cli.replay.reading import Reading, files_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
-from ctx_hooks.cli.replay.sending import Sent, as_received, as_sent, history_in, without_markers
+from ctx_hooks.cli.replay.sending import as_received, as_sent, history_in, without_markers
+from ctx_hooks.cli.replay.sessions import Bill, Course, KnownSessions, Session
 from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, Deployments, Way, target_of, tried_way, untouched
 from ctx_hooks.cli.terminal import console, printable
 from ctx_hooks.errors import MalformedConversationError
@@ -72,14 +70,14 @@ class Replay:
 
     def __init__(self, ways: Sequence[Way], deployments: Deployments) -> None:
         self.ways = tuple(ways)
-        self.sessions: list[SessionBills] = []
+        self.sessions: list[Session] = []
         self.no_text: dict[Missing, NoText] = {}
         self.left_out: Occurrences[str] = Occurrences()
         self.out_of_order = 0
         self._deployments = deployments
         self._prices = Prices()
         self._shown: dict[str, DeploymentStats] = {}
-        self._others: SessionBills | None = None
+        self._others = self._no_session(OTHERS)
         self._open = KnownSessions(self._end)
 
     def add(self, found: Recorded | LeftOut) -> None:
@@ -104,15 +102,19 @@ class Replay:
     def end(self) -> None:
         """End all sessions."""
         self._open.close_all()
-        if self._others is not None:
+        if self._others.courses[0].bill != Bill():
             self.sessions.append(self._others)
 
-    def total(self) -> SessionBills:
+    def total(self) -> Session:
         """Return the sum of all sessions' figures."""
-        total = no_bills("total", "", len(self.ways))
+        total = self._no_session("total")
         for session in self.sessions:
             total.add(session)
         return total
+
+    def _no_session(self, name: str, model: str = "") -> Session:
+        """Return a session before its first request."""
+        return Session(name, model, [Course() for _ in range(1 + len(self.ways))])
 
     def _add_request(
         self, found: Recorded, request: Request, deployment: Deployment, plain: Target, targets: Sequence[Target]
@@ -122,8 +124,11 @@ class Replay:
         counter = Counter(vocabulary_of(deployment.model), other_weight=weight)
         request = without_markers(request)
         history = history_in(request, counter)
-        begin = partial(_begun, found.session, deployment.model, len(self.ways))
-        session = self._open.of(found.session, as_received(history).prefixes, begin)
+        session = self._open.of(
+            found.session,
+            as_received(history).prefixes,
+            lambda n: self._no_session(one_line(found.session) or f"session {n}", one_line(deployment.model)),
+        )
         self.out_of_order += found.started < session.started
         session.started = max(found.started, session.started)
         if not found.has_all:
@@ -132,22 +137,21 @@ class Replay:
         ratio = shown.factor(plain.tenant, deployment.model, NOW)
         if found.billed is not None:
             ratio = found.billed.input_tokens / max(1, received.tokens)
-        costs = _Costs(
-            session, deployment, self._prices, ratio, found.billed.output_tokens if found.billed is not None else 0
-        )
-        costs.note(found, plain.window.tokens)
+        self._note(found, session, deployment, plain.window.tokens)
         asked = request.max_output_tokens or 0 if plain.window.holds_output else 0
         is_refused = found.was_refused or received.tokens * ratio > plain.window.tokens - asked
-        costs.count(0, session.bills.without, received, is_refused=is_refused)
-        for n, to in enumerate(targets):
+        forms = [(received, is_refused)]
+        for to in targets:
             sent = as_sent(request, history, to, known_of(to, shown, NOW), counter)
-            bill = session.bills.ways[n]
-            if sent.rewrites and sent.prefixes[-1] != session.newest_compaction[n]:
-                bill.compactions += 1
-                session.newest_compaction[n] = sent.prefixes[-1]
             # A retry asks for less output, so that the input alone has to fit.
             remains = sent.tokens * ratio > to.window.tokens or (found.was_refused and not sent.is_changed)
-            costs.count(n + 1, bill, sent, is_refused=remains)
+            forms.append((sent, remains))
+        for course, (sent, is_refused) in zip(session.courses, forms, strict=True):
+            tokens = course.send(sent, ratio, is_refused=is_refused)
+            if tokens is not None:
+                output = found.billed.output_tokens if found.billed is not None else 0
+                billed = self._prices.billed(deployment, *tokens, output)
+                course.bill.answer(billed, self._prices.dollars(deployment, billed))
         if found.billed is not None:
             attempt = known_of(plain, shown, NOW).attempt(request, plain, history)
             answer = of_answer(shown, attempt, found.billed.input_tokens, NOW)
@@ -165,63 +169,21 @@ class Replay:
         for n, to in enumerate(targets):
             figures.above_budget[n] += to.policy.enabled and tokens > budget_tokens_of(to.window, to.policy)
 
-    def _end(self, session: Session) -> None:
-        if len(self.sessions) < MOST_SESSIONS:
-            self.sessions.append(session.bills)
-            return
-        if self._others is None:
-            self._others = no_bills(OTHERS, "", len(self.ways))
-        self._others.add(session.bills)
-
-
-@dataclass(frozen=True, slots=True)
-class _Costs:
-    """What forms of one request cost, and in which figures they are counted.
-
-    Attributes:
-        session: the session of the request.
-        deployment: where it goes.
-        prices: of that.
-        ratio: provider tokens per local token of this request: as billed, where that is recorded.
-        output_tokens: the answer, 0 where it is not recorded.
-    """
-
-    session: Session
-    deployment: Deployment
-    prices: Prices
-    ratio: float
-    output_tokens: int
-
-    def note(self, found: Recorded, window_tokens: int) -> None:
-        """Note what is recorded of the request, and the window that it has."""
-        bills = self.session.bills
-        bills.window_tokens = min(bills.window_tokens or window_tokens, window_tokens)
-        bills.not_held_tokens = self.session.not_held or 0
+    def _note(self, found: Recorded, session: Session, deployment: Deployment, window_tokens: int) -> None:
+        """Note what is recorded of a request, and the window that it has."""
+        session.window_tokens = min(session.window_tokens or window_tokens, window_tokens)
         if found.was_refused:
-            bills.recorded.refused += 1
+            session.recorded.refused += 1
         elif found.billed is not None:
             stated = found.dollars
-            bills.recorded.answer(
-                found.billed, self.prices.dollars(self.deployment, found.billed) if stated is None else stated
-            )
+            dollars = self._prices.dollars(deployment, found.billed) if stated is None else stated
+            session.recorded.answer(found.billed, dollars)
 
-    def count(self, place: int, bill: Bill, sent: Sent, *, is_refused: bool) -> None:
-        """Count a form of the request, the one at `place` of the session's sizes and prefixes."""
-        tokens = round(sent.tokens * self.ratio)
-        self.session.bills.sizes[place].append(tokens)
-        if is_refused:
-            bill.refused += 1
-            return
-        earlier = self.session.prefixes[place]
-        shared = min(tokens, round(sent.shared_tokens(earlier) * self.ratio))
-        earlier.update(sent.prefixes)
-        billed = self.prices.billed(self.deployment, tokens, shared, self.output_tokens)
-        bill.answer(billed, self.prices.dollars(self.deployment, billed))
-
-
-def _begun(name: str, model: str, ways: int, number: int) -> Session:
-    bills = no_bills(one_line(name) or f"session {number}", one_line(model), ways)
-    return Session(bills, [set() for _ in range(ways + 1)], [b""] * ways)
+    def _end(self, session: Session) -> None:
+        if len(self.sessions) < MOST_SESSIONS:
+            self.sessions.append(session)
+        else:
+            self._others.add(session)
 
 
 def _not_held(found: Recorded, session: Session, tokens: LocalTokens, model: str) -> LocalTokens:

@@ -1,0 +1,198 @@
+"""Sessions of a history: what each is in every way that it is replayed, and which one a request belongs to."""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ctx_hooks.cli.replay.sending import Sent
+from ctx_hooks.cli.sums import Sums
+from ctx_hooks.tokens.units import LocalTokens
+from ctx_hooks.tokens.usage import Billed
+
+MOST_OPEN = 1_000
+"""Sessions that may go on. Of one with 500 messages the prefixes take about 100 KB in each way."""
+
+
+@dataclass(slots=True)
+class Bill(Sums):
+    """What was or would have been sent, and what it costs. All tokens are the provider's.
+
+    Attributes:
+        requests: those that are answered.
+        refused: those that exceed the window.
+        compactions: how many of the sent ones begin with a new compaction.
+        input_tokens: the prompts of those that are answered.
+        cached_tokens: as much of these as the provider's prompt cache serves.
+        output_tokens: their answers, as far as the history states them.
+        dollars: the price of those that are answered.
+        unpriced: how many of these have no price.
+    """
+
+    requests: int = 0
+    refused: int = 0
+    compactions: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+    def answer(self, billed: Billed, dollars: float | None) -> None:
+        """Count a request that is answered."""
+        self.requests += 1
+        self.input_tokens += billed.input_tokens
+        self.cached_tokens += billed.cached_tokens
+        self.output_tokens += billed.output_tokens
+        self.dollars += dollars or 0.0
+        self.unpriced += dollars is None
+
+    @property
+    def cached_fraction(self) -> float | None:
+        """The share of the prompts that comes from the provider's cache; None without any."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+
+@dataclass(slots=True)
+class Course:
+    """A session without the plugin, or in one way.
+
+    Attributes:
+        bill: its figures.
+        sizes: the prompt of each request in provider tokens, refused or not.
+        prefixes: the digests of all prefixes that were sent: what the provider's cache holds.
+        newest_compaction: the prefix at the end of the newest compaction.
+    """
+
+    bill: Bill = field(default_factory=Bill)
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    prefixes: set[bytes] = field(default_factory=set)
+    newest_compaction: bytes = b""
+
+    def send(self, sent: Sent, ratio: float, *, is_refused: bool) -> tuple[int, int] | None:
+        """Count a request that is sent; return its tokens and those that the cache serves, None for one that is refused.
+
+        Args:
+            sent: the request.
+            ratio: provider tokens per local token.
+            is_refused: whether the provider refuses it.
+        """
+        tokens = round(sent.tokens * ratio)
+        self.sizes.append(tokens)
+        if sent.rewrites and sent.prefixes[-1] != self.newest_compaction:
+            self.bill.compactions += 1
+            self.newest_compaction = sent.prefixes[-1]
+        if is_refused:
+            self.bill.refused += 1
+            return None
+        shared = min(tokens, round(sent.shared_tokens(self.prefixes) * ratio))
+        self.prefixes.update(sent.prefixes)
+        return tokens, shared
+
+
+@dataclass(slots=True)
+class Session:
+    """One session, or the sum of several.
+
+    Attributes:
+        name: what the history calls it; "" where it does not.
+        model: what is asked.
+        courses: the session without the plugin, and in each way.
+        recorded: what the history says was billed, as far as it does.
+        window_tokens: the smallest window of the models that are asked.
+        not_held: local tokens that the client sent besides what the history holds, in each request; None before the first
+            usage.
+        last: the digest of its newest request.
+        started: when that was sent.
+        names: what the history calls it.
+    """
+
+    name: str
+    model: str
+    courses: list[Course]
+    recorded: Bill = field(default_factory=Bill)
+    window_tokens: int = 0
+    not_held: LocalTokens | None = None
+    last: bytes = b""
+    started: str = ""
+    names: set[str] = field(default_factory=set)
+
+    @property
+    def without(self) -> Bill:
+        """The figures without the plugin."""
+        return self.courses[0].bill
+
+    @property
+    def ways(self) -> list[Bill]:
+        """The figures in each way."""
+        return [course.bill for course in self.courses[1:]]
+
+    def add(self, other: Session) -> None:
+        """Add the figures of another session."""
+        self.recorded += other.recorded
+        for course, others in zip(self.courses, other.courses, strict=True):
+            course.bill += others.bill
+
+
+class KnownSessions:
+    """The sessions that may go on; the one that was asked for least recently ends when there are too many.
+
+    Args:
+        end: is told of each that has ended.
+    """
+
+    def __init__(self, end: Callable[[Session], None]) -> None:
+        self._end = end
+        self._open: OrderedDict[int, Session] = OrderedDict()
+        self._by_name: dict[str, int] = {}
+        self._by_last: dict[bytes, int] = {}
+        self._begun = 0
+
+    def of(self, name: str, chain: Sequence[bytes], begin: Callable[[int], Session]) -> Session:
+        """Return the session of a request.
+
+        LiteLLM gives a request without a session an id of its own: so what goes on is found by its beginning as well.
+
+        Args:
+            name: what the history calls the session; "" for nothing.
+            chain: the digests of the request's prefixes, the shortest first.
+            begin: makes a session, by its number from 1, where it is a new one.
+        """
+        number = self._by_name.get(name) if name else None
+        if number is None:
+            number = next((self._by_last[d] for d in reversed(chain[:-1]) if d in self._by_last), None)
+        if number is None:
+            self._begun += 1
+            number = self._begun
+            self._open[number] = begin(number)
+        session = self._open[number]
+        self._open.move_to_end(number)
+        self._forget_last(number, session)
+        session.last = chain[-1]
+        self._by_last[session.last] = number
+        if name:
+            session.names.add(name)
+            self._by_name[name] = number
+        if len(self._open) > MOST_OPEN:
+            self._close(next(iter(self._open)))
+        return session
+
+    def close_all(self) -> None:
+        """End all sessions."""
+        for number in list(self._open):
+            self._close(number)
+
+    def _close(self, number: int) -> None:
+        session = self._open.pop(number)
+        self._forget_last(number, session)
+        for name in session.names:
+            del self._by_name[name]
+        for course in session.courses:
+            course.prefixes = set()
+        self._end(session)
+
+    def _forget_last(self, number: int, session: Session) -> None:
+        if self._by_last.get(session.last) == number:
+            del self._by_last[session.last]
