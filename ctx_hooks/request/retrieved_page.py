@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 NOT_AVAILABLE = "not available"
 """The answer to a handle that is unknown, expired or somebody else's: the same, so that it tells nothing."""
+NO_ROOM = "the context window has no room for this text now: ask for fewer texts at once"
+LEAST_PAGE_BYTES = 200
+"""Less says too little to be worth its frame."""
 LONGEST_LINE_CHARS = 400
 """A longer line is matched in pieces: of a text that is one line a query would else return all or nothing."""
 
@@ -57,8 +60,8 @@ def asked_of(arguments: str) -> Asked:
     )
 
 
-def page_of(text: str, asked: Asked) -> str:
-    """Return what a call asks for of a text, under a line that says which part of it this is.
+def page_of(text: str, asked: Asked, most_bytes: float = math.inf) -> str:
+    """Return what a call asks for of a text, `most_bytes` of it at most, under a line that says which part of it this is.
 
     >>> print(page_of("one two three", Asked("", offset_chars=4, limit_chars=3)))
     [characters 4 to 7 of 13]
@@ -67,13 +70,23 @@ def page_of(text: str, asked: Asked) -> str:
     [the lines that match best, of 16 characters; with their offsets]
     0: the port is 8080
     """
+    if most_bytes < LEAST_PAGE_BYTES:
+        return NO_ROOM
+    bytes_per_char = size_bytes(text) / max(1, len(text))
+    limit_chars = int(min(asked.limit_chars, most_bytes / max(1, bytes_per_char)))
+    less = "; the context window has no room for more at once" * (limit_chars < min(asked.limit_chars, len(text)))
     if asked.query:
-        lines = list(_best_lines(text, asked.query, asked.limit_chars))
+        lines = list(_best_lines(text, asked.query, limit_chars))
         heading = "the lines that match best" if lines else "no line matches"
-        return "\n".join((f"[{heading}, of {len(text)} characters; with their offsets]", *lines))
+        return "\n".join((f"[{heading}, of {len(text)} characters; with their offsets{less}]", *lines))
     start = min(asked.offset_chars, len(text))
-    end = min(len(text), start + asked.limit_chars)
-    return f"[characters {start} to {end} of {len(text)}]\n{text[start:end]}"
+    end = min(len(text), start + limit_chars)
+    return f"[characters {start} to {end} of {len(text)}{less}]\n{text[start:end]}"
+
+
+def size_bytes(text: str) -> int:
+    """Return the size of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:

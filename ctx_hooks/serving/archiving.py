@@ -7,16 +7,17 @@ import logging
 import math
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import engine, litellm_compat
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.decision import changes_of
 from ctx_hooks.request import retrieval_tool
-from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of, size_bytes
 from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
@@ -25,9 +26,10 @@ from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.listeners import emit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ctx_hooks.engine import Decided
+    from ctx_hooks.learning.known import Known
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
@@ -39,6 +41,9 @@ logger = logging.getLogger("ctx_hooks")
 
 MOST_BEHIND_FRACTION = 0.05
 """Of the time is spent on making texts again, however many are too large or find a store that fails."""
+BYTES_PER_BUDGET_TOKEN = 1.0
+"""Of all texts that one turn gets: about a quarter of the budget in English, half of it in Chinese. The next request is then
+within the window whatever the model asks for, with the newest results whole."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text, 32 MB, takes less."""
 
@@ -50,11 +55,13 @@ class Offer(NamedTuple):
         settings: of the archive that has what was cut from it.
         tenant: whose texts these are.
         call: what is told of it.
+        most_bytes: of the texts that one turn of the model gets.
     """
 
     settings: ArchiveSettings
     tenant: bytes
     call: Call
+    most_bytes: int
 
 
 @dataclass
@@ -62,13 +69,13 @@ class KeptRequest:
     """A request that is kept to be cut again.
 
     Attributes:
-        cut_again: returns what was cut from it, by handle, before a deadline.
+        decided_by: request, target, and what was known, by which it is decided about again.
         timeout_seconds: how long that may take.
         size_bytes: about how much memory its messages take, and what is cut from them.
         texts: what was cut from it, once that had to be found out again.
     """
 
-    cut_again: Callable[[Deadline], Mapping[str, str]] = field(repr=False)
+    decided_by: tuple[Request, Target, Known] = field(repr=False)
     timeout_seconds: float
     size_bytes: int
     texts: Mapping[str, str] | None = field(default=None, repr=False)
@@ -120,32 +127,62 @@ class Archiving:
                 return
             tenant = self._tenant_of(request.fields, settings)
             self.archives.put(settings, tenant, {h: text for h, text in decided.cut.items() if text is not None})
-            cut_again = partial(engine.cut_again, request, to, decided.known)
-            kept = KeptRequest(cut_again, to.policy.compression_timeout_seconds, 2 * decided.received_bytes)
+            kept = KeptRequest(
+                (request, to, decided.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
+            )
             if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
                 self._store_behind(settings, tenant, kept)
             if decided.offers and to.request_id:
                 state = self._running.open(to.request_id)
-                state.offer = Offer(settings, tenant, call_of(request.fields, to))
-                state.kept = kept
+                most_bytes = int((decided.attempt.budget_tokens or to.window.tokens) * BYTES_PER_BUDGET_TOKEN)
+                state.offer = Offer(settings, tenant, call_of(request.fields, to), most_bytes)
+                state.kept = state.kept if retrieval_tool.is_among_tools(request) and state.kept else kept
                 self._running.hold(to.request_id, state)
 
     def was_offered(self, request_id: str) -> bool:
         """Whether the model that answers a request is offered the tool."""
         return self._running.of(request_id).offer is not None
 
-    async def answer(self, request_id: str, arguments: str) -> str:
-        """Return what a call of the tool returns.
+    async def answers(self, request_id: str, calls: Sequence[str]) -> list[str]:
+        """Return what the calls of one turn return: no more than the window has room for. Raises nothing."""
+        offer = self._running.of(request_id).offer
+        left_bytes = offer.most_bytes if offer is not None else 0
+        texts: list[str] = []
+        for n, arguments in enumerate(calls):
+            texts.append(await self.answer(request_id, arguments, left_bytes / (len(calls) - n)))
+            left_bytes -= size_bytes(texts[-1])
+        return texts
+
+    async def originals(self, request_id: str, items: Sequence[Any]) -> Sequence[Any]:
+        """Return the messages that a request had before it was fitted to `items`.
+
+        Return `items` where that is not known, or where another hook has changed them since.
+        """
+        kept = self._running.of(request_id).kept
+        with failing_open("fits a further call from what was fitted before"):
+            if kept is not None:
+                request, *_ = kept.decided_by
+                deadline = Deadline(kept.timeout_seconds)
+                sent = await self._workers.run(lambda: engine.decide(*kept.decided_by, deadline, Timings()), deadline)
+                fitted = {**request.fields, **changes_of(sent.decision)}
+                if await self._workers.run(lambda: replace(request, fields=fitted).items == items, deadline):
+                    found: Sequence[Any] = request.items
+                    return found
+        return items
+
+    async def answer(self, request_id: str, arguments: str, most_bytes: float = math.inf) -> str:
+        """Return what a call of the tool returns, `most_bytes` of it at most.
 
         A handle that is unknown, expired or another tenant's takes the same way to the same answer. Raises nothing.
 
         Args:
             request_id: the request that the call answers.
             arguments: the arguments of the call, as JSON.
+            most_bytes: of the text that is returned.
         """
         start, state = time.monotonic(), self._running.of(request_id)
         offer = state.offer
-        source, page = await self._page(offer, state.kept, arguments)
+        source, page = await self._page(offer, state.kept, arguments, most_bytes)
         with failing_open("tells of no retrieval"):
             call = Call(request_id) if offer is None else offer.call
             chars = 0 if source == "none" else len(page)
@@ -170,14 +207,16 @@ class Archiving:
         state.offer = state.kept = None
         self._running.hold(request_id, state)
 
-    async def _page(self, offer: Offer | None, kept: KeptRequest | None, arguments: str) -> tuple[RetrievalSource, str]:
+    async def _page(
+        self, offer: Offer | None, kept: KeptRequest | None, arguments: str, most_bytes: float
+    ) -> tuple[RetrievalSource, str]:
         asked = asked_of(arguments)
         if offer is None or not asked.handle:
             return "none", NOT_AVAILABLE
         try:
             source, text = await self._text(offer, kept, asked.handle)
             if text is not None:
-                return source, await self._workers.run(lambda: page_of(text, asked), Deadline(PAGE_SECONDS))
+                return source, await self._workers.run(lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))
         except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
             logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
         return "none", NOT_AVAILABLE
@@ -194,7 +233,7 @@ class Archiving:
         """Return what was cut from a request, and store it."""
         if kept.texts is None:
             deadline = Deadline(kept.timeout_seconds)
-            kept.texts = await self._workers.run(lambda: kept.cut_again(deadline), deadline)
+            kept.texts = await self._workers.run(lambda: engine.cut_again(*kept.decided_by, deadline), deadline)
             self.archives.put(settings, tenant, kept.texts)
         return kept.texts
 

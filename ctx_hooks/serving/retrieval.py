@@ -31,9 +31,13 @@ class Retrieval:
         """Whether the tool was added to what was sent for a request."""
         return self._archiving.was_offered(request_id)
 
-    async def answer(self, request_id: str, arguments: str) -> str:
-        """Return the result of a call, whatever its arguments are; raises nothing."""
-        return await self._archiving.answer(request_id, arguments)
+    async def answers(self, request_id: str, calls: Sequence[str]) -> list[str]:
+        """Return the results of the calls of one turn, whatever their arguments are; raises nothing."""
+        return await self._archiving.answers(request_id, calls)
+
+    async def originals(self, request_id: str, items: Sequence[Any]) -> Sequence[Any]:
+        """Return the messages that a request had before it was fitted to `items`; `items` where that is not known."""
+        return await self._archiving.originals(request_id, items)
 
     def forget(self, request_id: str) -> None:
         """Keep nothing more of a request: it is answered."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.serving.archiving import KeptRequest, Offer
     from ctx_hooks.serving.reported_usage import Growth
+    from ctx_hooks.serving.rounds import View
     from ctx_hooks.serving.summary_requests import Asking
-    from ctx_hooks.serving.tool_rounds import View
     from ctx_hooks.telemetry.events import DecisionEvent
 
 RUNNING_REQUESTS = 10_000

@@ -6,35 +6,34 @@ the client's in its next request, where the provider's own messages stand in pla
 
 A further call that fails: of an answer that is not streamed, the client gets what was said before it, marked as cut off;
 where nothing was said it gets the error of the further call, which LiteLLM words as it words that of the first. Of a stream
-the client has what was said already, and gets the error in the stream, as LiteLLM tells of one that fails halfway.
+the client has what was said already, and gets the error in the stream, as LiteLLM tells of one that fails halfway. A call
+that is too long is made once more without the texts, and is no error: what was said before it is then the answer.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import WIRE_FORMATS, conversation_digest, hidden_turns
-from ctx_hooks.formats.conversation_digest import Said, said_in, says_anything
-from ctx_hooks.formats.hidden_turns import HiddenTurn
+from ctx_hooks.formats.conversation_digest import says_anything
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.retrieval_tool import can_hide_calls
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.rounds import Rounds, View
 
 if TYPE_CHECKING:
-    from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
     from ctx_hooks.serving.reported_usage import ReportedUsage
     from ctx_hooks.serving.retrieval import Retrieval
+    from ctx_hooks.serving.rounds import Ask
     from ctx_hooks.serving.running import Running
 
-MOST_ROUNDS = 3
-"""Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
 MOST_ANSWERS = 256
 """The newest answers of a conversation, whose hidden turns are looked for; compaction keeps little of older ones."""
 RESTORE_SECONDS = 10.0
@@ -42,23 +41,6 @@ RESTORE_SECONDS = 10.0
 
 logger = logging.getLogger("ctx_hooks")
 T = TypeVar("T")
-
-Ask = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
-"""Given a request's fields and changes of them, asks again; returns the fields of that call, and its answer or stream."""
-
-
-class View(NamedTuple):
-    """A conversation as its client sent it.
-
-    Attributes:
-        said: what was said.
-        is_open: whether it ends with words or items of the assistant.
-        shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
-    """
-
-    said: Said
-    is_open: bool
-    shows_calls: bool = False
 
 
 class ToolRounds:
@@ -119,7 +101,7 @@ class ToolRounds:
         finally:
             rounds.end()
 
-    async def _joined(self, rounds: _Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
+    async def _joined(self, rounds: Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
         answers: list[Mapping[str, Any]] = []
         turn = None
         with failing_open("shows an answer as it came"):
@@ -136,10 +118,14 @@ class ToolRounds:
         is_whole = True
         try:
             while rounds.goes_on(turn):
-                called, further = await rounds.further(turn, stream=False)
-                answers.append(plain(self._usage.whole(called, further)))
+                asked = await rounds.further(turn, stream=False)
+                if asked is None:
+                    is_whole = False
+                    break
+                answers.append(plain(self._usage.whole(*asked)))
                 turn = rounds.form.turn_of(answers[-1], RETRIEVE)
-            await rounds.keep(turn)
+            else:
+                await rounds.keep(turn)
         except Exception as error:
             is_whole = False
             said = rounds.form.turn_of(rounds.form.joined(answers, RETRIEVE), RETRIEVE)
@@ -171,7 +157,7 @@ class ToolRounds:
         finally:
             rounds.end()
 
-    async def _spliced(self, rounds: _Rounds, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def _spliced(self, rounds: Rounds, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         shown: ShownStream | None = None
         async for chunk in stream:
             if shown is None and rounds.is_known:  # each time: the Router may change the deployment in mid-stream
@@ -181,7 +167,10 @@ class ToolRounds:
         if shown is None:
             return
         while (turn := shown.turn()) is not None and rounds.goes_on(turn):
-            called, further = await rounds.further(turn, stream=True)
+            asked = await rounds.further(turn, stream=True)
+            if asked is None:
+                break
+            called, further = asked
             shown.go_on()
             try:
                 async for chunk in self._usage.streamed(called, further):
@@ -189,91 +178,20 @@ class ToolRounds:
                         yield seen
             finally:
                 await _close(further)
-        if turn is not None:
+        else:
             await rounds.keep(turn)
         for chunk in shown.end():
             yield chunk
 
-    def _begun(self, fields: Mapping[str, Any]) -> _Rounds | None:
+    def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
         """Return the rounds of a request, None where its format has none."""
         view = self._running.of(litellm_compat.request_id_of(fields)).view
         form = WIRE_FORMATS[format_of(fields)].hidden_calls
-        return None if form is None else _Rounds(self._retrieval, self._ask, form, fields, view)
+        return None if form is None else Rounds(self._retrieval, self._ask, form, fields, view)
 
     async def _away(self, work: Callable[[], T]) -> T:
         """Do in a thread what grows with the conversation."""
         return await self._workers.run(work, Deadline(RESTORE_SECONDS))
-
-
-class _Rounds:
-    """The rounds of one request.
-
-    Attributes:
-        form: how its format has calls.
-    """
-
-    def __init__(
-        self, retrieval: Retrieval, ask: Ask, form: HiddenCalls, fields: Mapping[str, Any], view: View | None
-    ) -> None:
-        self.form = form
-        self._retrieval = retrieval
-        self._ask = ask
-        self._fields = fields
-        self._view = view
-        self._request_ids = [litellm_compat.request_id_of(fields)]
-        self._left = MOST_ROUNDS
-        self._messages: list[Mapping[str, Any]] = []
-        self._shown: list[Mapping[str, Any]] = []
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the model that answers the client's request knows of the tool."""
-        return self._retrieval.was_offered(self._request_ids[0]) or (self._view is not None and self._view.shows_calls)
-
-    def goes_on(self, turn: Turn) -> bool:
-        """Whether a turn is followed by a round."""
-        return turn.waits and self._left > 0
-
-    async def further(self, turn: Turn, *, stream: bool) -> tuple[dict[str, Any], Any]:
-        """Return the fields and the answer, or stream, of the request that goes on behind a turn."""
-        results = await self._results(turn)
-        self._messages += [*turn.messages, *self.form.messages_of(results)]
-        self._shown += self.form.without(turn)
-        self._left -= 1
-        said = Request(format_of(self._fields), self._fields).items
-        changes = {self.form.MESSAGES: [*said, *self._messages], "stream": stream}
-        called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.NO_CALLS)})
-        self._request_ids.append(litellm_compat.request_id_of(called))
-        return called, answer
-
-    async def keep(self, turn: Turn) -> None:
-        """Keep what the client is not shown of its answer, whose last turn this is, for its next request."""
-        if self._view is None or self._view.is_open:
-            return  # what goes on from the assistant's own is not found again as an answer, or found with that
-        with failing_open("does not keep what was retrieved"):
-            results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
-            last = turn.messages if results else self.form.without(turn)
-            shown = [*self._shown, *self.form.without(turn)]
-            hides = bool(self._messages or results)
-            if not (hides and any(map(says_anything, last)) and any(map(says_anything, shown))):
-                return  # nothing to keep, nothing to put at its end, or nothing to find it by
-            anchor = said_in(shown, self._view.said).anchor
-            kept = HiddenTurn(anchor, [*self._messages, *last], results)
-            await self._retrieval.put(self._fields, anchor, hidden_turns.written(kept))
-
-    def end(self) -> None:
-        """Have nothing more kept for these requests."""
-        for request_id in self._request_ids:
-            self._retrieval.forget(request_id)
-
-    @property
-    def _offered_id(self) -> str:
-        """The id of the last request that the tool was offered to: a further one may have it from the one before."""
-        return next(filter(self._retrieval.was_offered, reversed(self._request_ids)), self._request_ids[-1])
-
-    async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
-        texts = [await self._retrieval.answer(self._offered_id, call.arguments) for call in turn.hidden]
-        return self.form.results(turn.hidden, texts)
 
 
 async def _close(stream: Any) -> None:

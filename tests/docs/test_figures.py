@@ -13,7 +13,7 @@ from ctx_hooks.policy import caller
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.request import output_limit, request
 from ctx_hooks.runtime import worker
-from ctx_hooks.serving import running, startup, tool_rounds
+from ctx_hooks.serving import rounds, running, startup
 from ctx_hooks.store import shared_store
 from ctx_hooks.tokens import units, window
 
@@ -32,7 +32,7 @@ SAYS = [
     ("security", f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages"),
     ("security", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
     ("security", f"at most {WORDS[MOST_RETRIES]} retries"),
-    ("security", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
+    ("security", f"at most {WORDS[rounds.MOST_ROUNDS]} rounds"),
     ("security", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("limitations", f"at most {WORDS[reclassification.MOST_READ]} events"),
     ("limitations", f"of the last {calibration.REMEMBERED} counted requests"),

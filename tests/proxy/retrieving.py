@@ -63,6 +63,12 @@ class Dictionary:
             await asyncio.to_thread(wait_at_gate)
         return TEXTS.get(handle, {NOT_AVAILABLE!r})
 
+    async def answers(self, request_id, calls):
+        return [await self.answer(request_id, arguments) for arguments in calls]
+
+    async def originals(self, request_id, items):
+        return items
+
     def forget(self, request_id):
         pass
 

@@ -37,10 +37,10 @@ class Texts:
     def was_offered(self, request_id):
         return request_id in self.offered
 
-    async def answer(self, request_id, arguments):
-        self.asked.append(request_id)
-        self.arguments.append(arguments)
-        return arguments
+    async def answers(self, request_id, calls):
+        self.asked += [request_id] * len(calls)
+        self.arguments += calls
+        return calls
 
     def forget(self, request_id):
         self.offered.discard(request_id)
