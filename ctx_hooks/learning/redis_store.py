@@ -16,8 +16,9 @@ from ctx_hooks.learning.stats import LARGEST_STAYS, DeploymentStats, Key, Kind, 
 
 KEY_PREFIX = "ctx_hooks:stats:"
 KEPT_SECONDS = 7 * 24 * 3600
-MOST_FIELDS = 600
-"""Eight kinds of 64 tenants, and three of the deployment's own, with room to spare; a hash with more is started anew."""
+MOST_FIELDS, KEPT_FIELDS = 720, 640
+"""Eleven kinds of 64 tenants, and four of the deployment's own. Of more, the fields of the tenants go from whom nothing was
+heard for longest, a ninth at once; a hash in which others wrote so much besides is started anew."""
 REFUSAL, NO_REFUSAL = "refusal", "none"
 """The field that names the newest refusal, and its value where it is missing. A worker that knows it has nothing to read."""
 SHOWN_BY_REFUSALS = frozenset({"limit", "own_limit", "refused", "output_limit", "holds_output"})
@@ -38,7 +39,7 @@ return found
 """
 MERGE = f"""
 local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS}) then redis.call('DEL', KEYS[1]) end
+if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {2 * MOST_FIELDS}) then redis.call('DEL', KEYS[1]) end
 if ARGV[1] ~= '' then redis.call('HSET', KEYS[1], '{REFUSAL}', ARGV[1]) end
 for i = 2, #ARGV, 4 do
   local field, order, value, oldest = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], tonumber(ARGV[i + 3])
@@ -48,6 +49,26 @@ for i = 2, #ARGV, 4 do
   if not known_order or not known_at or known_at < oldest or known_order <= order then
     redis.call('HSET', KEYS[1], field, value)
   end
+end
+if redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then
+  local fields, newest, held, tenants = redis.call('HGETALL', KEYS[1]), {{}}, {{}}, {{}}
+  for i = 1, #fields, 2 do
+    local tenant = string.match(fields[i], '^[a-z_]+:(.+)$')
+    local at = tonumber(string.match(fields[i + 1], '|(%d+%.?%d*)|')) or 0
+    if tenant and not held[tenant] then
+      tenants[#tenants + 1], held[tenant] = tenant, {{}}
+    end
+    if tenant then
+      newest[tenant] = math.max(newest[tenant] or 0, at)
+      table.insert(held[tenant], fields[i])
+    end
+  end
+  table.sort(tenants, function(a, b) return newest[a] < newest[b] end)
+  for _, tenant in ipairs(tenants) do
+    if redis.call('HLEN', KEYS[1]) <= {KEPT_FIELDS} then break end
+    redis.call('HDEL', KEYS[1], unpack(held[tenant]))
+  end
+  if redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then redis.call('DEL', KEYS[1]) end
 end
 redis.call('EXPIRE', KEYS[1], {KEPT_SECONDS})
 return 1

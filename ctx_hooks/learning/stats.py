@@ -91,7 +91,7 @@ REFUSED_STEPS = 4
 """The size of what was refused without a figure is rounded down to a step, of which a doubling has so many: the powers of
 two that windows mostly are among them, and two workers that saw different requests refused come to the same figure."""
 MOST_TENANTS = 64
-"""Tenants remembered of each kind and deployment; the oldest observation goes first."""
+"""Tenants remembered of each deployment: a tenant that goes on asking keeps what it was told once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,11 +281,7 @@ def _replaces(kind: Kind, other: Observation, known: Observation) -> bool:
 
 
 def _bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:
-    """Return the newest observations of each kind, of as many tenants as are remembered."""
-    kept: dict[Key, Observation] = {}
-    counts = dict.fromkeys(KINDS, 0)
-    for key, observation in sorted(observations.items(), key=lambda item: -item[1].at):
-        counts[key[0]] += 1
-        if counts[key[0]] <= MOST_TENANTS:
-            kept[key] = observation
-    return kept
+    """Return what the deployment has shown to anyone, and the tenants from whom something was heard last."""
+    by_age = sorted(observations.items(), key=lambda item: -item[1].at)
+    tenants = {ANYONE, *list(dict.fromkeys(tenant for (_, tenant), _ in by_age if tenant != ANYONE))[:MOST_TENANTS]}
+    return {key: observation for key, observation in by_age if key[1] in tenants}

@@ -8,7 +8,7 @@ import pytest
 from ctx_hooks.cli import main
 from ctx_hooks.learning import learned as learned_module
 from ctx_hooks.learning.learned import Learned
-from ctx_hooks.learning.redis_store import KEY_PREFIX
+from ctx_hooks.learning.redis_store import KEPT_FIELDS, KEY_PREFIX, MOST_FIELDS
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.store import shared_store
 from ctx_hooks.store.shared_store import HURRY_SECONDS, SharedStore
@@ -46,6 +46,23 @@ async def test_many_workers_at_once_lose_nothing(redis_cache):
     await asyncio.gather(*(w.learn("busy", s) for w, s in zip(workers, shown, strict=True)))
     found = (await Learned(SharedStore(lambda: redis_cache)).of("busy")).observations
     assert found == {k: o for s in shown for k, o in s.items()}
+
+
+async def test_a_tenant_that_goes_on_asking_keeps_what_it_was_told_among_three_hundred(redis_cache):
+    worker = Learned(SharedStore(lambda: redis_cache))
+    told = seen("limit", "busy", 8_000, ago=3_600)
+    await worker.learn("crowded", told | seen("accepted_input", ANYONE, 90_000, ago=3_600))
+    for n in range(300):
+        kinds = ("limit", "refused", "ratios", "answer", "output_limit")
+        shown = [seen(kind, f"tenant {n}", *((1.1, 1.1) if kind == "ratios" else (9_000,)), ago=310 - n) for kind in kinds]
+        await worker.learn("crowded", {k: o for found in shown for k, o in found.items()})
+        await worker.learn("crowded", seen("ratios", "busy", 1.2, 1.2, ago=309.5 - n))
+    client = redis_cache.init_async_client()
+    assert KEPT_FIELDS <= await client.hlen(KEY_PREFIX + "crowded") <= MOST_FIELDS
+    for found in (await worker.of("crowded"), await Learned(SharedStore(lambda: redis_cache)).of("crowded")):
+        assert found.observations.items() >= told.items()
+        assert found.factor("busy", "some/model", time.time()) == 1.2
+        assert found.accepted("accepted_input", time.time()) == 90_000
 
 
 async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache):
