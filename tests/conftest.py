@@ -8,7 +8,11 @@ from hypothesis import HealthCheck, settings
 from redis_process import RedisProcess
 
 FILES: Counter[str] = Counter()
-settings.register_profile("suite", max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+# The same examples in every run: a change is judged by what it changes. `--hypothesis-profile explore` looks for others.
+settings.register_profile(
+    "suite", max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+)
+settings.register_profile("explore", settings.get_profile("suite"), derandomize=False)
 settings.load_profile("suite")
 
 

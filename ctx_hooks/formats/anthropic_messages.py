@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ctx_hooks.conversation.model import (
@@ -26,6 +27,7 @@ from ctx_hooks.formats.fields import (
     media_of,
     opaque_of,
     preamble_of,
+    said,
     text_or_empty,
     text_parts,
     write_block,
@@ -67,14 +69,8 @@ def write(conversation: Conversation) -> list[Any]:
     return [_write(m) if m.edited else m.raw for m in conversation.messages]
 
 
-def user_message(text: str) -> Message:
-    """Return a user message that holds `text`."""
-    return Message("user", (Text(text),), raw={"role": "user", "content": text})
-
-
-def assistant_message(text: str) -> Message:
-    """Return an assistant message that holds `text`."""
-    return Message("assistant", (Text(text),), raw={"role": "assistant", "content": text})
+user_message = partial(said, "user")
+assistant_message = partial(said, "assistant")
 
 
 def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:

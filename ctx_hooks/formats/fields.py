@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ctx_hooks.conversation.model import Media, MediaKind, Opaque, Reasoning, Text
+from ctx_hooks.conversation.model import Media, MediaKind, Message, Opaque, Reasoning, Role, Text
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.payloads import SIGNATURE_FIELDS, is_payload, payload_kind
 
@@ -231,6 +231,11 @@ def _text_part(block: Any, text_types: frozenset[str]) -> Text | Media | Opaque:
     if text_or_empty(block.get("type")) in text_types and isinstance(block.get("text"), str):
         return Text(block["text"], raw=block)
     return media_of(block) or opaque_of(block)
+
+
+def said(role: Role, text: str) -> Message:
+    """Return a message of a role that holds `text`, as all formats but Google's write one."""
+    return Message(role, (Text(text),), raw={"role": role, "content": text})
 
 
 def write_content(parts: Sequence[Text | Media | Opaque], original: Any, text_type: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ctx_hooks.conversation.model import (
@@ -24,6 +25,7 @@ from ctx_hooks.formats.fields import (
     opaque_of,
     preamble_of,
     reasoning_of,
+    said,
     text_or_empty,
     text_parts,
     write_block,
@@ -87,14 +89,8 @@ def write(conversation: Conversation) -> list[Any]:
     return [_write(m) if m.edited else m.raw for m in conversation.messages]
 
 
-def user_message(text: str) -> Message:
-    """Return a user message item that holds `text`."""
-    return Message("user", (Text(text),), raw={"role": "user", "content": text})
-
-
-def assistant_message(text: str) -> Message:
-    """Return an assistant message that holds `text`."""
-    return Message("assistant", (Text(text),), raw={"role": "assistant", "content": text})
+user_message = partial(said, "user")
+assistant_message = partial(said, "assistant")
 
 
 def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import CODECS
-from ctx_hooks.message_rules.rule import Repair, Violation
+from ctx_hooks.message_rules.rule import Repair, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,7 @@ def _placeholder(turn: Turn, fmt: Format) -> Message:
     return make(placeholders.REMOVED_MESSAGE)
 
 
-class FirstMessageIsUsers:
+class FirstMessageIsUsers(Rule):
     """Anthropic: "messages: first message must use the "user" role".
 
     Google: "Please ensure that function call turn comes immediately after a user turn or after a function response turn",
@@ -118,17 +118,15 @@ class FirstMessageIsUsers:
 
     name = "first_message_is_users"
 
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return the first message when it is the assistant's."""
-        del continues
-        first = next((m.role for m in conversation.messages if m.role != "system"), "user")
-        return (Violation(self.name, 0, "the first message is the assistant's"),) if first == "assistant" else ()
-
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Insert a user message that says that earlier messages were removed."""
-        if not self.violations(conversation, continues=continues):
+        del continues
+        first = next((m.role for m in conversation.messages if m.role != "system"), "user")
+        if first != "assistant":
             return conversation, ()
         opening = CODECS[conversation.format].user_message(placeholders.REMOVED_MESSAGE)
         place = next(i for i, m in enumerate(conversation.messages) if m.role != "system")
         messages = (*conversation.messages[:place], opening, *conversation.messages[place:])
-        return conversation.with_messages(messages), (Repair(self.name, place, "added", "no user message came first"),)
+        return conversation.with_messages(messages), (
+            Repair(self.name, place, "added", "the first message is the assistant's"),
+        )

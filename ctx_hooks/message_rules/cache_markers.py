@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.formats.fields import CACHE_MARKER, MAPPINGS
-from ctx_hooks.message_rules.rule import Repair, Violation
+from ctx_hooks.message_rules.rule import Repair, Rule
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation, Part
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MOST_MARKERS = 4
 
 
-class CacheMarkers:
+class CacheMarkers(Rule):
     """No more than four blocks carry a cache marker.
 
     Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers on system text and tools
@@ -22,11 +22,6 @@ class CacheMarkers:
     """
 
     name = "cache_markers"
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return the messages whose markers are too many."""
-        del continues
-        return tuple(Violation(self.name, i, "more than four cache markers") for i, _ in _surplus(conversation))
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Remove the earliest markers; the blocks stay."""
@@ -38,7 +33,7 @@ class CacheMarkers:
             parts[k] = _unmarked(parts[k])
             messages[i] = replace(messages[i], parts=tuple(parts), edited=True)
         return conversation.with_messages(tuple(messages)), tuple(
-            Repair(self.name, i, "edited", "cache marker taken off") for i, _ in surplus
+            Repair(self.name, i, "edited", "more than four cache markers") for i, _ in surplus
         )
 
 

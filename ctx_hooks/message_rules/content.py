@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, Part, Text, ToolCall
-from ctx_hooks.message_rules.rule import Repair, Violation
+from ctx_hooks.message_rules.rule import Repair, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class ChatContent:
+class ChatContent(Rule):
     """Chat content is text or blocks, calls are a non-empty list, arguments a string.
 
     OpenAI: "Invalid value for 'content': expected a string, got null." (user, tool, and an assistant without calls),
@@ -22,11 +22,6 @@ class ChatContent:
     """
 
     name = "chat_content"
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return null contents, empty lists of calls, and arguments that are no string."""
-        del continues
-        return tuple(Violation(self.name, i, what) for i, what, _ in self._found(conversation))
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Write null as "", leave an empty list of calls out, and write arguments as JSON text."""
@@ -63,7 +58,7 @@ def _arguments_no_text(call: ToolCall) -> bool:
     return function is not None and not isinstance(function.get("arguments"), str)
 
 
-class AnthropicContent:
+class AnthropicContent(Rule):
     """No blank text block, no message without content, no blank at the end of a last assistant message.
 
     Anthropic: "messages: text content blocks must be non-empty", "messages: text content blocks must contain
@@ -72,12 +67,6 @@ class AnthropicContent:
     """
 
     name = "anthropic_content"
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return blank blocks, empty messages and a last assistant text that ends in blanks."""
-        return tuple(
-            Violation(self.name, r.message_index, r.what) for r in self.repair(conversation, continues=continues)[1]
-        )
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Drop blank blocks and empty messages, and the blanks at the end."""

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, Part, Text
-from ctx_hooks.message_rules.rule import Repair, Violation
+from ctx_hooks.message_rules.rule import Repair, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class GeminiContent:
+class GeminiContent(Rule):
     """No content without parts, and no empty text.
 
     Google: "* GenerateContentRequest.contents[0].parts: contents.parts must not be empty.", "Unable to submit request
@@ -21,12 +21,6 @@ class GeminiContent:
     """
 
     name = "gemini_content"
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return empty texts and contents without parts."""
-        return tuple(
-            Violation(self.name, r.message_index, r.what) for r in self.repair(conversation, continues=continues)[1]
-        )
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Drop empty texts, and contents of which nothing is left."""
@@ -44,20 +38,13 @@ class GeminiContent:
         return conversation.with_messages(tuple(messages)), tuple(repairs)
 
 
-class CallsFollowUser:
+class CallsFollowUser(Rule):
     """Google: "function call turn comes immediately after a user turn or after a function response turn".
 
     The full text begins with "Please ensure that". A first content is no call either: a user's is put before it.
     """
 
     name = "calls_follow_user"
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return contents with calls that stand behind another of the model's."""
-        del continues
-        return tuple(
-            Violation(self.name, i, "a call behind the model's own turn") for i in _behind_own(conversation.messages)
-        )
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Join such a content with those of the model's before it: nothing of them is lost or changed."""
@@ -71,7 +58,7 @@ class CallsFollowUser:
             while i in joined and messages and messages[-1].role == "assistant":
                 parts = (*messages.pop().parts, *parts)
             messages.append(replace(message, parts=parts, edited=True) if i in joined else message)
-        repairs = tuple(Repair(self.name, i, "edited", "joined with the model's turn before it") for i in sorted(joined))
+        repairs = tuple(Repair(self.name, i, "edited", "a call behind the model's own turn") for i in sorted(joined))
         return conversation.with_messages(tuple(messages)), repairs
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.message_rules.call_pairs import call_id_of, pairs_of
 from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
-from ctx_hooks.message_rules.rule import Repair, Violation
+from ctx_hooks.message_rules.rule import Repair, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
 
 
-class CallsAnswered:
+class CallsAnswered(Rule):
     """A call's results stand where the format wants them, one per call.
 
     OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
@@ -29,10 +29,6 @@ class CallsAnswered:
     """
 
     name = "calls_answered"
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return calls without result, results without call, second results, and results in the wrong place."""
-        return tuple(Violation(self.name, r.message_index, r.what) for r in self._repairs(conversation, continues))
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one."""

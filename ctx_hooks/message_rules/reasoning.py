@@ -6,21 +6,16 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Reasoning
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.message_rules.rule import Repair, Violation
+from ctx_hooks.message_rules.rule import Repair, Rule, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class ReasoningHasItem:
+class ReasoningHasItem(Rule):
     """Responses: "Item 'rs_...' of type 'reasoning' was provided without its required following item."."""
 
     name = "reasoning_has_item"
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return reasoning items that no item of the same answer follows."""
-        del continues
-        return tuple(Violation(self.name, i, "reasoning without its following item") for i in _alone(conversation))
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Drop reasoning whose item is missing."""
@@ -34,7 +29,7 @@ class ReasoningHasItem:
         )
 
 
-class CurrentLoopThinks:
+class CurrentLoopThinks(Rule):
     """Anthropic, with thinking enabled, wants the current tool loop's assistant messages to start with their thinking.
 
     "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant`
@@ -54,11 +49,6 @@ class CurrentLoopThinks:
             if m.role == "assistant" and newest is not None and i > newest
             if any(isinstance(p, Reasoning) for p in m.parts) and not isinstance(m.parts[0], Reasoning)
         )
-
-    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Return the conversation as it is."""
-        del continues
-        return conversation, ()
 
 
 def _alone(conversation: Conversation) -> Iterator[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
@@ -22,7 +22,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What was done about a violation, at the index the message had before."""
+    """What was wrong, at the index that the message had before, and what was done about it."""
 
     rule: str
     message_index: int
@@ -30,27 +30,32 @@ class Repair:
     what: str
 
 
-class Rule(Protocol):
-    """One rule that a provider enforces with status 400.
+class Rule:
+    """One rule that a provider enforces with status 400; a rule says how it is repaired, or what breaks it, or both.
 
     >>> from ctx_hooks.formats import CODECS
-    >>> class NoEmptyConversation:
+    >>> class NoEmptyConversation(Rule):
     ...     name = "no_empty_conversation"
     ...
     ...     def violations(self, conversation, *, continues):
     ...         return () if conversation.messages else (Violation(self.name, 0, "there is no message"),)
-    ...
-    ...     def repair(self, conversation, *, continues):
-    ...         return conversation, ()
-    >>> rule: Rule = NoEmptyConversation()
-    >>> [v.what for v in rule.violations(CODECS["openai-chat"].read([]), continues=False)]
+    >>> [v.what for v in NoEmptyConversation().violations(CODECS["openai-chat"].read([]), continues=False)]
     ['there is no message']
     """
 
-    name: str
+    name: ClassVar[str]
 
     def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return what breaks the rule. With `continues` the provider stores earlier messages, which may hold the calls."""
+        """Return what breaks the rule: what its repair mends.
+
+        Args:
+            conversation: what is sent.
+            continues: whether the provider stores earlier messages, which may hold the calls of results here.
+        """
+        _, repairs = self.repair(conversation, continues=continues)
+        return tuple(Violation(self.name, repair.message_index, repair.what) for repair in repairs)
 
     def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
         """Return a conversation that keeps the rule, and the repairs; the same object when nothing is broken."""
+        del continues
+        return conversation, ()

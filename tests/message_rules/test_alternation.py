@@ -106,7 +106,7 @@ def test_a_dialogue_with_gemini_alternates_between_user_and_model(target_tokens,
     sent = ctx_hooks.compress(contents, format="gemini", budget_tokens=budget, target_tokens=target_tokens).messages
     assert sent[0]["role"] == "user"
     assert not neighbours(sent)
-    assert sent[-1]["parts"][-1]["text"].endswith(said[-1])
+    assert any(part["text"].endswith(said[-1]) for part in sent[-1]["parts"]), "what is quoted for it may stand behind it"
 
 
 @every_mode
