@@ -239,21 +239,28 @@ def test_a_text_of_the_terminal_is_printed_with_its_markup(here):
 
 
 ON_A_TERMINAL = """
-import os, pty, threading
+import os, pty, sys, threading
 from ctx_hooks.cli import main
+
+def read():
+    while not text.endswith(b"end\\r\\n"):
+        text.extend(os.read(shown, 65_536))
+
 shown, terminal = pty.openpty()
-os.dup2(terminal, 2)
-pieces = []
-threading.Thread(target=lambda: [pieces.append(os.read(shown, 65_536)) for _ in iter(int, 1)], daemon=True).start()
-os.chdir({folder!r})
-code = main(["replay", {name!r}])
-print(code, b"".join(pieces))
+sys.stderr, text, reader = os.fdopen(terminal, "w"), bytearray(), threading.Thread(target=read)
+reader.start()
+os.chdir(FOLDER)
+code = main(["replay", NAME])
+print("end", file=sys.stderr, flush=True)
+reader.join()
+print("code", code, bytes(text))
 """
 
 
 def test_the_progress_of_a_replay_shows_the_name_of_a_file_as_it_is(inputs):
-    text = printed_by(ON_A_TERMINAL.format(folder=str(inputs), name=CONTROLS.replace("/", "")), TERM="xterm-256color")
-    assert "\n0 b'" in text
+    code = ON_A_TERMINAL.replace("FOLDER", repr(str(inputs))).replace("NAME", repr(CONTROLS.replace("/", "")))
+    text = printed_by(code, TERM="xterm-256color").rpartition("code ")[2]
+    assert text.startswith("0 b'")
     assert "title" in text
     assert "\\x1b]0;title" not in text
 
