@@ -44,6 +44,8 @@ add a token: of prose 0.06 %.
 """
 OTHER_SCRIPTS = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u2bff]+")
 """What is no Latin letter, accent, punctuation, symbol or box: of these alone vocabularies differ by factors."""
+LONG_RUNS = re.compile(r"[A-Za-z0-9+/=_-]{40,}")
+"""Hardly a word or a name is as long: among words base64 and hexadecimal stand in such runs."""
 LEAST_CHARS_PER_TOKEN = 2
 """ASCII with fewer is no words: base64 has 1.5 in o200k_base, hexadecimal 1.8, tables of figures 1.5, JSON 2.2, code 4.3."""
 
@@ -145,8 +147,10 @@ class Counter:
         encode = encoding(self.vocabulary).encode_ordinary
         tokens = len(encode(piece))
         if piece.isascii():
-            is_words = len(piece) <= SMALL_TEXT_CHARS or tokens * LEAST_CHARS_PER_TOKEN <= len(piece)
-            return tokens, 0 if is_words else tokens
+            if len(piece) > SMALL_TEXT_CHARS and tokens * LEAST_CHARS_PER_TOKEN > len(piece):
+                return tokens, tokens
+            runs = [(len(run), len(encode(run))) for run in LONG_RUNS.findall(piece)]
+            return tokens, min(tokens, sum(n for chars, n in runs if n * LEAST_CHARS_PER_TOKEN > chars))
         others = "".join(OTHER_SCRIPTS.findall(piece))
         return tokens, min(tokens, len(encode(others))) if others else 0
 

@@ -134,9 +134,7 @@ class TestAfterTheFirstRefusals:
         assert sum(await provider.refusals_of("latin", LATIN)) <= (stated_tokens > WINDOW)
         assert sum(await provider.refusals_of(script, up_to(share))) <= 1
 
-    async def test_without_a_figure_two_refusals_are_enough(self, request, script, share, stated_tokens):
-        if (script, stated_tokens) == ("base64", 200_000):
-            request.applymarker(pytest.mark.xfail(strict=True, reason="a third refusal: docs/limitations.md"))
+    async def test_without_a_figure_two_refusals_are_enough(self, script, share, stated_tokens):
         provider = Provider(names_figures=False, stated_tokens=stated_tokens)
         await provider.refusals_of("latin", LATIN)
         assert sum(await provider.refusals_of(script, up_to(share))) <= 2
