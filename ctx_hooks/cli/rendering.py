@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from datetime import datetime, timezone
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 MINUS = "−"
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -62,12 +63,18 @@ def nice(value: float) -> float:
 
 @cache
 def _templates() -> Environment:
-    loader = PackageLoader("ctx_hooks.cli")
-    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    found = Environment(
+        loader=PackageLoader("ctx_hooks.cli"),
+        autoescape=select_autoescape(("html", "svg")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals["utc"] = lambda seconds: datetime.fromtimestamp(seconds, timezone.utc)
     found.filters |= {each.__name__: each for each in (whole, short, dollars, percent, milliseconds)}
     return found
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a file of `templates/` with these values, of which every text is escaped."""
+    """Return a file of `templates/` with these values; in HTML and SVG every text is escaped."""
     return _templates().get_template(template).render(values)

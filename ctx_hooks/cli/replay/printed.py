@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ctx_hooks.cli.rendering import dollars, percent, short, whole
+from ctx_hooks.cli.rendering import dollars, percent, render, short, whole
 from ctx_hooks.cli.replay.plot import plot as drawing
 from ctx_hooks.cli.replay.reading import Reading
 from ctx_hooks.cli.replay.replaying import Replay, replayed
@@ -22,13 +22,6 @@ RECORDED = "as recorded"
 MOST_SESSIONS = 5
 """Sessions that are printed one by one, those with the largest prompts; the JSON document has all."""
 HEADINGS = ("", "Answered", "Refused", "Compacted", "Prompts", "Cached", "Cost")
-WHY = {
-    "not stored": "have no text: LiteLLM keeps texts with `store_prompts_in_spend_logs: true` alone.",
-    "shortened": (
-        "have shortened texts (`litellm_truncated`): LiteLLM keeps MAX_STRING_LENGTH_PROMPT_IN_DB characters of each, by "
-        "default 2,048."
-    ),
-}
 
 
 def run(*, plot: Path | None, as_json: bool, **asked: Any) -> int:
@@ -60,9 +53,10 @@ def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
             out.print(_bills(_title(session), session, replay))
         if len(replay.sessions) > len(largest):
             out.print(f"\nand {whole(len(replay.sessions) - len(largest))} smaller sessions: --json has them all")
-    for line in _notes(reading, replay):
-        out.print()
-        out.print(line)
+    held = sorted({s.not_held for s in replay.sessions if s.not_held})
+    unpriced = sum(max(bill.unpriced for bill in (s.without, *s.ways)) for s in replay.sessions)
+    if notes := render("replay.txt", reading=reading, replay=replay, held=held, unpriced=unpriced).rstrip("\n"):
+        out.print(notes)
 
 
 def _read(reading: Reading, replay: Replay) -> Iterator[str]:
@@ -97,39 +91,6 @@ def _cells(name: str, bill: Bill, *, compactions: bool = True) -> tuple[str, ...
 
 def _prompts(session: Session) -> int:
     return session.without.input_tokens + max((bill.input_tokens for bill in session.ways), default=0)
-
-
-def _notes(reading: Reading, replay: Replay) -> Iterator[str]:
-    """Yield what a reader of the tables has to know besides."""
-    for missing, figures in replay.no_text.items():
-        above = ", ".join(f"{whole(n)} by {way.name}" for way, n in zip(replay.ways, figures.above_budget, strict=True))
-        yield (
-            f"{whole(figures.requests)} requests {WHY[missing]} They are not replayed. By their tokens "
-            f"({short(figures.input_tokens)} of prompts, {dollars(figures.dollars)}), {whole(figures.refused)} exceed the "
-            f"window, and would be compacted: {above}."
-        )
-    held = sorted({s.not_held for s in replay.sessions if s.not_held})
-    if held:
-        yield (
-            f"Not all that was sent is in the files, as system prompt and tools: {_span(held)} tokens a request, by the "
-            "first usage of each session. They are counted and never cut."
-        )
-    unpriced = sum(max(s.without.unpriced, *(bill.unpriced for bill in s.ways)) for s in replay.sessions)
-    if unpriced:
-        yield f"{whole(unpriced)} requests have no price: LiteLLM knows none of their model (another: --model NAME)."
-    if replay.out_of_order:
-        yield f"{whole(replay.out_of_order)} requests stand behind a later one of their session: sort the export by time."
-    for reason, n in replay.left_out.items():
-        yield f"Left out: {whole(n)} {reason}."
-    if reading.broken:
-        yield "\n".join([f"{whole(reading.broken)} places cannot be read:", *(f"  {line}" for line in reading.named)])
-    if reading.not_read:
-        yield "\n".join(["Files that cannot be read:", *(f"  {line}" for line in reading.not_read)])
-
-
-def _span(figures: Sequence[int]) -> str:
-    least, most = whole(figures[0]), whole(figures[-1])
-    return least if least == most else f"{least} to {most}"
 
 
 def document(reading: Reading, replay: Replay) -> dict[str, Any]:

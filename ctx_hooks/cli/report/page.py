@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,7 +85,6 @@ def page(figures: Figures) -> str:
         phases=sorted(phases, reverse=True)[:MOST_ROWS],
         steps=sorted(figures.steps.items(), key=lambda item: -item[1].tokens_saved)[:MOST_ROWS],
         ends=_ends(figures),
-        utc=lambda seconds: datetime.fromtimestamp(seconds, timezone.utc),
     )
 
 
