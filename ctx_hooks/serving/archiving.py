@@ -6,9 +6,9 @@ import asyncio
 import logging
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import engine, litellm_compat
 from ctx_hooks.archive.archive import Archives
@@ -21,6 +21,7 @@ from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.request_state import KeptRequest, Offer
 from ctx_hooks.telemetry.archive_events import RetrievalEvent
 from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.listeners import emit
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.engine import Decided
-    from ctx_hooks.learning.known import Known
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
@@ -46,39 +46,6 @@ BYTES_PER_BUDGET_TOKEN = 1.0
 within the window whatever the model asks for, with the newest results whole."""
 PAGE_SECONDS = 5.0
 """Ranking the lines of the longest text, 32 MB, takes less."""
-
-
-class Offer(NamedTuple):
-    """A request whose model is offered the tool, until it is answered.
-
-    Attributes:
-        settings: of the archive that has what was cut from it.
-        tenant: whose texts these are.
-        call: what is told of it.
-        most_bytes: of the texts that one turn of the model gets.
-    """
-
-    settings: ArchiveSettings
-    tenant: bytes
-    call: Call
-    most_bytes: int
-
-
-@dataclass
-class KeptRequest:
-    """A request that is kept to be cut again.
-
-    Attributes:
-        decided_by: request, target, and what was known, by which it is decided about again.
-        timeout_seconds: how long that may take.
-        size_bytes: about how much memory its messages take, and what is cut from them.
-        texts: what was cut from it, once that had to be found out again.
-    """
-
-    decided_by: tuple[Request, Target, Known] = field(repr=False)
-    timeout_seconds: float
-    size_bytes: int
-    texts: Mapping[str, str] | None = field(default=None, repr=False)
 
 
 class Archiving:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.formats.usage_fields import grown, unfinished_line
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.request_state import Growth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.running import Running
-
-
-class Growth(NamedTuple):
-    """What a client sent, as a multiple of what was sent on.
-
-    Attributes:
-        before_choice: by what was cut before the Router chose a deployment.
-        for_deployment: by what was cut for a deployment, by its key; the newest stands last.
-    """
-
-    before_choice: float = 1.0
-    for_deployment: Mapping[str, float] = MappingProxyType({})
-
-    def at(self, deployment_id: str) -> float:
-        """Return it at the deployment that answers; at the newest if its id is "", which some answers do not state."""
-        found = [g for key, g in self.for_deployment.items() if not deployment_id or key.startswith(f"{deployment_id}:")]
-        return self.before_choice * (found[-1] if found else 1.0)
 
 
 class ReportedUsage:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.formats import hidden_turns
-from ctx_hooks.formats.conversation_digest import Said, said_in, says_anything
+from ctx_hooks.formats.conversation_digest import said_in, says_anything
 from ctx_hooks.formats.hidden_turns import HiddenTurn
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.retrieved_page import NO_ROOM
@@ -16,6 +16,7 @@ from ctx_hooks.serving.failing_open import failing_open
 
 if TYPE_CHECKING:
     from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
+    from ctx_hooks.serving.request_state import View
     from ctx_hooks.serving.retrieval import Retrieval
 
 MOST_ROUNDS = 3
@@ -25,20 +26,6 @@ logger = logging.getLogger("ctx_hooks")
 
 Ask = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
 """Given a request's fields and changes of them, asks again; returns the fields of that call, and its answer or stream."""
-
-
-class View(NamedTuple):
-    """A conversation as its client sent it.
-
-    Attributes:
-        said: what was said.
-        is_open: whether it ends with words or items of the assistant.
-        shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
-    """
-
-    said: Said
-    is_open: bool
-    shows_calls: bool = False
 
 
 class Rounds:

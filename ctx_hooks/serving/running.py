@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.learning.attempts import Attempts
+from ctx_hooks.serving.request_state import RequestState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from ctx_hooks.compaction.cost import Prices
-    from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.serving.archiving import KeptRequest, Offer
-    from ctx_hooks.serving.reported_usage import Growth
-    from ctx_hooks.serving.rounds import View
-    from ctx_hooks.serving.summary_requests import Asking
-    from ctx_hooks.telemetry.events import DecisionEvent
 
 RUNNING_REQUESTS = 10_000
 """Requests remembered at once, with refusals of the longest kind (2,000 characters) about 25 MB. The oldest is forgotten
@@ -29,50 +20,6 @@ MOST_HELD = 256
 MOST_HELD_BYTES = 64_000_000
 """Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens. LiteLLM does not say
 that a client has left: its request stays until later ones take its place."""
-
-
-@dataclass(slots=True, eq=False)
-class RequestState:
-    """What is known of one request while it runs.
-
-    Attributes:
-        attempts: what was sent of it, and how that ended.
-        decided: the record of the last decision about it, and the prices that hold there.
-        before_choice: the record and the attempt of what was fitted before the Router chose a deployment.
-        is_given_up: whether it is recorded that no retry follows.
-        headers: of its answer, so far.
-        growth: by how much its client's usage exceeds what is billed.
-        view: the conversation as its client sent it, where a model may retrieve.
-        offer: of the retrieval tool; None where its model is offered none.
-        kept: how what was cut from it is cut again.
-        asking: what is needed to have a summary written behind its answer, by deployment.
-        is_over: whether it is answered or has failed in the end.
-        headers_sent: whether its caller has the headers.
-    """
-
-    attempts: Attempts = field(default_factory=Attempts)
-    decided: tuple[DecisionEvent, Prices | None] | None = None
-    before_choice: tuple[DecisionEvent, Attempt] | None = None
-    is_given_up: bool = False
-    headers: dict[str, str] = field(default_factory=dict)
-    growth: Growth | None = None
-    view: View | None = None
-    offer: Offer | None = None
-    kept: KeptRequest | None = None
-    asking: dict[str, Asking] = field(default_factory=dict)
-    is_over: bool = False
-    headers_sent: bool = False
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory the request takes where it is held whole; all that holds it has the same messages."""
-        holding = (*self.asking.values(), *(() if self.kept is None else (self.kept,)))
-        return max((holder.size_bytes for holder in holding), default=0)
-
-    def let_go(self) -> None:
-        """Hold the request whole no longer."""
-        self.kept = None
-        self.asking.clear()
 
 
 class Running:

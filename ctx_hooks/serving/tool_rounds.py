@@ -26,7 +26,8 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
 from ctx_hooks.serving.failing_open import failing_open
-from ctx_hooks.serving.rounds import Rounds, View
+from ctx_hooks.serving.request_state import View
+from ctx_hooks.serving.rounds import Rounds
 
 if TYPE_CHECKING:
     from ctx_hooks.serving.reported_usage import ReportedUsage

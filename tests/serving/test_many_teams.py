@@ -17,7 +17,8 @@ from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.serving.running import RUNNING_REQUESTS, RequestState
+from ctx_hooks.serving.request_state import RequestState
+from ctx_hooks.serving.running import RUNNING_REQUESTS
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, MOST_WAITING
