@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.cli.explain.decided import TRIED, Decided, decided
 from ctx_hooks.cli.explain.messages import Became, Changed, changed
+from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
@@ -49,56 +50,55 @@ def run(*, diff: bool, sent: bool, as_json: bool, **asked: Any) -> None:
     found = decided(**asked)
     if sent:
         print_text(json.dumps(found.sent.fields, indent=1, ensure_ascii=False))
-    elif as_json:
-        print_document(found)
-    else:
-        print_decided(found, diff=diff)
+        return
+    messages = messages_of(found)
+    if as_json:
+        print_json({**document(found), "messages": [asdict(message) for message in messages]})
+        return
+    _print_decided(console(), found, messages)
+    if diff and not isinstance(found.decision, (Untouched, NotRetried)):
+        _print_diff(found)
 
 
-def print_document(found: Decided) -> None:
-    """Print everything that is known of the decision, as JSON."""
+def document(found: Decided) -> dict[str, Any]:
+    """Return what is known of the decision but the messages, as JSON has it."""
     figures, values = found.decision.figures, found.resolved.policy.model_dump(mode="json")
-    print_json(
-        {
-            "model_group": found.group,
-            "model": found.target.model,
-            "format": found.request.format,
-            "decision": outcome_of(found.decision, 0),
-            "reason": getattr(found.decision, "reason", ""),
-            "window_tokens": found.target.window.tokens,
-            "window_source": found.target.window.source,
-            "budget_tokens": _budget_tokens(found),
-            "target_tokens": _target_tokens(found),
-            "factor": found.factor,
-            "tokens_before": figures.tokens_before if figures else None,
-            "tokens_after": figures.tokens_after if figures else None,
-            "fields": _fields(found),
-            "steps": [asdict(step) for step in getattr(found.decision, "steps", ())],
-            "messages": [asdict(message) for message in messages_of(found)],
-            "summary": summary_place(found),
-            "policy": {n: {"value": v, "set_by": found.resolved.origins.get(n, "default")} for n, v in values.items()},
-            "ignored": list(found.resolved.ignored),
-        }
-    )
+    return {
+        "model_group": found.group,
+        "model": found.target.model,
+        "format": found.request.format,
+        "decision": outcome_of(found.decision, 0),
+        "reason": getattr(found.decision, "reason", ""),
+        "window_tokens": found.target.window.tokens,
+        "window_source": found.target.window.source,
+        "budget_tokens": _budget_tokens(found),
+        "target_tokens": _target_tokens(found),
+        "factor": found.factor,
+        "tokens_before": figures.tokens_before if figures else None,
+        "tokens_after": figures.tokens_after if figures else None,
+        "fields": _fields(found),
+        "steps": [asdict(step) for step in getattr(found.decision, "steps", ())],
+        "summary": summary_place(found),
+        "policy": {n: {"value": v, "set_by": found.resolved.origins.get(n, "default")} for n, v in values.items()},
+        "ignored": list(found.resolved.ignored),
+    }
 
 
-def print_decided(found: Decided, *, diff: bool) -> None:
+def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) -> None:
     """Print the decision, its figures, steps and policy, and what became of each message."""
-    out, messages = console(), messages_of(found)
     asked = f"{found.group} ({found.target.model})" if found.group != found.target.model else found.group
     out.print(f"{asked}: {found.request.format}, {sum(m.received is not None for m in messages)} messages", style="bold")
-    if found.deployments > 1:
-        out.print(f"The first of {found.deployments} deployments of this group.")
-    out.print(_verdict(found))
-    window = found.target.window
-    stated = f"the window of {window.tokens:,} ({window.source}), less what is kept free for the answer"
-    out.print(f"Its budget is {_budget_tokens(found):,} tokens: {stated}.")
-    target = _target_tokens(found)
-    if target is not None:
-        out.print(f"A compaction leaves {target:,} of them (target_fraction).")
-    if place := summary_place(found):
-        out.print(place)
-    _print_policy(out, found)
+    defaults, values, origins = DEFAULT_POLICY.model_dump(), found.resolved.policy.model_dump(), found.resolved.origins
+    text = render(
+        "explain.txt",
+        found=found,
+        told=document(found),
+        is_decided=not isinstance(found.decision, (Untouched, NotRetried)),
+        gave_up=found.decision.reason if isinstance(found.decision, GaveUp) else "",
+        policy=[(n, repr(values[n]), origin) for n, origin in sorted(origins.items()) if values[n] != defaults[n]],
+        tried=found.tried if TRIED not in origins.values() else "",
+    )
+    out.print(text.rstrip("\n"))
     if isinstance(found.decision, (Untouched, NotRetried)):
         return
     if found.decision.steps:
@@ -110,8 +110,6 @@ def print_decided(found: Decided, *, diff: bool) -> None:
         out.print(shown)
     _print_messages(out, messages)
     out.print("Tokens are estimates of what the provider counts. - removed, ~ changed, + added", style="dim")
-    if diff:
-        _print_diff(found)
 
 
 def messages_of(found: Decided) -> list[Changed]:
@@ -149,20 +147,6 @@ def summary_place(found: Decided) -> str:
     return f"summary by {policy.summary.model}, once written: {where}"
 
 
-def _verdict(found: Decided) -> str:
-    decision = found.decision
-    name = outcome_of(decision, 0)
-    if isinstance(decision, (Untouched, NotRetried)):
-        return f"{name}: {decision.reason}."
-    figures = decision.figures
-    said = ["it fits"]
-    if figures is not None:
-        said = [f"about {figures.tokens_before:,} tokens came, about {figures.tokens_after:,} are sent"]
-    said += [f"{n} {change['received']} -> {change['sent']}" for n, change in _fields(found).items()]
-    above = f" {decision.reason}." if isinstance(decision, GaveUp) else ""
-    return f"{name}: {'; '.join(said)}.{above}"
-
-
 def _fields(found: Decided) -> dict[str, dict[str, Any]]:
     """Return each field that changes and is a figure, such as `max_tokens`, with what came and what is sent."""
     came, sent = _flat(found.request.fields), _flat(changes_of(found.decision))
@@ -183,17 +167,6 @@ def _budget_tokens(found: Decided) -> ProviderTokens:
 def _target_tokens(found: Decided) -> int | None:
     target = target_tokens_of(to_local(_budget_tokens(found), found.factor), found.resolved.policy)
     return None if target is None else to_provider(target, found.factor)
-
-
-def _print_policy(out: Console, found: Decided) -> None:
-    defaults, values = DEFAULT_POLICY.model_dump(), found.resolved.policy.model_dump()
-    for name, origin in sorted(found.resolved.origins.items()):
-        if values[name] != defaults[name]:
-            out.print(f"{name}: {values[name]!r} ({origin})")
-    if found.tried and TRIED not in found.resolved.origins.values():
-        out.print(f"{TRIED} {found.tried}: sets no field, so the other scopes and the defaults hold")
-    for line in found.resolved.ignored:
-        out.print(f"ignored: {line}")
 
 
 def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
