@@ -7,10 +7,11 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from pydantic import ValidationError
@@ -31,7 +32,6 @@ NOWHERE = (
 )
 NOT_AVAILABLE = f"Not available: no such text of this owner, or none any more, or {SECRET_VARIABLE} is not the proxy's."
 HOUR_SECONDS = 3_600
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,19 @@ class Places:
 
 def print_kept(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
     """Print how much is kept of each tenant, or the texts of an owner, below the place where it is."""
-    tenant = _tenant_of(owner)
-
-    async def act(places: Places) -> dict[str, list[Stored]]:
-        found = {str(f): disk.texts(f, tenant) if tenant else disk.tenants(f) for f in places.folders}
-        if places.redis is not None:
-            listing = redis.texts(places.redis, tenant) if tenant else redis.tenants(places.redis)
-            found["redis"] = await listing
-        return found
-
-    found = asyncio.run(_at(config, act))
+    found = asyncio.run(_kept(config, _tenant_of(owner)))
     if as_json:
         print_json([{"place": place, **asdict(stored)} for place, texts in found.items() for stored in texts])
     else:
         print_text("\n".join(_lines(found, time.time())) or "Nothing is kept.")
+
+
+async def _kept(config: Path | None, tenant: str) -> dict[str, list[Stored]]:
+    async with _places(config) as places:
+        found = {str(f): disk.texts(f, tenant) if tenant else disk.tenants(f) for f in places.folders}
+        if places.redis is not None:
+            found["redis"] = await (redis.texts(places.redis, tenant) if tenant else redis.tenants(places.redis))
+        return found
 
 
 def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner: str | None) -> None:
@@ -65,12 +64,8 @@ def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner:
     kind, identifier = _named(owner)
     secret = secret_of_environment()
     tenant = tenant_key(kind, identifier, secret)
-
-    async def act(places: Places) -> list[bytes | None]:
-        values = [disk.read(folder, tenant_name(tenant), [handle]).get(handle) for folder in places.folders]
-        return values + ([await redis.read(places.redis, tenant_name(tenant), handle)] if places.redis is not None else [])
-
-    texts = (opened(value, tenant, handle, secret) for value in asyncio.run(_at(config, act)) if value is not None)
+    values = asyncio.run(_values(config, tenant_name(tenant), handle))
+    texts = (opened(value, tenant, handle, secret) for value in values if value is not None)
     text = next((text for text in texts if text is not None), None)
     if text is None:
         raise CommandError(NOT_AVAILABLE)
@@ -82,13 +77,15 @@ def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner:
         click.echo(text.encode("utf-8", "replace"))
 
 
+async def _values(config: Path | None, tenant: str, handle: str) -> list[bytes | None]:
+    async with _places(config) as places:
+        values = [disk.read(folder, tenant, [handle]).get(handle) for folder in places.folders]
+        return values + ([await redis.read(places.redis, tenant, handle)] if places.redis is not None else [])
+
+
 def prune(*, config: Path | None, as_json: bool) -> None:
     """Delete what has expired, and print how many texts that were."""
-
-    async def act(places: Places) -> int:
-        return sum(disk.prune(folder) for folder in places.folders)
-
-    _print_deleted(asyncio.run(_at(config, act)), as_json=as_json)
+    _print_deleted(asyncio.run(_deleted(config)), as_json=as_json)
 
 
 def delete(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
@@ -96,15 +93,19 @@ def delete(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
     tenant = _tenant_of(owner)
     if not tenant:
         raise click.UsageError("Say whose texts: --team, --key, --organization, --user or --tenant.")
-
-    async def act(places: Places) -> int:
-        gone = [disk.delete(folder, tenant) for folder in places.folders]
-        return sum(gone) + (await redis.delete(places.redis, tenant) if places.redis is not None else 0)
-
-    gone = asyncio.run(_at(config, act))
+    gone = asyncio.run(_deleted(config, tenant))
     if not gone:
         raise CommandError("Nothing is kept of this owner.")
     _print_deleted(gone, as_json=as_json)
+
+
+async def _deleted(config: Path | None, tenant: str = "") -> int:
+    """Delete all texts of a tenant, without one what has expired on disk; return how many they were."""
+    async with _places(config) as places:
+        if not tenant:
+            return sum(map(disk.prune, places.folders))
+        gone = sum(disk.delete(folder, tenant) for folder in places.folders)
+        return gone + (await redis.delete(places.redis, tenant) if places.redis is not None else 0)
 
 
 def _print_deleted(texts: int, *, as_json: bool) -> None:
@@ -114,26 +115,28 @@ def _print_deleted(texts: int, *, as_json: bool) -> None:
         click.echo(f"{texts:,} texts deleted")
 
 
-async def _at(path: Path | None, act: Callable[[Places], Awaitable[T]]) -> T:
-    """Return what an action finds at the places where texts are kept.
+@asynccontextmanager
+async def _places(path: Path | None) -> AsyncIterator[Places]:
+    """Open the places where texts are kept.
 
     Raises:
-        CommandError: The configuration is wrong, no place is known, or one cannot be reached.
-
+        CommandError: the configuration is wrong, no place is known, or one cannot be reached.
     """
-    places = _places(configuration_without_mistakes(path))
-    if not places.folders and places.redis is None:
+    config = configuration_without_mistakes(path)
+    named = {settings.path for settings in _archives(config) if settings.backend == "disk"}
+    folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
+    client = redis_client(config)
+    if not folders and client is None:
         raise CommandError(NOWHERE)
     try:
-        written = tuple(folder for folder in places.folders if (folder / disk.FILE).exists())  # none is made here
-        return await act(replace(places, folders=written))
+        yield Places(tuple(folder for folder in folders if (folder / disk.FILE).exists()), client)  # none is made here
     except sqlite3.Error as error:
-        raise CommandError(f"The file in {', '.join(map(str, places.folders))} cannot be used: {error}") from None
+        raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
     except (OSError, RedisError) as error:
         raise CommandError(f"A place cannot be reached: {error}") from None
     finally:
-        if places.redis is not None:
-            await places.redis.aclose()
+        if client is not None:
+            await client.aclose()
 
 
 def _lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:
@@ -171,12 +174,6 @@ def _tenant_of(owner: Mapping[str, str | None]) -> str:
     if kind == "tenant" or not identifier:
         return identifier
     return tenant_name(tenant_key(kind, identifier, secret_of_environment()))
-
-
-def _places(config: Configuration) -> Places:
-    named = {settings.path for settings in _archives(config) if settings.backend == "disk"}
-    folders = sorted({path for path in (*named, os.environ.get(FOLDER_VARIABLE)) if path})
-    return Places(tuple(map(Path, folders)), redis_client(config))
 
 
 def _archives(config: Configuration) -> list[ArchiveSettings]:

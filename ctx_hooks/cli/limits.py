@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any
 
 from redis.exceptions import RedisError
 
@@ -17,7 +18,6 @@ from ctx_hooks.cli.terminal import CommandError, print_json, print_text
 from ctx_hooks.learning.redis_store import KEY_PREFIX, READ, observations
 from ctx_hooks.learning.stats import DeploymentStats
 
-T = TypeVar("T")
 WITHOUT_REDIS = (
     "No Redis is configured: name the proxy's configuration with --config, or set REDIS_URL, or REDIS_HOST and REDIS_PORT, "
     "as for the proxy. Without Redis each worker keeps its statistics in memory and loses them at a restart."
@@ -29,39 +29,37 @@ MOST_SHOWN = 2
 def print_learned(*, deployment: str, config: Path | None, as_json: bool) -> None:
     """Print what was learned of the deployments of a pattern, the newest first."""
     now = time.time()
-
-    async def read(client: Any) -> dict[str, DeploymentStats]:
-        return {_name(k): observations(await client.eval(READ, 1, k), now) for k in await _keys(client, deployment)}
-
-    found = _with_redis(config, read)
+    found = asyncio.run(_learned(config, deployment, now))
     if as_json:
-        print_json([_document(name, stats, now) for name, stats in found.items()])
+        print_json([document(name, stats, now) for name, stats in found.items()])
     else:
         print_text("\n".join(line for name, s in found.items() for line in lines(name, s, now)) or "Nothing was learned.")
 
 
 def clear(*, deployment: str, config: Path | None, as_json: bool) -> None:
     """Forget what was learned of the deployments of a pattern, and print which they are."""
-
-    async def delete(client: Any) -> list[str]:
-        keys = await _keys(client, deployment)
-        for key in keys:
-            await client.delete(key)
-        return [_name(key) for key in keys]
-
-    cleared = _with_redis(config, delete)
+    cleared = asyncio.run(_cleared(config, deployment))
     if as_json:
         print_json({"cleared": cleared})
     else:
         print_text("\n".join(f"cleared {name}" for name in cleared) or "Nothing was learned.")
 
 
+def document(deployment: str, stats: DeploymentStats, now: float) -> dict[str, Any]:
+    """Return the statistics of a deployment, the newest observation first."""
+    newest_first = sorted(stats.observations.items(), key=lambda item: -item[1].at)
+    observations = [
+        {"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(now - o.at, 3)}
+        for (kind, tenant), o in newest_first
+    ]
+    return {"deployment": deployment, "observations": observations}
+
+
 def lines(deployment: str, stats: DeploymentStats, now: float) -> list[str]:
-    """Return the statistics of a deployment, one observation a line, the newest first."""
-    found = sorted(stats.observations.items(), key=lambda item: -item[1].at)
+    """Return the same, one observation a line."""
     return [deployment] + [
-        f"  {kind:16}{_values(o.values):>20}  {tenant or 'anyone':18}{(now - o.at) / 60:8.0f} min ago"
-        for (kind, tenant), o in found
+        f"  {o['kind']:16}{_values(o['values']):>20}  {o['tenant'] or 'anyone':18}{o['age_seconds'] / 60:8.0f} min ago"
+        for o in document(deployment, stats, now)["observations"]
     ]
 
 
@@ -71,36 +69,31 @@ def _values(values: tuple[float, ...]) -> str:
     return f"{median(values):,.4g} of {len(values)}"
 
 
-def _document(deployment: str, stats: DeploymentStats, now: float) -> dict[str, Any]:
-    return {
-        "deployment": deployment,
-        "observations": [
-            {"kind": kind, "tenant": tenant, "values": o.values, "age_seconds": round(now - o.at, 3)}
-            for (kind, tenant), o in sorted(stats.observations.items(), key=lambda item: -item[1].at)
-        ],
-    }
+async def _learned(config: Path | None, deployment: str, now: float) -> dict[str, DeploymentStats]:
+    async with _redis(config) as client:
+        return {_name(k): observations(await client.eval(READ, 1, k), now) for k in await _keys(client, deployment)}
 
 
-def _with_redis(path: Path | None, act: Callable[[Any], Awaitable[T]]) -> T:
-    """Return what an action finds in the Redis that the proxy's workers share.
+async def _cleared(config: Path | None, deployment: str) -> list[str]:
+    async with _redis(config) as client:
+        keys = await _keys(client, deployment)
+        for key in keys:
+            await client.delete(key)
+    return [_name(key) for key in keys]
 
-    Raises:
-        CommandError: None is configured, or it cannot be reached.
-    """
+
+@asynccontextmanager
+async def _redis(path: Path | None) -> AsyncIterator[Any]:
+    """Open the Redis that the proxy's workers share; raises CommandError if none is configured or it cannot be reached."""
     client = redis_client(read_configuration(path) if path else None)
     if client is None:
         raise CommandError(WITHOUT_REDIS)
-
-    async def run() -> T:
-        try:
-            return await act(client)
-        finally:
-            await client.aclose()
-
     try:
-        return asyncio.run(run())
+        yield client
     except (OSError, RedisError) as error:
         raise CommandError(f"Redis cannot be reached: {error}") from None
+    finally:
+        await client.aclose()
 
 
 async def _keys(client: Any, deployment: str) -> list[str]:
