@@ -123,7 +123,7 @@ async def _places(path: Path | None) -> AsyncIterator[Places]:
         CommandError: the configuration is wrong, no place is known, or one cannot be reached.
     """
     config = configuration_without_mistakes(path)
-    named = {settings.path for settings in _archives(config) if settings.backend == "disk"}
+    named = {settings.path or "" for settings in _archives(config) if settings.backend == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
     client = redis_client(config)
     if not folders and client is None:
