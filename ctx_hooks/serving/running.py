@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.learning.attempts import Attempts
 from ctx_hooks.serving.request_state import RequestState
 
 if TYPE_CHECKING:
@@ -66,11 +67,16 @@ class Running:
         self._close(request_id, state)
 
     def end(self, request_id: str) -> None:
-        """Note that a request is answered or has failed in the end, unless another attempt at it runs."""
+        """Note that a request is answered or has failed in the end, unless another attempt at it runs.
+
+        Nothing but its headers is kept until these are asked for, which LiteLLM does not for every error.
+        """
         state = self.of(request_id)
         state.before_choice = None
         state.is_given_up = False
         state.is_over = not state.attempts.are_running
+        if state.is_over:
+            state.attempts = Attempts()
         state.headers_sent |= not self._asks_for_headers()
         self._close(request_id, state)
 

@@ -50,6 +50,14 @@ def test_a_state_is_closed_once_its_request_has_ended_and_its_caller_has_the_hea
     assert running.of("one") is not state
 
 
+def test_of_a_failed_request_whose_headers_nobody_asks_for_no_refusal_is_kept(running):
+    attempts = running.open("one").attempts
+    attempts.sent(MAIN)
+    attempts.failed(Overflow("input", "x"), "too long")
+    running.end("one")
+    assert running.of("one").attempts.last() is None
+
+
 def test_outside_a_proxy_nobody_asks_for_headers():
     running = Running()
     state = running.open("one")
