@@ -51,14 +51,14 @@ async def got(archives, settings, tenant, handles):
 
 
 @pytest.mark.parametrize("secret", [b"a secret of the operator"], indirect=True)
-async def test_ten_thousand_foreign_and_guessed_handles_are_not_available(worker, settings):
+async def test_foreign_and_guessed_handles_are_not_available(worker, settings):
     one, draw = worker(), random.Random(7)
     ann, bob = one.tenant("key", "ann"), one.tenant("key", "bob")
-    texts = by_handle(ann, [f"text {n}" for n in range(1_000)])
+    texts = by_handle(ann, [f"text {n}" for n in range(200)])
     one.put(settings, ann, texts)
     assert await settled(one, settings, ann)
     foreign = list(texts)
-    guessed = [b32encode(draw.randbytes(8))[:12].decode().lower() for _ in range(9_000)]
+    guessed = [b32encode(draw.randbytes(8))[:12].decode().lower() for _ in range(1_000)]
     malformed = ["", "x", foreign[0].upper(), "*", "a" * 10_000, "../../../etc", "%", None, 7, b"a" * 12]
     assert await got(one, settings, bob, foreign) == {None}
     assert await got(one, settings, ann, guessed + malformed) == {None}

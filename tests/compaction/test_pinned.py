@@ -31,8 +31,7 @@ def flagged_session(fmt, flag, *, in_block=False, turns=40):
 
 @every_format
 @every_flag
-@pytest.mark.parametrize("target_tokens", [None, "auto", 2_500])
-@pytest.mark.parametrize("compaction", ["standard", "gentle"])
+@pytest.mark.parametrize(("target_tokens", "compaction"), [(None, "standard"), ("auto", "standard"), (2_500, "gentle")])
 def test_a_flagged_result_stays_whole(fmt, flag, target_tokens, compaction):
     policy = Policy() if compaction == "standard" else Policy(compaction="gentle")
     for in_block in (False, True) if fmt in WHERE else (False,):

@@ -62,8 +62,8 @@ def settled(messages, fmt, length):
 
 @every_format
 def test_between_two_compactions_every_byte_is_shared(fmt):
-    messages = items_of(agent_session(fmt, turns=60, thinking=fmt == "anthropic"))
-    assert assert_stable(messages, fmt, trigger=9_000) >= 2
+    messages = items_of(agent_session(fmt, turns=40, thinking=fmt == "anthropic"))
+    assert assert_stable(messages, fmt, trigger=6_000) >= 2
 
 
 @every_format
@@ -115,12 +115,12 @@ def beside_the_results(fmt, messages):
 )
 def test_a_reminder_that_the_next_request_lacks_rewrites_nothing(fmt, reminder):
     """What stays of a request is sent as it would be without the reminder; each request ends with its own."""
-    messages = items_of(agent_session(fmt, turns=60))[:-1]  # the last is a user's
+    messages = items_of(agent_session(fmt, turns=36))[:-1]  # the last is a user's
     policy = Policy(retrieval_fraction=0)
-    assert assert_stable(messages, fmt, 9_000, None, policy) >= 2
+    assert assert_stable(messages, fmt, 5_400, None, policy) >= 2
     for n in requests(messages, fmt):
-        plain, plain_cut, _ = sent(messages[:n], fmt, trigger=9_000, policy=policy)
-        now, cut, outcome = sent(reminder(fmt, messages[:n]), fmt, trigger=9_000, policy=policy)
+        plain, plain_cut, _ = sent(messages[:n], fmt, trigger=5_400, policy=policy)
+        now, cut, outcome = sent(reminder(fmt, messages[:n]), fmt, trigger=5_400, policy=policy)
         assert outcome.fits
         if not plain_cut.length:
             continue

@@ -3,8 +3,6 @@
 Of a limit a minute, tests/proxy/test_combinations.py.
 """
 
-from __future__ import annotations
-
 import litellm
 import pytest
 
@@ -13,6 +11,7 @@ from ctx_hooks.testing import FakeProvider, ProviderSettings
 from ctx_hooks.testing.wordings import WORDINGS
 
 WINDOW = 1_000
+MODELS = ("openai/served", "anthropic/served")
 QUESTION = [{"role": "user", "content": "Why is the sky blue? " * 300}]
 
 
@@ -22,8 +21,9 @@ def provider():
         yield running
 
 
-@pytest.mark.parametrize("model", ["openai/served", "anthropic/served"])
-@pytest.mark.parametrize("wording", [name for name in WORDINGS if name != "rate_limited"])
+@pytest.mark.parametrize(
+    ("wording", "model"), [(name, MODELS[n % 2]) for n, name in enumerate(sorted(WORDINGS)) if name != "rate_limited"]
+)
 async def test_every_wording_is_recognised_in_litellms_exception(wording, model, provider):
     provider.reset(wording=wording)
     base = provider.url + ("/v1" if model.startswith("openai/") else "")

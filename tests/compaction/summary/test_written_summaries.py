@@ -122,7 +122,7 @@ def test_a_compaction_holds_the_newest_summary_of_its_messages_quoted_behind_the
 @settings(max_examples=3)
 @given(data=st.data())
 def test_whenever_summaries_get_ready_the_prefix_is_shared_until_a_compaction_and_rules_and_budget_hold(fmt, data):
-    payload = agent_session(fmt, turns=40)
+    payload = agent_session(fmt, turns=26)
     messages = items_of(payload)
     points = request_points(history_of(messages, fmt).index)[1:]
     ready = data.draw(st.sets(st.sampled_from(points), max_size=8))
