@@ -10,8 +10,7 @@ from proxies import Proxy
 from redis_process import RedisProcess
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.doctor import overflow
-from ctx_hooks.cli.doctor.installation import versions_finding
+from ctx_hooks.cli.doctor import overflow, versions_finding
 from ctx_hooks.cli.weak_spots import CALLBACK
 
 HOOKS = {

@@ -10,7 +10,7 @@ import pytest
 from proxies import printed_by
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.replay import histories
+from ctx_hooks.cli.replay import reading
 from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
 from ctx_hooks.cli.replay.lines import CHUNK_CHARS, Broken, rows_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
@@ -293,7 +293,7 @@ def test_rows_of_other_calls_caches_and_failures_are_left_out_and_an_overflow_is
 def test_a_body_is_found_in_its_envelope_and_its_format_by_its_shape(body, fmt, envelope):
     body = {"model": "gpt-4o", **body}
     row = {"id": 1, envelope: body, "response": {"usage": {"prompt_tokens": 7}}} if envelope else body
-    assert histories.reader_of(row) is request_log
+    assert reading.reader_of(row) is request_log
     (found,) = recorded(request_log, [row])
     assert (found.request.format, found.model) == (fmt, "gpt-4o")
     assert found.billed is None or found.billed.input_tokens == 7
@@ -310,7 +310,7 @@ def test_a_refused_request_is_an_overflow_and_a_failed_one_is_left_out():
 
 
 def test_the_input_of_embeddings_is_no_conversation():
-    assert histories.reader_of({"model": "text-embedding-3-small", "input": ["one", "two"]}) is None
+    assert reading.reader_of({"model": "text-embedding-3-small", "input": ["one", "two"]}) is None
 
 
 # whole sessions

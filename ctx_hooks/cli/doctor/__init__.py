@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import platform
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from statistics import median
+from typing import Any, get_args
+
+from packaging.requirements import Requirement
+from redis.exceptions import RedisError
 
 from ctx_hooks.cli.configuration import Configuration, read_configuration
-from ctx_hooks.cli.doctor.installation import installation_findings
-from ctx_hooks.cli.doctor.redis import redis_finding
 from ctx_hooks.cli.findings import Finding, finding, print_findings
-from ctx_hooks.cli.terminal import FAILED, console, print_json, working
+from ctx_hooks.cli.redis_client import redis_client
+from ctx_hooks.cli.terminal import FAILED, CommandError, console, print_json, working
 from ctx_hooks.cli.weak_spots import weak_spots
+from ctx_hooks.learning import redis_store
+from ctx_hooks.litellm_compat.private_names import missing
+from ctx_hooks.litellm_compat.registry import KEYS, NAMES
+from ctx_hooks.policy.resolve import KILL_SWITCH, switched_off
+from ctx_hooks.store.shared_store import SLOW_SECONDS
+from ctx_hooks.tokens.vocabulary import VocabularyName, encoding
+
+PACKAGE = "ctx-hooks"
+TRIES = 9
+"""The median of so many is the usual round trip; the first one also connects."""
+WAIT_SECONDS = 5.0
+"""A Redis that takes longer is of no use to a request."""
 
 
 def run(*, config: Path | None, proxy: bool, as_json: bool) -> int:
@@ -37,12 +57,49 @@ def run(*, config: Path | None, proxy: bool, as_json: bool) -> int:
 
 
 def _sections(config: Configuration | None, *, proxy: bool) -> Iterator[tuple[str, Callable[[], Iterable[Finding]]]]:
-    yield "The installation", installation_findings
+    yield "The installation", _installation
     if proxy:
         yield "An overflow on every route of a real proxy", _overflow
-    yield "Redis", lambda: [redis_finding(config)]
+    yield "Redis", lambda: [_redis(config)]
     if config is not None:
         yield "The configuration", lambda: _configuration(config)
+
+
+def _installation() -> Iterator[Finding]:
+    yield versions_finding(version("litellm"))
+    if switched_off():
+        yield finding("switched_off", variable=KILL_SWITCH)
+    yield _vocabularies()
+    lacking = [f"{name.fault}: {name.without}" for name in NAMES if name.fault]
+    lacking += [f"this LiteLLM has no {key.name}: {key.without}" for key in missing(KEYS)]
+    yield from (finding("seam_missing", lacking=text) for text in lacking)
+    if not lacking:
+        yield finding("seam", names=len(NAMES) + len(KEYS))
+
+
+def versions_finding(found: str) -> Finding:
+    """Return whether a version of LiteLLM is one that the package asks for."""
+    here = f"Python {platform.python_version()}"
+    try:
+        ours = f"ctx-hooks {version(PACKAGE)}"
+        (wanted,) = (r for r in map(Requirement, requires(PACKAGE) or ()) if r.name == "litellm" and r.marker is None)
+    except PackageNotFoundError:
+        return finding("versions_folder", versions=f"LiteLLM {found}, {here}")
+    versions = f"LiteLLM {found}, {ours}, {here}"
+    if found in wanted.specifier:
+        return finding("versions", versions=versions)
+    return finding("versions_unsupported", versions=versions, specifier=wanted.specifier, wanted=wanted)
+
+
+def _vocabularies() -> Finding:
+    begun = time.perf_counter()
+    for name in get_args(VocabularyName):
+        try:
+            encoding(name).encode_ordinary("")
+        except OSError as error:
+            return finding("vocabulary_missing", name=name, error=error)
+    milliseconds = (time.perf_counter() - begun) * 1_000
+    return finding("vocabularies", names=" and ".join(get_args(VocabularyName)), milliseconds=f"{milliseconds:,.0f}")
 
 
 def _overflow() -> Iterable[Finding]:
@@ -54,6 +111,36 @@ def _overflow() -> Iterable[Finding]:
         return [finding("proxy_missing", error=error)]
     except RuntimeError as error:
         return [finding("proxy_fails", error=error)]
+
+
+def _redis(config: Configuration | None) -> Finding:
+    """Return whether the Redis that the workers share can be reached, and how fast it answers."""
+    try:
+        client = redis_client(config)
+    except CommandError as error:
+        return finding("redis_fails", error=error)
+    if client is None:
+        return finding("redis_missing")
+    try:
+        seconds = asyncio.run(asyncio.wait_for(_round_trip_seconds(client), WAIT_SECONDS))
+    except (OSError, RedisError, TimeoutError, asyncio.TimeoutError) as error:
+        reason = str(error) or f"no answer within {WAIT_SECONDS:.0f} seconds"
+        return finding("redis_fails", error=f"Redis cannot be used: {reason}")
+    milliseconds, slow = f"{seconds * 1_000:.1f}", f"{SLOW_SECONDS * 1_000:.0f}"
+    return finding("redis" if seconds <= SLOW_SECONDS else "redis_slow", milliseconds=milliseconds, slow=slow)
+
+
+async def _round_trip_seconds(client: Any) -> float:
+    """Return the usual time of the script by which statistics are read, which the server must allow."""
+    try:
+        taken = []
+        for _ in range(TRIES):
+            begun = time.perf_counter()
+            await client.eval(redis_store.READ, 1, f"{redis_store.KEY_PREFIX}doctor")
+            taken.append(time.perf_counter() - begun)
+        return median(taken)
+    finally:
+        await client.aclose()
 
 
 def _configuration(config: Configuration) -> Iterator[Finding]:

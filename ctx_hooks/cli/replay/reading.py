@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter as Occurrences
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from ctx_hooks.cli.files import paths_of
-from ctx_hooks.cli.replay.histories import reader_of
+from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
 from ctx_hooks.cli.replay.lines import Broken, rows_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
 
@@ -20,6 +20,28 @@ ENDINGS = ("*.jsonl", "*.json", "*.ndjson", "*.csv")
 MOST_NAMED = 10
 """Broken places that are named one by one; all are counted."""
 UNKNOWN = "no history of a known kind"
+
+
+class Reader(Protocol):
+    """What each module has."""
+
+    NAME: str
+    """What the kind is called."""
+
+    def recognises(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a file that has this row is of the kind."""
+
+    def requests(self, rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
+        """Yield the requests of a file, and for each row that holds none, where it should, why it is left out."""
+
+
+READERS: tuple[Reader, ...] = (spend_log, claude_code, codex, sessions, request_log)
+"""In the order in which a row is offered to them: the plainest kind is the last."""
+
+
+def reader_of(fields: Mapping[str, Any]) -> Reader | None:
+    """Return the reader of a file that has this row, None where it says nothing."""
+    return next((reader for reader in READERS if reader.recognises(fields)), None)
 
 
 def files_of(names: Sequence[str]) -> list[Path]:
