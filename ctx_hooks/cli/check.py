@@ -32,15 +32,9 @@ ELSEWHERE = Listed("", "", Deployment("", {}), {})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A field of a policy that a scope sets.
+    """A field of a policy that a scope sets, with its value as JSON has it.
 
-    Attributes:
-        models: the model groups that it holds for; none where that is all of them.
-        caller: for whom, as `teams.research`; "" for everybody.
-        field: its name.
-        value: its value, as JSON has it.
-        set_by: the scope.
-        is_default: whether the value is the default.
+    `models` is empty where it holds for all of them, and `caller` (as `teams.research`) where it holds for everybody.
     """
 
     models: tuple[str, ...]

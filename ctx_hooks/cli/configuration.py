@@ -21,14 +21,7 @@ from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An entry of `model_list`.
-
-    Attributes:
-        path: where it stands, as `model_list.0`.
-        group: the name that clients ask for.
-        deployment: the model and its `model_info`.
-        params: its `litellm_params`.
-    """
+    """An entry of `model_list`: where it stands (`model_list.0`), the name that clients ask for, and what it says."""
 
     path: str
     group: str
@@ -50,15 +43,9 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A proxy configuration.
+    """A proxy configuration: the file, what it says of the plugin, its mistakes with their paths, and the deployments.
 
-    Attributes:
-        raw: the file.
-        settings: those of the plugin, without the sections that cannot be read.
-        policies: resolves them.
-        mistakes: each with its path.
-        listed: the deployments.
-        folder: where the file is.
+    `settings` are without the sections that cannot be read, `folder` is where the file is.
     """
 
     raw: Mapping[str, Any]

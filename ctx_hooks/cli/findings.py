@@ -23,14 +23,7 @@ LEVEL_CHARS = 7
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding.
-
-    Attributes:
-        name: what was looked at, for programs: `window_unknown`.
-        level: how bad it is.
-        text: what was found.
-        advice: what to do; "" where nothing has to be done.
-    """
+    """One finding: what was looked at, for programs (`window_unknown`); how bad it is; what was found; what to do, or ""."""
 
     name: str
     level: Level

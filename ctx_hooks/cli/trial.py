@@ -50,10 +50,7 @@ class Asked:
         sent_tokens: its size, as the provider counts.
         attempts: how often the provider was asked.
         accepted_tokens: the size that the provider has answered; 0 for none.
-        status: of the answer.
         text: what was answered; "" for nothing.
-        body: the answer as it came.
-        headers: of the answer.
     """
 
     sent_tokens: int

@@ -47,7 +47,7 @@ def saved_by(
         decided: what was sent of it.
         billed: the bill of that.
         prices: of the deployment's input tokens; None where they are not known.
-        rewrites: whether what was sent begins otherwise than the request before. Then a bill without a prompt cache does not
+        rewrites: whether what was sent does not share its prefix with the request before. Then a bill without a prompt cache does not
             say whether the provider has one, and where cached input has a price of its own nobody knows the dollars.
     """
     without = without_compression(whole, seen, decided, billed)
@@ -59,15 +59,9 @@ def saved_by(
 def would_be_saved(
     whole: LocalTokens, seen: LocalTokens, decided: LocalTokens, billed: Billed, prices: Prices | None, *, rewrites: bool
 ) -> Saved:
-    """Return what would have been saved of a request that was sent as it came.
+    """Return what would have been saved of a request that was sent as received, so that `billed` is the bill of the whole.
 
-    Args:
-        whole: the request as it came.
-        seen: as much of it as the request before this one had.
-        decided: what would have been sent of it.
-        billed: the bill of the whole.
-        prices: of the deployment's input tokens; None where they are not known.
-        rewrites: whether what would have been sent begins otherwise than the request before: no prompt cache holds it.
+    The other arguments are those of `saved_by`, for what would have been sent. If that rewrites, no prompt cache holds it.
     """
     ratio = billed.input_tokens / max(1, whole)
     input_tokens = ProviderTokens(round(decided * ratio))

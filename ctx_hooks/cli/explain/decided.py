@@ -35,10 +35,8 @@ class Decided:
     Attributes:
         group: the model group, or model, that is asked.
         deployments: how many the group has; 0 where no configuration lists it. The first is asked.
-        request: as it came.
+        request: as received.
         target: the deployment that is asked, with its window.
-        resolved: the policy.
-        decision: what would be done.
         sent: the request as it would be sent.
         factor: provider tokens per local token.
         tried: the policy that is tried, as it was given; "" for none.
@@ -58,15 +56,7 @@ class Decided:
 def decided(
     *, request: Path, model: str | None, config: Path | None, team: str | None, key: str | None, policy: str | None
 ) -> Decided:
-    """Return what would be done with the request of a file.
-
-    Args:
-        request: the file.
-        model: the model group; None for the one that the request names.
-        config: the proxy configuration; None for LiteLLM's own figures and the default policy.
-        team: id or alias of the caller's team.
-        key: alias of the caller's virtual key.
-        policy: one to try: a name, or its fields in YAML.
+    """Return what would be done with the request of a file; the arguments are the options of the command.
 
     Raises:
         CommandError: a file cannot be read, holds no request, or the configuration is wrong; or it has no such model, team,

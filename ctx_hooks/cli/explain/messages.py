@@ -31,10 +31,8 @@ class Changed:
         sent: its number in what is sent; None for one that was removed.
         who: its role, or the tool that it calls or whose result it is.
         kind: whether it calls tools or brings their results.
-        became: what became of it.
-        tokens_before: its size as it came, 0 for one that was added.
+        tokens_before: its size as received, 0 for one that was added.
         tokens_after: its size as sent, 0 for one that was removed.
-        why: the reason, "" for one that was kept.
         told: the line that says so to the model, "" for none.
     """
 
@@ -52,14 +50,7 @@ class Changed:
 def changed(
     received: Conversation, sent: Conversation, size: Callable[[Message], int], why_removed: Callable[[int], str]
 ) -> list[Changed]:
-    """Return what became of each message, in order.
-
-    Args:
-        received: the conversation as it came.
-        sent: as it is sent.
-        size: returns the tokens of a message.
-        why_removed: returns why the message of an index was removed.
-    """
+    """Return what became of each message, in order; `why_removed` says it of the message of an index."""
     tools = {call.id: call.name for message in received.messages for call in message.calls}
     before, after = (_digests(conversation) for conversation in (received, sent))
     found: list[Changed] = []

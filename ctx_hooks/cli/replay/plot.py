@@ -24,14 +24,9 @@ WITHOUT_COLOUR = "#8a8f98"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The drawing of a session; prompts far above the window leave it at its upper edge.
+    """The drawing of a session; prompts far above the window leave it at its upper edge, which is at `most` tokens.
 
-    Attributes:
-        title: what it shows.
-        requests: how many the session has.
-        window_tokens: the window; 0 where it is too far from the prompts to be drawn.
-        most: the tokens at the upper edge.
-        sizes: the prompts of each line.
+    `window_tokens` is 0 where the window is too far from the prompts to be drawn; `sizes` has the prompts of each line.
     """
 
     title: str
@@ -57,12 +52,7 @@ class Panel:
 
 
 def plot(sessions: Sequence[Session], names: Sequence[str]) -> str:
-    """Return the drawing.
-
-    Args:
-        sessions: of which the largest are drawn.
-        names: of the lines: without the plugin, and each way.
-    """
+    """Return the drawing of the largest sessions; the names are those of the lines: without the plugin, and each way."""
     drawn = ((session, [course.sizes for course in session.courses]) for session in sessions)
     shown = sorted(((s, sizes) for s, sizes in drawn if sizes[0]), key=lambda d: -max(map(max, d[1])))[:MOST_PANELS]
     places = accumulate((44 + 7 * len(name) for name in names), initial=LEFT)

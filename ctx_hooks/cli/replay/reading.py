@@ -59,14 +59,12 @@ def files_of(names: Sequence[str]) -> list[Path]:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read.
+    """What was read: how many files there are of each kind, what could not be read, and how many rows were.
 
     Attributes:
-        kinds: how many files there are of each kind.
         not_read: the files that could not be read, and why.
         broken: how many places could not be read in the others.
         named: the first of them, by file and line.
-        rows: how many rows were read.
     """
 
     kinds: Occurrences[str] = field(default_factory=Occurrences)

@@ -43,15 +43,7 @@ MALFORMED = "requests whose messages cannot be read"
 
 @dataclass(slots=True)
 class NoText:
-    """Requests of which the history has the figures alone.
-
-    Attributes:
-        requests: how many.
-        refused: how many exceed the window.
-        input_tokens: their prompts.
-        dollars: what LiteLLM has billed for them.
-        above_budget: for each way, how many it would have compacted.
-    """
+    """Requests of which the history has only figures; `above_budget`: how many of them each way would have compacted."""
 
     requests: int = 0
     refused: int = 0
@@ -196,14 +188,7 @@ def _not_held(found: Recorded, session: Session, tokens: LocalTokens, model: str
 def replayed(
     *, histories: Sequence[str], policies: Sequence[str], config: Path | None, model: str, window: int | None
 ) -> tuple[Reading, Replay]:
-    """Return what was read, and what came of it.
-
-    Args:
-        histories: files, folders and patterns.
-        policies: names of policies, or their fields in YAML.
-        config: a proxy's configuration; None for none.
-        model: the model or group to take for all requests; "" for the recorded ones.
-        window: the window to take for all, in provider tokens; None for each model's own.
+    """Return what was read, and what came of it; the arguments are the options of the command.
 
     Raises:
         CommandError: a file is not there, or a policy or the configuration has mistakes.

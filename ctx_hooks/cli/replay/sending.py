@@ -25,7 +25,7 @@ class Sent(NamedTuple):
     Attributes:
         prefixes: the digest of each of its prefixes, the shortest first.
         sizes: the local tokens of each, so that the last is the whole.
-        rewrites: whether it begins otherwise than the request before it, by a new compaction.
+        rewrites: whether it does not share its prefix with the request before it, by a new compaction.
         is_changed: whether anything differs from what the client sent.
     """
 

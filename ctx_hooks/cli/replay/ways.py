@@ -35,11 +35,7 @@ class Way:
 
 
 def tried_way(text: str, named: Mapping[str, Any]) -> Way:
-    """Return the way of a policy's name, or of its fields in YAML, such as `reserve_tokens: 8192`.
-
-    Args:
-        text: the name or the fields.
-        named: the configuration's own policies, by name.
+    """Return the way of a policy's name, or of its fields in YAML; `named` has the configuration's own policies.
 
     Raises:
         CommandError: it has mistakes.
@@ -59,7 +55,6 @@ class Deployments:
     """The deployment of each recorded request.
 
     Attributes:
-        config: the proxy's configuration.
         model: the model or model group to take for all; "" for the recorded ones.
         window_tokens: the window to take for all; None for that of each.
     """

@@ -18,12 +18,9 @@ MOST_TIMES = 4
 
 
 class Layer(NamedTuple):
-    """One kind of bar.
+    """One kind of bar: its label in the legend, the class of its colour, and a value for each slot, None for none.
 
-    Attributes:
-        label: what it is, for the legend.
-        style: the class of its colour.
-        values: a value for each slot, None where there is none; what is below zero hangs under the axis.
+    What is below zero hangs under the axis.
     """
 
     label: str
@@ -45,8 +42,6 @@ class Chart:
     """A chart of bars, the layers upon each other.
 
     Attributes:
-        title: what it shows.
-        layers: the kinds of bars.
         times: the time of each slot in words: in full, and as short as the axis needs it.
         show: how a value is written.
         most: the value at the upper edge.

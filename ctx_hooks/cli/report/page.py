@@ -27,14 +27,7 @@ WORDS = {
 
 
 class Names(NamedTuple):
-    """The table of a kind of names, those that save most first.
-
-    Attributes:
-        title: what is named.
-        rows: the names that have a row, with their sums.
-        further: how many names share the last row.
-        rest: the sums of these.
-    """
+    """The table of a kind of names, those that save most first; the last row has the sums of all further names."""
 
     title: str
     rows: list[tuple[str, Tally]]
