@@ -1,4 +1,4 @@
-"""A proxy of two workers that LiteLLM shows the metrics of, and a run through it whose figures are known."""
+"""A proxy that LiteLLM shows the metrics of, and a run through it whose figures are known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from summariser import summariser
 
 from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
 
-WORKERS = 2
 TIGHT = 26_000
 """Holds a session of 25,000 tokens, but not its answer."""
 ROOMY = 60_000
@@ -30,7 +29,7 @@ async def user_api_key_auth(request, api_key):
     return UserAPIKeyAuth(api_key=api_key, team_id=team, team_alias=team.upper(), key_alias=f"key of {team}")
 """
 LISTENER = """
-import dataclasses, json, os
+import dataclasses, json
 import ctx_hooks
 
 handler = ctx_hooks.proxy_handler_instance
@@ -41,7 +40,7 @@ def plain(value):
     return dict(value)
 
 def tell(event):
-    print("heard", json.dumps({"pid": os.getpid(), "event": event}, default=plain), flush=True)
+    print("heard", json.dumps(event, default=plain), flush=True)
 
 for name in ("decision", "overflow", "answer", "silent_truncation", "limit_learned", "after_summary", "archive"):
     ctx_hooks.on(name, tell)
@@ -99,8 +98,6 @@ def metered(tmp_path_factory: Any) -> Iterator[tuple[Proxy, FakeProvider]]:
     folder = tmp_path_factory.mktemp("metered")
     for name, code in (("metered_auth", AUTH), ("metered_listener", LISTENER)):
         environment = importable(folder, name, code)
-    (folder / "metrics").mkdir()
-    environment["PROMETHEUS_MULTIPROC_DIR"] = str(folder / "metrics")
     windows = {"tiny": 60, **dict.fromkeys(("large", *WRITERS.values()), 1_000_000)}
     with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows=windows), script) as provider:
 
@@ -127,7 +124,7 @@ def metered(tmp_path_factory: Any) -> Iterator[tuple[Proxy, FakeProvider]]:
             litellm_settings={"callbacks": ["metered_listener.handler", "prometheus"]},
             general_settings={**GENERAL, "custom_auth": "metered_auth.user_api_key_auth"},
         )
-        with Proxy(config, environment, WORKERS) as proxy:
+        with Proxy(config, environment) as proxy:
             yield proxy, provider
 
 
@@ -152,21 +149,8 @@ def run(proxy: Proxy, n: int) -> None:
     proxy.wait_until(lambda: len(events(proxy, "answer")) == answers, f"{answers} answers")
 
 
-def use_every_worker(proxy: Proxy) -> int:
-    """Ask until every worker has answered, and return how often that was."""
-    asked = 0
-    while len({told["pid"] for told in _told(proxy)}) < WORKERS:
-        assert ask(proxy, "untouched", "red", messages=SMALL).status_code == httpx.codes.OK
-        asked += 1
-    proxy.wait_until(lambda: len(events(proxy, "answer")) == asked, f"{asked} answers")
-    return asked
-
-
 def events(proxy: Proxy, name: str) -> list[dict[str, Any]]:
-    """Return the events of that name so far, of each worker in their order."""
-    return [told["event"] for told in _told(proxy) if told["event"]["name"] == name]
-
-
-def _told(proxy: Proxy) -> list[dict[str, Any]]:
+    """Return the events of that name so far."""
     lines = proxy.log().splitlines()
-    return [json.loads(line.removeprefix("heard ")) for line in lines if line.startswith("heard ")]
+    heard = [json.loads(line.removeprefix("heard ")) for line in lines if line.startswith("heard ")]
+    return [event for event in heard if event["name"] == name]

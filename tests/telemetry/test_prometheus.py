@@ -1,10 +1,15 @@
 """Events become metrics: every figure once, under labels that whatever callers send cannot multiply."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import told_events
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from proxies import printed_by
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
@@ -13,6 +18,7 @@ from ctx_hooks.telemetry.events import FailureEvent, LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 
+ROOT = Path(__file__).resolve().parents[2]
 CALL = Call("r", "c", "gpt", "id:openai/gpt", "openai/gpt", "t1", "Team", "key", "org", "acompletion", "cli/1")
 CALLER = {"requested_model": "gpt", "team": "t1", "team_alias": "Team", "api_key_alias": "key"}
 DECISION = replace(
@@ -219,3 +225,31 @@ def test_a_process_counts_once_in_litellms_registry_unless_it_is_told_or_made_no
     printed = printed_by(code)
     assert printed.split()[-2:] == ["figure", expected]
     assert "Prometheus" not in printed
+
+
+WORKER = """
+import sys
+from dataclasses import replace
+
+import prometheus_client
+import told_events
+
+from ctx_hooks.telemetry.listeners import attach, emit
+from ctx_hooks.telemetry.prometheus import Metrics
+
+attach("Prometheus", Metrics(prometheus_client.REGISTRY).listeners)
+emit(replace(told_events.DECISION, window_tokens=int(sys.argv[1])))
+"""
+
+
+def test_several_workers_are_counted_together_and_a_gauge_is_the_newest(tmp_path):
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    environment = {**os.environ, "PYTHONPATH": paths, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    for window_tokens in ("100", "200"):
+        subprocess.run([sys.executable, "-c", WORKER, window_tokens], env=environment, check=True)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, str(tmp_path))
+    figures = {s.name: s.value for metric in registry.collect() for s in metric.samples if not s.name.endswith("_bucket")}
+    assert figures["ctx_hooks_attempts_total"] == 2
+    assert figures["ctx_hooks_phase_seconds_count"] == 2
+    assert figures["ctx_hooks_window_tokens"] == 200

@@ -1,0 +1,213 @@
+"""Whatever protocol a deployment speaks, a session overflows once at most, and not at all where the window is known."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import litellm
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy._types import UserAPIKeyAuth
+from protocols import PROTOCOLS
+
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
+
+WINDOW = 8_000
+BELIEVED = 200_000
+UNKNOWN_TURNS, KNOWN_TURNS = range(8, 17), range(9, 15)
+"""Those around which a session outgrows the window, and the compacted session once more."""
+LEAST_FRACTION = 0.4
+"""A session is compacted to half of the window or a little below."""
+TRUNCATED_WINDOW, TRUNCATED_TURNS = 2_000, range(3, 20)
+"""Of a provider that cuts what is longer: a session has to outgrow it several times before that shows for certain."""
+AWS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region_name": "us-east-1"}
+SECONDS = 300
+"""For what takes milliseconds on a quiet machine."""
+
+
+class Logged(CustomLogger):
+    """A second callback: LiteLLM tells them in their order, so the plugin has learned by then. It keeps one of a class."""
+
+    answered: ClassVar[dict[str, asyncio.Event]] = defaultdict(asyncio.Event)
+
+    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        self.answered[kwargs["litellm_call_id"]].set()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A deployment's parameters, where the provider's address is {url}, and how that provider words an overflow."""
+
+    model: str
+    wording: str
+    base: str = "{url}"
+    params: dict[str, Any] = field(default_factory=dict)
+    truncates: bool = False
+    unbilled: tuple[str, ...] = ()
+    """Modes in which LiteLLM reads none of the usage that the provider states."""
+    tells_in_stream: bool = False
+    """Whether the provider refuses inside a stream too, in a form that LiteLLM reads."""
+
+
+CLAUDE = "anthropic.claude-3-5-sonnet-20240620-v1:0"
+VERTEX = {"vertex_project": "p", "vertex_location": "us-east5"}
+ROWS = {
+    "bedrock-converse": Row(f"bedrock/converse/{CLAUDE}", "bedrock_converse", params=AWS, tells_in_stream=True),
+    "bedrock-nova": Row("bedrock/converse/amazon.nova-pro-v1:0", "bedrock_nova", params=AWS, tells_in_stream=True),
+    "bedrock-invoke": Row(f"bedrock/invoke/{CLAUDE}", "bedrock_invoke", params=AWS, tells_in_stream=True),
+    "vertex-claude": Row("vertex_ai/claude-sonnet-4@20250514", "anthropic", params=VERTEX, tells_in_stream=True),
+    "cohere": Row("cohere_chat/command-r-plus", "cohere_excess", "{url}/v2/chat", unbilled=("streamed",)),
+    "cohere-without-count": Row("cohere_chat/command-r-plus", "cohere", "{url}/v2/chat", unbilled=("streamed",)),
+    "mistral": Row("mistral/mistral-large-latest", "mistral", "{url}/mistral/v1", tells_in_stream=True),
+    "ollama-chat": Row("ollama_chat/served", "ollama", tells_in_stream=True),
+    "ollama-chat-truncating": Row("ollama_chat/served", "ollama", truncates=True),
+    "ollama-generate": Row("ollama/served", "ollama", tells_in_stream=True),
+    "ollama-generate-truncating": Row("ollama/served", "ollama", truncates=True),
+    "predibase": Row("predibase/served", "tgi", unbilled=("whole", "streamed"), tells_in_stream=True),
+    "watsonx": Row("watsonx/ibm/served", "watsonx", unbilled=("streamed",), params={"project_id": "p", "token": "t"}),
+    "huggingface": Row("huggingface/served", "tgi", "{url}/v1", tells_in_stream=True),
+}
+REFUSING = [name for name, row in ROWS.items() if not row.truncates]
+TRUNCATING = [name for name, row in ROWS.items() if row.truncates]
+
+
+def google_credentials(url: str) -> dict[str, str]:
+    """Return a service account with a key of its own, whose tokens the fake provider gives out."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    forms = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    account = {"type": "service_account", "project_id": "p", "client_email": "a@p", "token_uri": f"{url}/token"}
+    return {**account, "private_key_id": "k", "private_key": key.private_bytes(*forms).decode()}
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with FakeProvider(ProviderSettings(tokens_factor=1.2), protocols=PROTOCOLS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def google(provider):
+    return {"vertex_credentials": google_credentials(provider.url)}
+
+
+@pytest.fixture
+def speaking(provider, google, proxy_router, monkeypatch):
+    """Return how a deployment that nothing is known of is asked, as the proxy asks its Router."""
+    for name in ("input_callback", "success_callback", "failure_callback"):
+        monkeypatch.setattr(litellm, name, [])
+    monkeypatch.setattr(litellm, "drop_params", True)
+    monkeypatch.setenv("PREDIBASE_TENANT_ID", "t")
+
+    def speak(name, window_tokens=BELIEVED):
+        row = ROWS[name]
+        parameters = {"model": row.model, "api_base": row.base.format(url=provider.url), "api_key": "k", **row.params}
+        parameters |= google if row.model.startswith("vertex_ai/") else {}
+        info = {"id": uuid4().hex, "max_input_tokens": window_tokens, "ctx_hooks": {"warn_below_tokens": 0}}
+        router = proxy_router({"model_name": "one", "litellm_params": parameters, "model_info": info}, num_retries=0)
+        monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), Logged()])
+        return Asked(router, litellm.callbacks[0])
+
+    return speak
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A Router behind the plugin's hooks."""
+
+    router: litellm.Router
+    hooks: CtxHooks
+
+    async def text_of(self, session: dict[str, Any], *, stream: bool, until_logged: bool) -> str:
+        """Return the text of the answer to a request; what it shows is learned behind it, once it is logged."""
+        call = uuid4().hex
+        data = {**session, "model": "one", "stream": stream, "metadata": {}, "litellm_call_id": call}
+        data |= {"stream_options": {"include_usage": True}} if stream else {}
+        fields = await self.hooks.async_pre_call_hook(UserAPIKeyAuth(api_key="sk-one"), None, data, "acompletion")
+        answer = await self.router.acompletion(**fields)
+        if stream:
+            text = "".join([chunk.choices[0].delta.content or "" async for chunk in answer if chunk.choices])
+        else:
+            text = answer.choices[0].message.content
+        if until_logged:
+            async with asyncio.timeout(SECONDS):
+                await Logged.answered[call].wait()
+        return text
+
+
+def prepared(provider, name, **settings):
+    """Let the provider behave as a row says."""
+    row = ROWS[name]
+    if row.model.startswith("vertex_ai/") and (find_spec("google") is None or find_spec("google.auth") is None):
+        pytest.skip("LiteLLM asks google-auth for Vertex's credentials, which is not installed")
+    window = TRUNCATED_WINDOW if row.truncates else WINDOW
+    forms = {"refused_form": "wording", "refused_after_opening": False}
+    provider.reset(
+        **{**forms, "wording": row.wording, "silent_truncation": row.truncates, "window_tokens": window, **settings}
+    )
+
+
+async def run(asked, provider, name, turns, *, stream):
+    """Run a session turn by turn, and return the provider's records of it."""
+    prepared(provider, name)
+    chars = 1_000 if ROWS[name].truncates else 2_000
+    session = agent_session("openai-chat", turns=turns[-1] + 1, result_chars=chars)
+    for turn in turns:
+        sent = {**session, "messages": session["messages"][: 2 + 2 * turn]}
+        learns = turn == turns[0] or ROWS[name].truncates
+        assert "Answer" in await asked.text_of(sent, stream=stream, until_logged=learns)
+    return provider.requests()
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", REFUSING)
+async def test_a_session_of_unknown_window_overflows_once_and_every_turn_is_answered(name, stream, speaking, provider):
+    records = await run(speaking(name), provider, name, UNKNOWN_TURNS, stream=stream)
+    assert [r["status"] for r in records].count(200) == len(UNKNOWN_TURNS)
+    refused = [r for r in records if r["status"] != 200]
+    assert [r["error"] for r in refused if r["input_tokens"] <= WINDOW] == []
+    assert len(refused) == 1
+    after = [r["input_tokens"] for r in records[records.index(refused[0]) + 1 :]]
+    assert min(after) > LEAST_FRACTION * WINDOW, "what was sent is not taken for what the client sent"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", REFUSING)
+async def test_a_session_of_known_window_never_overflows(name, stream, speaking, provider):
+    """Where nothing says how many tokens the provider counts, the first overflow is what says it."""
+    records = await run(speaking(name, WINDOW), provider, name, KNOWN_TURNS, stream=stream)
+    refused = [r["input_tokens"] for r in records if r["status"] != 200]
+    assert max(r["input_tokens"] for r in records) > LEAST_FRACTION * WINDOW
+    assert min(refused, default=WINDOW + 1) > WINDOW
+    assert len(refused) <= (("streamed" if stream else "whole") in ROWS[name].unbilled)
+
+
+@pytest.mark.parametrize("after_opening", [False, True], ids=["at-once", "after-opening"])
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.tells_in_stream])
+async def test_an_overflow_told_inside_a_stream_is_retried_once(name, after_opening, speaking, provider):
+    prepared(provider, name, refused_form="nested", refused_after_opening=after_opening)
+    session = agent_session("openai-chat", turns=12, result_chars=2_000)
+    session["messages"].pop()
+    assert "Answer" in await speaking(name).text_of(session, stream=True, until_logged=False)
+    assert [r["status"] == 200 for r in provider.requests()] == [False, True]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", TRUNCATING)
+async def test_what_is_truncated_in_silence_is_seen_and_what_follows_fits(name, stream, speaking, provider, caplog):
+    records = await run(speaking(name), provider, name, TRUNCATED_TURNS, stream=stream)
+    assert len(records) == len(TRUNCATED_TURNS)
+    assert [r for r in caplog.records if r.levelno == logging.WARNING and "refuses nothing that is too long" in r.msg]
+    above = [r["input_tokens"] > TRUNCATED_WINDOW for r in records]
+    assert any(above)
+    assert above[-5:] == [False] * 5
+    assert [b for a, b in pairwise(above) if a != b] == [True, False], "what was seen once holds"
