@@ -47,8 +47,9 @@ def saved_by(
         decided: what was sent of it.
         billed: the bill of that.
         prices: of the deployment's input tokens; None where they are not known.
-        rewrites: whether what was sent does not share its prefix with the request before. Then a bill without a prompt cache does not
-            say whether the provider has one, and where cached input has a price of its own nobody knows the dollars.
+        rewrites: whether what was sent does not share its prefix with the request before. Then a bill without a prompt
+            cache does not say whether the provider has one, and where cached input has a price of its own nobody knows
+            the dollars.
     """
     without = without_compression(whole, seen, decided, billed)
     hidden = rewrites and seen and not billed.uses_cache and prices is not None and prices.cache_read < prices.plain
