@@ -17,12 +17,7 @@ from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 
-SOURCES = {
-    "policy": "the policy",
-    "model_info": "model_info",
-    "model_map": "LiteLLM",
-    "default": "nobody: assumed",
-}
+SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "LiteLLM", "default": "nobody: assumed"}
 """Who states a window."""
 CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session", "tags": "tags"}
 """Sections whose scopes hold for callers of a name, on every model; and the field of a caller that has the name."""

@@ -88,12 +88,7 @@ class Metrics:
         self._requests = counter("requests", "Requests by what they ended in, each once", "decision", "mode", *CALLER)
         self._attempts = counter("attempts", "Attempts that were sent", "decision", "trigger", "mode", *CALLER)
         self._overflows = counter("overflows", "Attempts that a provider refused as too long", "kind", "mode", *CALLER)
-        self._beyond_window = counter(
-            "answers_beyond_window",
-            "Answered requests that exceed the window",
-            "mode",
-            *CALLER,
-        )
+        self._beyond_window = counter("answers_beyond_window", "Answered requests that exceed the window", "mode", *CALLER)
         self._saved_tokens = counter("saved_provider_tokens", "Input tokens that bills were lowered by", "mode", *CALLER)
         self._spent_tokens = counter("spent_provider_tokens", "Input tokens that bills were raised by", "mode", *CALLER)
         self._saved_dollars = counter("saved_dollars", "Dollars that bills were lowered by", "mode", *CALLER)
