@@ -65,7 +65,7 @@ EVENTS = [
 SECRET = "the-marked-secret"  # noqa: S105 - no password
 
 
-async def secret_session(again=None):
+async def secret_session():
     """Decide and answer a conversation whose every text, tool name and argument holds the secret."""
     runner = AttemptRunner()
     recorder = Recorder(runner.running)
@@ -76,9 +76,6 @@ async def secret_session(again=None):
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
     decision = await runner.decide(request, to)
     recorder.decided(request, to, decision, runner.running.of("request").attempts.last())
-    if again is not None:
-        translated = Request(again, agent_session(again, turns=2))
-        recorder.decided(translated, to, await runner.decide(translated, to), runner.running.of("request").attempts.last())
     answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
     recorder.answered("request", answered, {})

@@ -161,11 +161,6 @@ def test_the_environment_names_a_folder_too(stored, tmp_path, monkeypatch):
     assert main(["archive", "show", handle, "--team", "red"]) == 0
 
 
-def test_without_a_place_it_says_where_texts_may_be(capsys):
-    assert main(["archive", "ls"]) == 1
-    assert "in memory is in the proxy's processes alone" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("backend", ["disk"], indirect=True)
 def test_a_file_that_is_none_of_sqlites_is_told(config, capsys, tmp_path):
     (tmp_path / "kept").mkdir()

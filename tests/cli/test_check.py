@@ -93,13 +93,6 @@ def test_a_configuration_that_does_not_do_what_it_says_fails(config, told_of, tm
     assert "Input should" not in printed
 
 
-def test_a_request_is_no_configuration(tmp_path, capsys):
-    path = tmp_path / "request.json"
-    path.write_text(json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}))
-    assert main(["check", str(path)]) == 1
-    assert "a proxy configuration is expected" in capsys.readouterr().err
-
-
 def test_a_policy_of_a_group_by_wildcard_alias_or_database_is_no_mistake(tmp_path):
     path = tmp_path / "config.yaml"
     wild = [{"model_name": "openai/*", "litellm_params": {"model": "openai/*"}}]

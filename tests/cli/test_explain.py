@@ -76,11 +76,6 @@ class TestAPolicyThatIsTried:
         assert main(["explain", long_session, *CONFIG, "--policy", "pi"]) == 0
         assert "--policy pi: sets no field" in capsys.readouterr().out
 
-    @pytest.mark.parametrize("policy", ["pii", "{reserve: 3}", "{no_field: 3}", "{", "[1]"])
-    def test_a_wrong_one_is_told(self, policy, long_session, capsys):
-        assert main(["explain", long_session, *CONFIG, "--policy", policy]) == 1
-        assert "--policy" in capsys.readouterr().err
-
     def test_a_lock_of_the_file_holds(self, long_session, tmp_path, capsys):
         config = tmp_path / "config.yaml"
         defaults = {"reserve_tokens": 9, "locked": ["reserve_tokens"]}

@@ -151,14 +151,6 @@ def test_a_last_message_has_all_the_room_that_it_needs(lines):
     assert json.loads(now[-1])["content"].endswith(pasted["content"])
 
 
-@every_format
-def test_compactions_are_rare(fmt):
-    messages = items_of(agent_session(fmt, turns=120))
-    trigger, target = 12_000, 6_000
-    _, cut, outcome = sent(messages, fmt, trigger=trigger, target=target)
-    assert cut.number <= math.ceil(outcome.tokens_before / (trigger - target)) + 1
-
-
 def test_a_fork_and_an_edit_get_a_result_of_their_own_and_share_what_they_have_in_common():
     messages = items_of(agent_session("openai-chat", turns=60))
     *_, shorter, longer = (

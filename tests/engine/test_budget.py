@@ -17,13 +17,6 @@ from ctx_hooks.tokens.window import Window
 
 class TestBeforeACall:
     @every_format
-    def test_what_fits_goes_on_as_it_came(self, fmt):
-        request = session(fmt, turns=3)
-        decision, attempt = decided(request, to())
-        assert isinstance(decision, Untouched)
-        assert (attempt.received_tokens, attempt.sent_tokens) == (tokens_of(request),) * 2
-
-    @every_format
     def test_what_does_not_fit_is_sent_within_the_budget_and_the_attempt_says_what_was_sent(self, fmt):
         request = session(fmt, turns=40)
         before = json.dumps(request.fields)

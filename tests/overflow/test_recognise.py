@@ -240,12 +240,6 @@ def test_a_family_is_the_inputs_alone_where_that_is_above_the_limit(text, kind, 
     assert figures is None or (found.limit_tokens, found.input_tokens, found.requested_output_tokens) == figures
 
 
-def test_an_exception_of_litellm_is_read():
-    error = litellm.BadRequestError("prompt is too long: 219898 tokens > 200000 maximum", "claude", "anthropic")
-    found = recognise_overflow(error)
-    assert (found.limit_tokens, found.input_tokens) == (200_000, 219_898)
-
-
 def test_the_bytes_of_a_body_are_read_as_its_text():
     error = httpx.HTTPStatusError("refused", request=None, response=None)
     error.message = b'{"error": "prompt is too long: 219898 tokens > 200000 maximum", "error_type": "validation"}'

@@ -150,7 +150,7 @@ async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
     assert (told.received_tokens, told.sent_tokens) == (whole, sent)
 
 
-async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry():
+async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry_and_once(heard):
     runner, metadata = AttemptRunner(), {"user_api_key": "hash"}
     recorder = Recorder(runner.running)
     fields = {**agent_session("openai-chat", turns=40), "metadata": metadata}
@@ -161,6 +161,7 @@ async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_re
     await decided(recorder, runner, Request("openai-responses", translated), to(200_000))
     logged = metadata["spend_logs_metadata"]["ctx_hooks"]
     assert (logged["decision"], logged["attempt"]) == ("retried", 1)
+    assert [event.attempt for event in heard] == [0, 1]
 
 
 async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):

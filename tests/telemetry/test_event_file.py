@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import queue
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -155,16 +154,6 @@ class TestWhatCannotBeWritten:
         with pytest.raises(TypeError):
             file.hear(DECISION)
 
-    def test_a_folder_that_is_deleted_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
-        folder = tmp_path / "events"
-        folder.mkdir()
-        attach_sinks(Settings(events={"path": str(folder)}))
-        shutil.rmtree(folder)
-        _emit_until_warned()
-        emit(OVERFLOW)
-        assert [r.getMessage() for r in caplog.records] == ["the event file sink failed and is switched off"]
-        assert not folder.exists()
-
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
     def test_a_full_disk_switches_the_sink_off_with_one_warning(self, tmp_path, caplog):
         (tmp_path / "events.1.jsonl").symlink_to("/dev/full")
@@ -235,13 +224,3 @@ async def test_a_conversation_leaves_figures_and_bounded_names_but_no_text(tmp_p
     assert decision.provider_tokens_after < decision.provider_tokens_before
     assert SECRET not in path.read_text()
     assert len(decision.call.call_id) == 200
-
-
-async def test_an_attempt_that_litellm_shows_again_in_another_format_is_recorded_once(tmp_path):
-    attach_sinks(Settings(events={"path": str(tmp_path)}))
-    await secret_session(again="openai-responses")
-    detach_sinks()
-    assert [(e.name, e.decision) for e in events_of(tmp_path / "events.1.jsonl")] == [
-        ("decision", "compressed"),
-        ("answer", "compressed"),
-    ]

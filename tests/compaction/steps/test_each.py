@@ -158,13 +158,6 @@ def test_a_share_of_the_window_bounds_older_results_only_where_nothing_is_select
     assert len(sent) <= 20_000 * Policy().tool_result_max_fraction * 4 + 500
 
 
-def test_a_result_that_may_not_be_truncated_stays_whole():
-    messages = older(exchange(1, json.dumps({"rows": "x " * 5_000})))
-    messages[2]["context"] = {"truncation_skip": True}
-    policy = Policy(tool_result_max_chars=4_000)
-    assert run(oversized_results, messages, policy=policy) == messages
-
-
 @pytest.mark.parametrize("text", [
     json.dumps({"context": {"truncation_skip": True}, "rows": "x " * 5_000}),
     "[ctx_hooks] 3 of 4 lines kept to save context; repeat the call for all.\n" + "x y\n" * 5_000,
