@@ -17,7 +17,8 @@ MOST_ROW_BYTES = 64_000_000
 """Of a line, or of an object of an array: twice the largest request that the plugin reads. It bounds the memory."""
 CHUNK_CHARS = 1_000_000
 """Read at once of an array, whose objects may stand on one line."""
-_BETWEEN = re.compile(r"[\s,]*")
+_BEGIN = re.compile(r"[^\s,]")
+"""Of an object of an array, or the end of the array."""
 _BOM = b"\xef\xbb\xbf"
 CSV_COLUMNS = (b"request_id", b"call_type")
 """In the first line of LiteLLM's spend log as CSV."""
@@ -109,9 +110,9 @@ def _of_document(file: BinaryIO) -> Iterator[Row | Broken]:
         if is_begin:
             text, is_begin = text.lstrip().removeprefix("["), False
         at = 0
-        while (start := _after(_BETWEEN, text, at)) < len(text) and text[start] != "]":
+        while (begin := _BEGIN.search(text, at)) and begin.group() != "]":
             try:
-                value, end = decode(text, start)
+                value, end = decode(text, begin.start())
             except (ValueError, RecursionError):
                 break
             line += text.count("\n", at, end)
@@ -126,11 +127,6 @@ def _of_document(file: BinaryIO) -> Iterator[Row | Broken]:
         # What is incomplete is tried again with twice as much, so that the whole stays linear.
         size = max(CHUNK_CHARS, len(rest))
         text = rest
-
-
-def _after(pattern: re.Pattern[str], text: str, start: int) -> int:
-    found = pattern.match(text, start)
-    return found.end() if found else start
 
 
 def _of_csv(file: BinaryIO) -> Iterator[Row | Broken]:

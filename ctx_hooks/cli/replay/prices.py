@@ -21,14 +21,7 @@ class Prices:
         self._known: dict[str, Mapping[str, Any]] = {}
 
     def billed(self, deployment: Deployment, input_tokens: int, shared_tokens: int, output_tokens: int) -> Billed:
-        """Return what the provider would bill of a request.
-
-        Args:
-            deployment: who is asked.
-            input_tokens: the prompt.
-            shared_tokens: as much of it as begins like an earlier request.
-            output_tokens: the answer.
-        """
+        """Return what the provider would bill of a request, of which `shared_tokens` begin like an earlier one."""
         known = self._prices(deployment)
         cached = shared_tokens if known.get(READ_PRICE) or not known else 0
         written = input_tokens - cached if known.get(WRITE_PRICE) else 0
@@ -54,10 +47,9 @@ class Prices:
 
     def _prices(self, deployment: Deployment) -> Mapping[str, Any]:
         """Return the prices of a model, nothing where LiteLLM knows none."""
-        model = deployment.model
-        if model not in self._known:
-            self._known[model] = _registered(deployment)
-        return self._known[model]
+        if deployment.model not in self._known:
+            self._known[deployment.model] = _registered(deployment)
+        return self._known[deployment.model]
 
 
 def _registered(deployment: Deployment) -> Mapping[str, Any]:
@@ -65,9 +57,7 @@ def _registered(deployment: Deployment) -> Mapping[str, Any]:
 
     litellm.suppress_debug_info = True  # it prints a list of providers for each model that it does not know
     logging.getLogger("LiteLLM").setLevel(logging.ERROR)  # and warns of each price that stands in no list of its own
-    own = {
-        name: value for name, value in deployment.model_info.items() if "cost" in name and isinstance(value, (int, float))
-    }
+    own = {name: v for name, v in deployment.model_info.items() if "cost" in name and isinstance(v, (int, float))}
     if PRICE in own:
         provider = deployment.model.split("/", 1)[0] if "/" in deployment.model else "openai"
         litellm.register_model({deployment.model: {"litellm_provider": provider, "mode": "chat", **own}})

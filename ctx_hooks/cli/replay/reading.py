@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter as Occurrences
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,6 +15,7 @@ from ctx_hooks.cli.files import paths_of
 from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
 from ctx_hooks.cli.replay.lines import Broken, rows_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.cli.terminal import console, printable
 
 ENDINGS = ("*.jsonl", "*.json", "*.ndjson", "*.csv")
 """Of the files that are read in a folder, and in the folders below it."""
@@ -73,16 +75,11 @@ class Reading:
     named: list[str] = field(default_factory=list)
     rows: int = 0
 
-    def of(self, path: Path, opened: Callable[[Path], AbstractContextManager[BinaryIO]]) -> Iterator[Recorded | LeftOut]:
-        """Yield the requests of a file.
-
-        Args:
-            path: the file.
-            opened: opens it.
-        """
+    def of(self, path: Path) -> Iterator[Recorded | LeftOut]:
+        """Yield the requests of a file."""
         broken: list[Broken] = []
         try:
-            with opened(path) as file:
+            with _opened(path) as file:
                 rows = self._rows(file, broken)
                 first = next(((reader, row) for row in rows if (reader := reader_of(row.fields)) is not None), None)
                 if first is None:
@@ -104,3 +101,13 @@ class Reading:
             else:
                 self.rows += 1
                 yield row
+
+
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open a file; on a terminal a bar on stderr shows how much of it is read."""
+    if not sys.stderr.isatty():
+        return path.open("rb")
+    from rich import markup, progress  # noqa: PLC0415 - slow to load, and for a terminal only
+
+    name = markup.escape(printable(path.name))
+    return progress.open(path, "rb", description=name, console=console(stderr=True), transient=True)

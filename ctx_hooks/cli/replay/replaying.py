@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter as Occurrences
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 from ctx_hooks.cli.configuration import configuration_without_mistakes
 from ctx_hooks.cli.replay.prices import Prices
@@ -16,8 +13,7 @@ from ctx_hooks.cli.replay.reading import Reading, files_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
 from ctx_hooks.cli.replay.sending import as_received, as_sent, history_in, without_markers
 from ctx_hooks.cli.replay.sessions import Bill, Course, KnownSessions, Session
-from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, Deployments, Way, target_of, tried_way, untouched
-from ctx_hooks.cli.terminal import console, printable
+from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Way, target_of, tried_way
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.learning.known import known_of
@@ -82,7 +78,7 @@ class Replay:
             return
         deployment = self._deployments.of(found)
         targets = [target_of(way, deployment, found) for way in self.ways]
-        plain = of_deployment(deployment, untouched(), "replay")
+        plain = of_deployment(deployment, UNTOUCHED, "replay")
         if found.request is None:
             self._add_figures(found, plain, targets)
             return
@@ -198,28 +194,8 @@ def replayed(
     tried = [tried_way(text, proxy.settings.policies) for text in dict.fromkeys(policies)]
     reading = Reading()
     replay = Replay([*own, *tried] or [Way(DEFAULT, proxy.policies)], Deployments(proxy, model, window))
-    with _opening() as opened:
-        for path in files_of(histories):
-            for found in reading.of(path, opened):
-                replay.add(found)
+    for path in files_of(histories):
+        for found in reading.of(path):
+            replay.add(found)
     replay.end()
     return reading, replay
-
-
-@contextmanager
-def _opening() -> Iterator[Callable[[Path], AbstractContextManager[BinaryIO]]]:
-    """Give what opens a file; on a terminal it shows on stderr how much of that is read."""
-    if not sys.stderr.isatty():
-        yield lambda path: path.open("rb")
-        return
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415 - slow to load, and for a terminal alone
-
-    with Progress(console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task("")
-
-        def opened(path: Path) -> AbstractContextManager[BinaryIO]:
-            progress.reset(task, description=escape(printable(path.name)), total=path.stat().st_size)
-            return progress.wrap_file(path.open("rb"), task_id=task)
-
-        yield opened

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from ctx_hooks.cli.configuration import Configuration
@@ -14,7 +13,7 @@ from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import SECTION, settings_of
-from ctx_hooks.policy.resolve import Policies, Resolved
+from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.target import Target, of_deployment
 
@@ -24,6 +23,10 @@ MOST_FIGURE = 10**12
 """Of a usage, a window or a price. A file may state any, and the sums of these stay exact."""
 OWN = "config"
 """The name of the way that the given configuration has."""
+
+
+UNTOUCHED = Policies(Settings()).resolve(Caller())
+"""The policy of a proxy without the plugin: only what it says of windows is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,3 @@ def target_of(way: Way, deployment: Deployment, recorded: Recorded) -> Target:
         key_names=recorded.key_names,
     )
     return of_deployment(deployment, way.policies.resolve(caller), "replay")
-
-
-@lru_cache(maxsize=1)
-def untouched() -> Resolved:
-    """Return the policy of a proxy without the plugin: what it says of windows alone is asked."""
-    return Policies(Settings()).resolve(Caller())
