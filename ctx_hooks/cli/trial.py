@@ -90,30 +90,22 @@ def ask(provider: FakeProvider, proxy: ProxyProcess, route: Route, model: str, *
 
 
 def _text(answer: httpx.Response, *, stream: bool) -> str:
-    """Return the answer's text; of a stream, the deltas of its route's events joined."""
+    """Return the answer's text; of a stream, that of its route's events joined."""
     if answer.status_code != httpx.codes.OK:
         return ""
     if not stream:
         return _said(answer.json())
-    events = [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")]
-    return "".join(_delta(json.loads(e)) for e in events)
-
-
-def _delta(event: dict[str, Any]) -> str:
-    if event.get("candidates"):
-        return _said(event)
-    if event.get("choices"):
-        return event["choices"][0]["delta"].get("content") or ""
-    delta = event.get("delta")
-    text = delta.get("text") if isinstance(delta, dict) else delta
-    return text if isinstance(text, str) else ""
+    return "".join(_said(json.loads(line[6:])) for line in answer.text.splitlines() if line.startswith("data: {"))
 
 
 def _said(body: dict[str, Any]) -> str:
-    if "choices" in body:
-        return body["choices"][0]["message"]["content"] or ""
+    """Return the text of an answer, or of one event of a stream."""
+    if choices := body.get("choices"):
+        return (choices[0].get("message") or choices[0]["delta"]).get("content") or ""
     if "candidates" in body:
         blocks = body["candidates"][0]["content"].get("parts") or []
+    elif delta := body.get("delta"):
+        blocks = [delta if isinstance(delta, dict) else {"text": delta}]
     else:
         blocks = body.get("content") or [b for item in body.get("output", []) for b in item.get("content") or []]
     return "".join(b.get("text") or "" for b in blocks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -112,11 +113,7 @@ def attach(name: str, listeners: Mapping[EventName, Listener]) -> Callable[[], N
         name: the sink's name, for the warning.
         listeners: what the sink does with each event that it wants.
     """
-    guard = Guard(name)
-    ends = [on(event, partial(guard.run, listener)) for event, listener in listeners.items()]
-
-    def end() -> None:
-        for end_one in ends:
-            end_one()
-
-    return end
+    guard, ends = Guard(name), ExitStack()
+    for event, listener in listeners.items():
+        ends.callback(on(event, partial(guard.run, listener)))
+    return ends.close

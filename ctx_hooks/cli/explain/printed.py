@@ -28,8 +28,6 @@ from ctx_hooks.tokens.window import budget_tokens_of, target_tokens_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ctx_hooks.tokens.units import ProviderTokens
-
 
 SIGNS: dict[Became, tuple[str, str]] = {
     "kept": (" ", "dim"),
@@ -62,24 +60,27 @@ def run(*, diff: bool, sent: bool, as_json: bool, **asked: Any) -> None:
 
 def document(found: Decided) -> dict[str, Any]:
     """Return what is known of the decision but the messages, as JSON has it."""
-    figures, values = found.decision.figures, found.resolved.policy.model_dump(mode="json")
+    figures, policy, window = found.decision.figures, found.resolved.policy, found.target.window
+    budget = budget_tokens_of(window, policy, least_output_tokens=found.request.least_output_tokens)
+    target = target_tokens_of(to_local(budget, found.factor), policy)
+    origins, values = found.resolved.origins, policy.model_dump(mode="json")
     return {
         "model_group": found.group,
         "model": found.target.model,
         "format": found.request.format,
         "decision": outcome_of(found.decision, 0),
         "reason": getattr(found.decision, "reason", ""),
-        "window_tokens": found.target.window.tokens,
-        "window_source": found.target.window.source,
-        "budget_tokens": _budget_tokens(found),
-        "target_tokens": _target_tokens(found),
+        "window_tokens": window.tokens,
+        "window_source": window.source,
+        "budget_tokens": budget,
+        "target_tokens": None if target is None else to_provider(target, found.factor),
         "factor": found.factor,
         "tokens_before": figures.tokens_before if figures else None,
         "tokens_after": figures.tokens_after if figures else None,
         "fields": _fields(found),
         "steps": [asdict(step) for step in getattr(found.decision, "steps", ())],
         "summary": summary_place(found),
-        "policy": {n: {"value": v, "set_by": found.resolved.origins.get(n, "default")} for n, v in values.items()},
+        "policy": {n: {"value": v, "set_by": origins.get(n, "default")} for n, v in values.items()},
         "ignored": list(found.resolved.ignored),
     }
 
@@ -157,16 +158,6 @@ def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields with those of Google's `generationConfig` beside the others."""
     inner = [(f"{n}.{k}", v) for n, found in fields.items() if isinstance(found, Mapping) for k, v in found.items()]
     return {**fields, **dict(inner)}
-
-
-def _budget_tokens(found: Decided) -> ProviderTokens:
-    policy, least = found.resolved.policy, found.request.least_output_tokens
-    return budget_tokens_of(found.target.window, policy, least_output_tokens=least)
-
-
-def _target_tokens(found: Decided) -> int | None:
-    target = target_tokens_of(to_local(_budget_tokens(found), found.factor), found.resolved.policy)
-    return None if target is None else to_provider(target, found.factor)
 
 
 def _print_messages(out: Console, messages: Sequence[Changed]) -> None:
