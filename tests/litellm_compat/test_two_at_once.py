@@ -1,18 +1,17 @@
 """One request that LiteLLM sends to two deployments at once teaches of each what that one has counted."""
 
 import asyncio
-import time
 
 import litellm
 import pytest
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import UserAPIKeyAuth
+from waits import until
 
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 WINDOWS = {"main": 20_000, "shadow": 8_000}
-WAIT_SECONDS = 60.0
 SESSION = agent_session("openai-chat", model="main", turns=10)
 
 
@@ -55,13 +54,6 @@ def router(provider, proxy_router, monkeypatch):
     made = proxy_router(mirrored, deployment("main", "main"), deployment("shadow", "shadow"), num_retries=0)
     monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), MainWaits(provider)])
     return made
-
-
-async def until(found):
-    end = time.monotonic() + WAIT_SECONDS
-    while not await found():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 async def learned(group):

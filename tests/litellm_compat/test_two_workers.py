@@ -1,11 +1,10 @@
 """Two workers that answer one conversation in turn: what one was refused, the other does not send."""
 
-import asyncio
-
 import litellm
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 from redis_process import RedisProcess
+from waits import until
 
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.serving.request_flow import RequestFlow
@@ -40,14 +39,10 @@ def router(provider, proxy_router, monkeypatch):
 
 
 async def answer_noted(learned):
-    """Wait until the answer to the retry is noted: LiteLLM logs it behind the answer."""
-    async with asyncio.timeout(300):
-        while True:
-            (stats,) = [await learned.of(name) for name in learned._stats]  # noqa: SLF001 - which there are is asked nowhere else
-            at = {kind: observation.at for (kind, _), observation in stats.observations.items()}
-            if at.get("answer", 0.0) > at.get("refused", at.get("limit", 0.0)):
-                return
-            await asyncio.sleep(0.01)
+    """Return whether the answer to the retry is noted: LiteLLM logs it behind the answer."""
+    (stats,) = [await learned.of(name) for name in learned._stats]  # noqa: SLF001 - which there are is asked nowhere else
+    at = {kind: observation.at for (kind, _), observation in stats.observations.items()}
+    return at.get("answer", 0.0) > at.get("refused", at.get("limit", 0.0))
 
 
 @pytest.mark.parametrize("wording", ["openai", "openai_responses"])
@@ -68,5 +63,5 @@ async def test_what_one_worker_was_refused_the_other_does_not_send(wording, rout
     assert await ask(1, turns=6) == [200], "both have read what is known, and go by it for ten seconds"
     first = await ask(0, turns=14)
     assert (first[0], first[-1]) == (400, 200)
-    await answer_noted(workers[0].runner.learned)
+    await until(lambda: answer_noted(workers[0].runner.learned))
     assert await ask(1, turns=15) == [200]

@@ -1,7 +1,8 @@
 """One strict provider for the tests of this folder, and the proxies that several of its files ask.
 
 A proxy starts when it is first asked for, and serves what all modules name: `groups` the proxy, `compared` the plain one,
-too, `checked` the one whose Router checks windows itself. `CALLERS` and `POLICIES` hold for all three.
+too, `checked` the one whose Router checks windows itself; behind `elsewhere_` those of another server. `CALLERS` and
+`POLICIES` hold for all three.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from answering_server import answering
 from configurations import GENERAL, PLUGIN, WINDOW, configuration, importable, on_path
+from fastapi import Request, Response
+from litellm_versions import CONTINUES_CHAT
 from proxies import Proxy
 from retrieving import seek
 
@@ -109,13 +114,25 @@ def callers(modules, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def started(provider, modules, callers):
+def elsewhere():
+    """A server beside the provider, which answers every request as its `answer` does."""
+    server = SimpleNamespace()
+
+    async def answer(request: Request) -> Response:
+        return await server.answer(request)
+
+    with answering(answer) as server.url:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def started(provider, elsewhere, modules, callers):
     """Start a proxy that serves the groups that modules name."""
 
     def start(*named, callbacks=(PLUGIN, "parts.handler"), **router_settings):
-        models = [
-            model for module in modules for name in named for model in getattr(module, name, lambda _: ())(provider.url)
-        ]
+        urls = dict.fromkeys(named, provider.url) | {f"elsewhere_{name}": elsewhere.url for name in named}
+        listed = [(getattr(module, name), urls[name]) for module in modules for name in urls if hasattr(module, name)]
+        models = [model for groups, url in listed for model in groups(url)]
         policies = {"defaults": DEFAULTS}
         for module in modules:
             for scope, own in getattr(module, "POLICIES", {}).items():
@@ -128,8 +145,12 @@ def started(provider, modules, callers):
             general_settings={**GENERAL, "cancel_on_disconnect": True, "custom_auth": "parts.user_api_key_auth"},
             router_settings={"model_group_alias": ALIASES, "num_retries": 2, **router_settings},
             callback_settings={"ctx_hooks": policies},
+            files_settings=[{"custom_llm_provider": "openai", "api_base": f"{elsewhere.url}/v1", "api_key": "none"}],
         )
-        return Proxy(config, on_path(callers.parent))
+        config["litellm_settings"]["fallbacks"] = [{"breaking": ["other"]}]
+        names = {"OPENAI_API_BASE": f"{elsewhere.url}/v1", "OPENAI_BASE_URL": f"{elsewhere.url}/v1"}
+        names |= {"ANTHROPIC_API_BASE": elsewhere.url, "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"}
+        return Proxy(config, on_path(callers.parent) | names)
 
     return start
 
@@ -149,6 +170,7 @@ def plain_proxy(started):
 
 @pytest.fixture(scope="session")
 def checking(started):
-    """A proxy whose Router compares each request with the window itself."""
-    with started("checked", enable_pre_call_checks=True) as running:
+    """A proxy whose Router compares each request with the window itself, and continues broken streams."""
+    continues = {"enable_mid_stream_fallback_continuation": True} if CONTINUES_CHAT else {}
+    with started("checked", enable_pre_call_checks=True, **continues) as running:
         yield running

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import litellm
 import pytest
-from answering_server import answering
-from configurations import PLUGIN, configuration, deployment
+from configurations import deployment
 from fastapi import Request
 from fastapi.responses import StreamingResponse
-from proxies import Proxy
+from litellm_versions import CONTINUES_CHAT
 from routes import CHAT, RESPONSES
 
 WINDOW = 8_000
 SAID = "The parser drops the last line because it reads"
 REST = " until a newline."
-CHAT_SETTING = "enable_mid_stream_fallback_continuation"
-CONTINUES_CHAT = CHAT_SETTING in inspect.signature(litellm.Router.__init__).parameters
 MOST_ADDED_CHARS = 1_000
 """What was said, and how LiteLLM asks to go on from there."""
 BROKEN = {"error": {"message": "The server had an error", "type": "server_error", "code": "server_error"}}
@@ -65,22 +60,16 @@ def response_events(text: str, *, breaks: bool) -> Iterator[dict[str, Any]]:
         yield {"type": "response.completed", "sequence_number": 3, "response": done}
 
 
-@pytest.fixture(scope="module")
-def continued():
+def elsewhere_checked(url):
+    for group in ("breaking", "other"):
+        yield deployment(url, group, f"openai/{group}", max_input_tokens=WINDOW, supports_assistant_prefill=True)
+
+
+@pytest.fixture
+def continued(checking, elsewhere):
     provider = Provider()
-    with answering(provider.answer) as url:
-        models = (
-            deployment(url, group, f"openai/{group}", max_input_tokens=WINDOW, supports_assistant_prefill=True)
-            for group in ("breaking", "other")
-        )
-        config = configuration(
-            url,
-            *models,
-            litellm_settings={"callbacks": [PLUGIN], "num_retries": 0, "fallbacks": [{"breaking": ["other"]}]},
-            router_settings={CHAT_SETTING: True} if CONTINUES_CHAT else {},
-        )
-        with Proxy(config) as proxy:
-            yield proxy, provider
+    elsewhere.answer = provider.answer
+    return checking, provider
 
 
 @pytest.mark.parametrize(
@@ -97,7 +86,6 @@ def continued():
 )
 def test_the_fallback_is_asked_with_a_fitted_history_and_all_that_was_said(route, items, continued):
     proxy, provider = continued
-    provider.bodies.clear()
     answer = route.ask(proxy, group="breaking", stream=True)
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-ctx-hooks"].startswith("compressed")

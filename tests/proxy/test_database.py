@@ -15,7 +15,7 @@ from ctx_hooks.testing import LOOPBACK, ProxyProcess
 pytestmark = pytest.mark.deploy
 
 STORED = {**GENERAL, "store_model_in_db": True}
-POLICIES = {"ctx_hooks": {"defaults": {"reserve_tokens": 500, "locked": ["reserve_tokens"]}}}
+SETTINGS = {"ctx_hooks": {"defaults": {"reserve_tokens": 500, "locked": ["reserve_tokens"]}}}
 TIGHT = {"max_input_tokens": 12_000, "ctx_hooks": {"reserve": "scaled", "reserve_fraction": 0.45}}
 """Holds a session of 8,000 tokens, but not the share that its policy keeps free for the answer as well."""
 INPUT, OUTPUT = 0.001, 0.01
@@ -44,7 +44,7 @@ def database():
 @pytest.fixture(scope="module")
 def stored(provider, database):
     """A proxy whose YAML names the plugin and the database; its models are added while it runs."""
-    config = {"litellm_settings": {"callbacks": [PLUGIN]}, "callback_settings": POLICIES, "general_settings": STORED}
+    config = {"litellm_settings": {"callbacks": [PLUGIN]}, "callback_settings": SETTINGS, "general_settings": STORED}
     tight = deployment(provider.url, "tight", "openai/large", **TIGHT)
     models = (
         deployment(provider.url, "fitted", "openai/served", max_input_tokens=WINDOW),
@@ -179,7 +179,7 @@ def test_the_spend_log_and_the_teams_day_hold_what_was_saved(stored, provider, d
 def test_the_plugin_is_not_started_by_a_name_in_the_database(provider, database):
     """LiteLLM takes such a name for that of a logger of its own, and its API stores no `callback_settings`."""
     with ProxyProcess({"general_settings": STORED}, database.environment()) as proxy:
-        manage(proxy, "/config/update", litellm_settings={"callbacks": [PLUGIN]}, callback_settings=POLICIES)
+        manage(proxy, "/config/update", litellm_settings={"callbacks": [PLUGIN]}, callback_settings=SETTINGS)
         answer, _ = ask(proxy, provider, key_of(proxy))
     assert PLUGIN in database.rows(SETTING, section="litellm_settings")[0]
     assert not database.rows(SETTING, section="callback_settings")

@@ -25,7 +25,7 @@ GROUPS = {
     "mixed-off": ("openai", ("served", 3_000), ("wide", 1_000_000)),
     "pictures": ("openai", ("served", 3_000), ("wide", 1_000_000)),
 }
-POLICIES = {"mixed-any": {"deployment_choice": "any", "warn_below_tokens": 0}, "mixed-off": {"enabled": False}}
+OWN_POLICIES = {"mixed-any": {"deployment_choice": "any", "warn_below_tokens": 0}, "mixed-off": {"enabled": False}}
 SEES = {("pictures", "served"): {"supports_vision": True}, ("pictures", "wide"): {"supports_vision": False}}
 WHOLE = {
     "chat": (CHAT, "mixed"),
@@ -38,7 +38,7 @@ WHOLE = {
 def groups(url):
     for group, (prefix, *sides) in GROUPS.items():
         for model, window in sides:
-            policy = POLICIES.get(group, {"deployment_choice": "holds_request", "warn_below_tokens": 0})
+            policy = OWN_POLICIES.get(group, {"deployment_choice": "holds_request", "warn_below_tokens": 0})
             yield deployment(
                 url, group, f"{prefix}/{model}", max_input_tokens=window, ctx_hooks=policy, **SEES.get((group, model), {})
             )

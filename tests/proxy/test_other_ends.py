@@ -1,4 +1,7 @@
-"""How a request ends that is not simply answered by its own model: the client leaves, or another group takes over."""
+"""How a request ends that is not simply answered by its own model.
+
+The client leaves, another group takes over, the deployments have an order, or there is no time to compress.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,17 @@ import json
 
 import httpx
 import pytest
-from configurations import deployment
-from routes import CHAT, MESSAGES, RESPONSES
+from configurations import WINDOW, deployment
+from routes import CHAT, GEMINI, MESSAGES, RESPONSES
+from strategies import items_of
 
-ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
+from ctx_hooks.conversation.placeholders import MARK
+from ctx_hooks.testing import agent_session
+from ctx_hooks.testing.rules import violations
+
+THREE = {CHAT: "openai", MESSAGES: "anthropic", RESPONSES: "openai"}
+ROUTES = pytest.mark.parametrize("route", THREE, ids=["chat", "messages", "responses"])
+HASTY = {"compression_timeout_seconds": 0.001}
 
 
 def groups(url):
@@ -19,6 +29,14 @@ def groups(url):
     yield deployment(url, "first", "openai/tiny", ctx_hooks={"rescue_attempts": 1})
     yield deployment(url, "second", "openai/less", max_input_tokens=2_500)
     yield deployment(url, "third", "openai/wide")
+    for route, prefix in THREE.items():
+        for place in ("litellm_params", "model_info"):
+            for model, order in (("served", 1), ("wide", 2)):
+                made = deployment(url, f"{place}-{route.fmt}", f"{prefix}/{model}")
+                made[place]["order"] = order
+                yield made
+    for route, prefix in {**THREE, GEMINI: "gemini"}.items():
+        yield deployment(url, f"hasty-{route.fmt}", f"{prefix}/served", max_input_tokens=WINDOW, ctx_hooks=HASTY)
 
 
 @ROUTES
@@ -51,3 +69,28 @@ def test_a_fallback_to_another_group_is_fitted_to_the_window_of_that_group(route
     assert {r["model"] for r in records[:-1]} == {"tiny"}, "the request's own model comes first"
     assert records[-1]["model"] == "less"
     assert 1_250 < records[-1]["input_tokens"] <= 2_500, "fitted to its window, and no smaller than it has to be"
+
+
+@ROUTES
+@pytest.mark.parametrize("place", ["litellm_params", "model_info"])
+def test_an_overflow_is_retried_on_the_order_that_refused_it(route, place, proxy, provider):
+    """The Router leaves context-window errors out of its plan by order; for all other errors it goes on."""
+    answer = route.ask(proxy, group=f"{place}-{route.fmt}", seed=len(place))
+    assert answer.status_code == 200, answer.text
+    assert [(r["model"], r["status"]) for r in provider.requests()] == [("served", 400), ("served", 200)]
+    assert answer.headers["x-ctx-hooks"].startswith("retried")
+
+
+@pytest.mark.parametrize("route", [*THREE, GEMINI], ids=["chat", "messages", "responses", "gemini"])
+def test_no_time_costs_the_oldest_turns_and_no_answer(route, proxy, provider):
+    question = f"What is new on {route.path}?"
+    payload = agent_session(route.fmt, turns=25, result_chars=2_000, model=f"hasty-{route.fmt}", question=question)
+    response = route.post(proxy, payload)
+    assert response.status_code == 200, response.text
+    (sent,) = provider.requests()
+    assert violations(sent["format"], sent["payload"]) == []
+    items = items_of(sent["payload"])
+    assert question in str(items[-1])
+    assert MARK in str(items[:2])
+    assert len(items) < len(items_of(payload))
+    assert "took too long to compress" in proxy.log()

@@ -105,14 +105,6 @@ def grows(model):
     return all(after[: len(before)] == before for before, after in pairwise(asked))
 
 
-@over(HALF)
-def test_calls_of_one_turn_are_answered_together(client, retrieving, model):
-    answer = client.ask(retrieving, [user(f"once handle {HANDLES[0]} handle {HANDLES[1]}")])
-    assert all(fact in answer.text for fact in FACTS)
-    assert len(model.requests()) == 2
-    assert hides_all(answer, model)
-
-
 @over(OTHER_HALF)
 def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, retrieving, model):
     """The last request forbids calls; what is called nevertheless is taken out, and the answer ends as any other."""

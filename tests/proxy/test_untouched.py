@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from answering_server import answering
-from configurations import GENERAL, PLUGIN, deployment
+from configurations import deployment
 from fastapi import Request
 from fastapi.responses import JSONResponse
 from litellm_versions import PASSES_ON_FAILED_COUNTS
-from proxies import Proxy
 from routes import SIZE
 
 from ctx_hooks.testing import LOOPBACK, agent_session
@@ -68,7 +66,6 @@ CHANGING = re.compile(rb"[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|(?:c
 class Recorder:
     """A provider that answers anything, and keeps the bytes that it was sent."""
 
-    url: str = ""
     refusal: str | None = None
     bodies: list[tuple[str, bytes]] = field(default_factory=list)
 
@@ -81,47 +78,19 @@ class Recorder:
         return JSONResponse(FILE if path.endswith("/files") else BATCH if path.endswith("/batches") else ANSWER)
 
 
-@pytest.fixture(scope="module")
-def recorder():
+MODELS = {"text": "openai/served", "translated": "anthropic/served", "vectors": "openai/vectors", "google": "gemini/served"}
+
+
+def elsewhere_compared(url):
+    for group, model in MODELS.items():
+        yield deployment(url, group, model, max_input_tokens=WINDOW)
+
+
+@pytest.fixture
+def recorder(elsewhere):
     kept = Recorder()
-    with answering(kept.answer) as kept.url:
-        yield kept
-
-
-def proxied(recorder: Recorder, callbacks: list[str]) -> Proxy:
-    models = (
-        deployment(recorder.url, group, model, max_input_tokens=WINDOW)
-        for group, model in (
-            ("text", "openai/served"),
-            ("translated", "anthropic/served"),
-            ("vectors", "openai/vectors"),
-            ("google", "gemini/served"),
-        )
-    )
-    config = {
-        "model_list": list(models),
-        "litellm_settings": {"callbacks": callbacks, "num_retries": 0},
-        "general_settings": GENERAL,
-        "files_settings": [{"custom_llm_provider": "openai", "api_base": f"{recorder.url}/v1", "api_key": "none"}],
-    }
-    names = {
-        "OPENAI_API_BASE": f"{recorder.url}/v1",
-        "OPENAI_BASE_URL": f"{recorder.url}/v1",
-        "ANTHROPIC_API_BASE": recorder.url,
-    }
-    return Proxy(config, {**names, "OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"})
-
-
-@pytest.fixture(scope="module")
-def without(recorder):
-    with proxied(recorder, []) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def with_plugin(recorder):
-    with proxied(recorder, [PLUGIN]) as running:
-        yield running
+    elsewhere.answer = kept.answer
+    return kept
 
 
 ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -141,7 +110,14 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "batch": (
         "/v1/batches",
-        {"json": {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}},
+        {
+            "json": {
+                "model": "text",
+                "input_file_id": "file-1",
+                "endpoint": "/v1/chat/completions",
+                "completion_window": "24h",
+            }
+        },
     ),
     "embeddings": ("/v1/embeddings", {"json": {"model": "vectors", "input": LONG}}),
 }
@@ -150,14 +126,14 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("refusal", [None, KNOWN, UNKNOWN], ids=["answered", "refused", "refused in other words"])
 @pytest.mark.parametrize("name", ROUTES)
 def test_a_route_without_a_conversation_of_ours_is_that_of_a_proxy_without_the_plugin(
-    name, refusal, recorder, without, with_plugin
+    name, refusal, recorder, plain_proxy, proxy
 ):
     path, content = ROUTES[name]
     seen = []
-    for proxy in (without, with_plugin):
+    for asked in (plain_proxy, proxy):
         recorder.refusal = refusal
         recorder.bodies.clear()
-        answer = LOOPBACK.post(proxy.url + path, headers=proxy.headers, timeout=60, **content)
+        answer = LOOPBACK.post(asked.url + path, headers=asked.headers, timeout=60, **content)
         assert refusal or answer.status_code == 200, answer.text
         seen.append((list(recorder.bodies), answer.status_code, CHANGING.sub(b"*", answer.content)))
         assert "x-ctx-hooks" not in answer.headers
@@ -169,7 +145,7 @@ def test_a_route_without_a_conversation_of_ours_is_that_of_a_proxy_without_the_p
 
 @pytest.mark.parametrize("group", ["text", "google"])
 @pytest.mark.parametrize("path", ["/v1beta/models/", "/models/"])
-def test_googles_request_to_count_tokens_is_answered_as_without_the_plugin(path, group, recorder, without, with_plugin):
+def test_googles_request_to_count_tokens_is_answered_as_without_the_plugin(path, group, recorder, plain_proxy, proxy):
     """It is the size of the conversation that came, however small the model's window; LiteLLM needs Google's SDK for its.
 
     The other provider does not count, so LiteLLM does, or says so from 1.108 on.
@@ -177,10 +153,10 @@ def test_googles_request_to_count_tokens_is_answered_as_without_the_plugin(path,
     recorder.refusal = "Not found"
     contents = agent_session("gemini", **SIZE)["contents"]
     seen = []
-    for proxy in (without, with_plugin):
+    for asked in (plain_proxy, proxy):
         recorder.bodies.clear()
-        url = f"{proxy.url}{path}{group}:countTokens"
-        answer = LOOPBACK.post(url, json={"contents": contents}, headers=proxy.headers, timeout=60)
+        url = f"{asked.url}{path}{group}:countTokens"
+        answer = LOOPBACK.post(url, json={"contents": contents}, headers=asked.headers, timeout=60)
         seen.append((list(recorder.bodies), answer.status_code, answer.content))
     assert seen[1] == seen[0]
     assert not [name for name in answer.headers if "ctx-hooks" in name]
@@ -191,15 +167,13 @@ def test_googles_request_to_count_tokens_is_answered_as_without_the_plugin(path,
         assert answer.json()["totalTokens"] > 7_000
 
 
-def test_a_conversation_on_the_same_proxy_is_fitted(recorder, with_plugin):
+def test_a_conversation_on_the_same_proxy_is_fitted(recorder, proxy):
     """Else the comparison above would compare nothing."""
-    recorder.refusal = None
-    recorder.bodies.clear()
     talk = [*TALK, *TALK]
     LOOPBACK.post(
-        f"{with_plugin.url}/v1/chat/completions",
+        f"{proxy.url}/v1/chat/completions",
         json={"model": "text", "messages": talk},
-        headers=with_plugin.headers,
+        headers=proxy.headers,
         timeout=60,
     )
     assert LONG.encode() not in recorder.bodies[-1][1]

@@ -14,7 +14,6 @@ from routes import MODELS, NAMES, ROUTES
 from ctx_hooks.testing.wordings import WORDINGS
 
 WAYS = [(route, name, stream) for route, name in zip(ROUTES, NAMES, strict=True) for stream in (False, True)]
-IN_STREAM = [("sglang_stream", *way) for way in WAYS if way[-1]]
 SHARE = 3
 """Of the wordings, one of so many."""
 CASES = [(w, *WAYS[n % len(WAYS)]) for n, w in enumerate([w for w in WORDINGS if w != "sglang_stream"][::SHARE])]
@@ -28,7 +27,7 @@ def group_of(wording, name, stream):
 
 
 def groups(url):
-    for wording, _, name, stream in (*CASES, *IN_STREAM):
+    for wording, _, name, stream in CASES:
         yield deployment(url, group_of(wording, name, stream), MODELS.get(name, "openai/served"))
 
 
@@ -53,12 +52,3 @@ def test_every_wording_is_answered_with_few_retries_and_the_next_request_needs_n
     statuses = [r["status"] for r in provider.requests()]
     unlearned = stream and name in UNBILLED and "{input}" not in WORDINGS[wording].text
     assert statuses == [200] or (statuses == [400, 200] and unlearned), "the limit is known now"
-
-
-@pytest.mark.parametrize(("wording", "route", "name", "stream"), IN_STREAM, ids=NAMES)
-def test_an_error_event_inside_a_stream_is_one_too(wording, route, name, stream, proxy, provider):
-    provider.configure(wording=wording)
-    answer = route.ask(proxy, group=group_of(wording, name, stream), stream=stream)
-    assert answer.status_code == 200, answer.text
-    assert "Answer" in answer.text
-    assert [r["status"] for r in provider.requests()] == [400, 200]
