@@ -1,23 +1,34 @@
 """How long a proxy's event loop is held up by a request with a long history, without the plugin and with it.
 
     uv run python benchmarks/event_loop.py [--shape "30 MB in 3,000 messages"]
+    uv run python benchmarks/event_loop.py --in-process [--shape "200,000 messages"]
 
 In the proxy a task sleeps a millisecond at a time; what it sleeps longer while the process works, the loop was held up.
 LiteLLM reads and writes such a request on the loop. The plugin works in a thread, which lets the loop go on after Python's
 switch interval of 5 ms unless one call into C, or the garbage collector, takes longer.
+
+With `--in-process` the plugin's hooks are called without a proxy, and each callback of the loop is measured in processor
+time of the loop's thread: what the plugin itself does there, however busy the machine is.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import tempfile
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from ctx_hooks import litellm_compat
+from ctx_hooks.hook import CtxHooks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 WINDOW_TOKENS = 128_000
 PROVIDER_TOKENS = 100_000_000
@@ -29,7 +40,10 @@ SHAPES = {
     "30 MB in 3,000 messages": (2_999, 10_000),
     "30 MB in one message": (1, 30_000_000),
     "20,000 messages": (19_999, 40),
+    "200,000 messages": (199_999, 40),
 }
+IN_A_PROXY = list(SHAPES)[:-1]
+"""LiteLLM itself answers 200,000 messages no sooner than after minutes."""
 WATCH = f"""
 import asyncio, os, time
 from litellm.proxy._types import UserAPIKeyAuth
@@ -91,15 +105,59 @@ def measure(url: str, folder: Path, *, plugin: bool, shapes: list[str]) -> None:
                 print(f"{'with' if plugin else 'without':8} {shape}: longest hold {held_ms:.0f} ms, {status}", flush=True)
 
 
+async def measure_hooks(shapes: list[str]) -> None:
+    """Print for each hook the longest callback of the loop, in processor time of its thread."""
+    from litellm import ModelResponse  # noqa: PLC0415 - takes seconds
+    from litellm.proxy._types import UserAPIKeyAuth  # noqa: PLC0415
+
+    hooks, auth = CtxHooks(), UserAPIKeyAuth(api_key="sk-one")
+    info = {"id": "one", "max_input_tokens": WINDOW_TOKENS, "ctx_hooks": {"retrieval": True}}
+    longest = [0.0]
+    run = asyncio.events.Handle._run  # noqa: SLF001 - asyncio tells of the length of a callback in debug mode alone
+
+    def measured(handle: asyncio.Handle) -> None:
+        start = time.thread_time()
+        run(handle)
+        longest[0] = max(longest[0], time.thread_time() - start)
+
+    asyncio.events.Handle._run = measured  # type: ignore[method-assign]  # noqa: SLF001
+
+    async def held(hook: str, work: Coroutine[Any, Any, Any]) -> Any:
+        await asyncio.sleep(0.1)
+        longest[0] = 0.0
+        result = await asyncio.create_task(work)
+        await asyncio.sleep(0)
+        print(f"{shape}: {hook}: {longest[0] * 1e3:.1f} ms", flush=True)
+        return result
+
+    litellm_compat.can_call_again()  # imports what a proxy has imported before
+    for shape in shapes:
+        data = {**body_of(*SHAPES[shape]), "metadata": {}}
+        sent = await held("async_pre_call_hook", hooks.async_pre_call_hook(auth, None, data, "acompletion"))
+        await held("async_filter_deployments", hooks.async_filter_deployments([], sent["messages"], request_kwargs=sent))
+        metadata = {**sent["metadata"], "model_group": "group", "model_info": info}
+        attempt = {**sent, "model": "openai/gpt-4o", "model_info": info, "metadata": metadata}
+        sent = await held("async_pre_call_deployment_hook", hooks.async_pre_call_deployment_hook(attempt, "acompletion"))
+        answer = ModelResponse(usage={"prompt_tokens": 1_000, "completion_tokens": 5, "total_tokens": 1_005})
+        logged = {**sent, "litellm_params": {"metadata": metadata}, "standard_logging_object": {"metadata": {}}}
+        await held("async_logging_hook", hooks.async_logging_hook(logged, answer, "acompletion"))
+        await held("async_post_call_success_hook", hooks.async_post_call_success_hook(attempt, auth, answer))
+
+
 def main() -> None:
     """Measure both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=SHAPES, help="by default all")
-    shape = parser.parse_args().shape
+    parser.add_argument("--in-process", action="store_true")
+    arguments = parser.parse_args()
+    shape = arguments.shape
+    if arguments.in_process:
+        asyncio.run(measure_hooks([shape] if shape else list(SHAPES)))
+        return
     with FakeProvider(ProviderSettings(window_tokens=PROVIDER_TOKENS)) as provider, tempfile.TemporaryDirectory() as name:
         Path(name, "watch_auth.py").write_text(WATCH, encoding="utf-8")
         for plugin in (False, True):
-            measure(provider.url, Path(name), plugin=plugin, shapes=[shape] if shape else list(SHAPES))
+            measure(provider.url, Path(name), plugin=plugin, shapes=[shape] if shape else IN_A_PROXY)
             provider.reset()
 
 

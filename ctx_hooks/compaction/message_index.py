@@ -18,7 +18,7 @@ from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Role, ToolResult
 from ctx_hooks.conversation.protection import stays
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.runtime.content_cache import DIGEST_BYTES, ContentCache, digest_of_bytes
+from ctx_hooks.runtime.content_cache import AT_ONCE_CHARS, DIGEST_BYTES, ContentCache, digest, digest_of_bytes
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 BLOCK_MESSAGES = 32
 """A block of so many messages is known by one digest: of a long history in a third of the time that each of its own takes,
 and of one that has grown only the last block is looked at message by message."""
+SMALL_SLICE_CHARS = 64
+"""Up to this length a text is written as it is where a large value is digested in slices: its digest is no shorter."""
 FIGURES_BYTES = 96
 """What the three numbers of tokens in the stats take."""
 
@@ -163,7 +165,7 @@ def digest_behind(start: bytes, index: Sequence[MessageStats]) -> bytes:
 def digest_of(value: Any) -> bytes:
     """Return 16 bytes that stand for a JSON value; raises MalformedConversationError when it is nested too deeply."""
     try:
-        text = orjson.dumps(value)
+        text = orjson.dumps(_in_slices(value))
     except TypeError:
         # Lone surrogates, huge integers and foreign objects: the standard library takes what orjson refuses.
         try:
@@ -173,6 +175,32 @@ def digest_of(value: Any) -> bytes:
     return digest_of_bytes(text)
 
 
+def _in_slices(value: Any) -> Any:
+    """Return a JSON value, a large one with the digests of what it holds, which no other JSON value is written as.
+
+    Writing all of it is one call that holds Python's lock, and with it the event loop.
+    """
+    kind = type(value)
+    if kind not in (dict, list) or _chars(value) <= AT_ONCE_CHARS:
+        return value
+    return {name: _slice(inner) for name, inner in value.items()} if kind is dict else [_slice(inner) for inner in value]
+
+
+def _slice(value: Any) -> Any:
+    if type(value) is str:
+        return value if len(value) <= SMALL_SLICE_CHARS else orjson.Fragment(f"@{digest(value).hex()}")
+    return orjson.Fragment(f"@{digest_of(value).hex()}") if type(value) in (dict, list) else value
+
+
+def _chars(value: dict[str, Any] | list[Any]) -> int:
+    """Return about how many characters a JSON value is written in, without its keys."""
+    chars = 0
+    for inner in value.values() if isinstance(value, dict) else value:
+        kind = type(inner)
+        chars += len(inner) if kind is str else _chars(inner) if kind is dict or kind is list else 1
+    return chars
+
+
 def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterable[MessageStats]:
     """Return the stats of the messages of a block, which begins at `start`."""
     places = range(len(messages.items))[start : start + BLOCK_MESSAGES]
@@ -180,7 +208,7 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
     if len(places) < BLOCK_MESSAGES:
         return stats
     try:
-        text = orjson.dumps(messages.items[start : start + BLOCK_MESSAGES])
+        text = orjson.dumps(_in_slices(messages.items[start : start + BLOCK_MESSAGES]))
     except TypeError:
         return stats
     key = (messages.format, counter.vocabulary, counter.other_weight, messages.honors_skip, digest_of_bytes(text))

@@ -257,12 +257,15 @@ class AttemptRunner:
     async def _decided_in_time(
         self, request: Request, to: Target, most_tokens: int, timings: Timings, known: Known
     ) -> Decided:
-        """Return the decision, by the last resort where it is not there in time or the request is too large."""
+        """Return the decision, by the last resort where it is not there in time or the request is too large.
+
+        What is read of the request is that of a copy, which the thread lets go of: to free so much takes the loop 30 ms.
+        """
         timeout_seconds: float | None = to.policy.compression_timeout_seconds
         deadline = Deadline(to.policy.compression_timeout_seconds)
 
         def work() -> Decided | None:
-            return None if request.is_too_large else engine.decide(request, to, known, deadline, timings)
+            return None if request.is_too_large else engine.decide(replace(request), to, known, deadline, timings)
 
         try:
             decided = await self.away(most_tokens, work, deadline)
@@ -271,7 +274,10 @@ class AttemptRunner:
             timeout_seconds = None
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-        last_resort = partial(engine.decide_by_last_resort, request, to, known, timeout_seconds)
+
+        def last_resort() -> Decided:
+            return engine.decide_by_last_resort(replace(request), to, known, timeout_seconds)
+
         return await self.away(most_tokens, last_resort, Deadline())
 
     async def away(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:

@@ -74,7 +74,7 @@ class ToolRounds:
                 return fields
             before = conversation_digest.sent_before(fields, (request.format, *litellm_compat.askers_of(fields)))
             heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
-            anchors = list(filter(None, heard.anchors))[-MOST_ANSWERS:]
+            anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
             kept = await self._retrieval.get(fields, anchors) if anchors else {}
             turns = [turn for turn in map(hidden_turns.read, kept.values()) if turn is not None]
             whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
