@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, broken_payloads, called, every_format, payloads
+from strategies import FIELDS, broken_payloads, called, every_format, payloads, spoken
 
 import ctx_hooks
 from ctx_hooks import message_rules
@@ -138,3 +138,13 @@ def test_what_a_user_says_instead_of_a_result_stays_the_users():
     sent = ctx_hooks.compress(messages, format="anthropic", budget_tokens=800).messages
     spoken = [b.get("text") for m in sent if m["role"] == "user" and isinstance(m["content"], list) for b in m["content"]]
     assert asked in spoken
+
+
+def test_google_content_loses_empty_texts_and_what_has_no_part_left_goes():
+    said, empty = {"text": "hello"}, {"text": ""}
+    contents = [spoken("gemini", role, "") for role in ("user", "assistant", "user")]
+    contents[0]["parts"], contents[2]["parts"] = [said, empty], [said]
+    done = ctx_hooks.repair(contents, format="gemini")
+    assert [content["parts"] for content in done.messages[::2]] == [[said], [said]]
+    assert {"text": ""} not in done.messages[1]["parts"], "a notice keeps the turns alternating"
+    assert [(r.message_index, r.action) for r in done.repairs] == [(0, "edited"), (1, "dropped"), (0, "added")]

@@ -159,7 +159,7 @@ def test_a_setting_that_is_compared_with_no_prompt_is_no_overflow(name):
 
 
 def test_without_words_of_context_a_status_of_another_matter_is_believed():
-    assert recognise_overflow("Prompt exceeds max length", status=429) is None
+    assert [recognise_overflow("Prompt exceeds max length", status=status) for status in (401, 402, 403, 429)] == [None] * 4
     assert recognise_overflow("Prompt exceeds max length", status=413) is not None
     assert recognise_overflow("prompt is too long: 219898 tokens > 200000 maximum", status=429) is not None
 
@@ -216,6 +216,12 @@ def test_a_request_that_is_as_large_as_the_limit_was_refused_for_something_else(
     text = f"This model's maximum context length is 8192 tokens. However, you requested {asked} tokens "
     text += f"({asked - 1_192} in the messages, 1192 in the completion)."
     assert bool(recognise_overflow(text)) is is_overflow
+
+
+@pytest.mark.parametrize(("given", "kind"), [(8_192, "input_plus_output"), (8_193, "input")])
+def test_an_input_that_fills_the_window_is_too_long_with_an_output_alone(given, kind):
+    text = f"This model's maximum context length is 8192 tokens. However, you requested {given + 1_000} tokens "
+    assert recognise_overflow(text + f"({given} in the messages, 1000 in the completion).").kind == kind
 
 
 def test_an_exception_says_what_its_own_method_shows():

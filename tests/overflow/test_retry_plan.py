@@ -1,11 +1,22 @@
 """The retry plan: bounded, each attempt smaller than what was refused, and the remedy that fits what the provider said."""
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctx_hooks.overflow.figures import Figures, figures_of
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS, RetryPlan, limit_for_retry, lower_output, plan_of
+from ctx_hooks.overflow.retry_plan import (
+    LEAST_OUTPUT_TOKENS,
+    OUTPUT_MARGIN_TOKENS,
+    RetryPlan,
+    limit_for_retry,
+    lower_output,
+    plan_of,
+    unseen_tokens,
+)
 
 tokens = st.integers(1_000, 2_000_000)
 
@@ -88,3 +99,27 @@ def test_where_nothing_was_counted_the_plan_sets_no_bound():
         plan = plan_of(number, 3, None)
         assert plan.most_tokens > 10**15
         assert (plan.cut_newest, plan.max_output_tokens) == (number == 3, None)
+
+
+def test_an_output_that_fits_exactly_is_not_lowered():
+    room = 200_000 - 150_000 - OUTPUT_MARGIN_TOKENS
+    overflow = Overflow("input_plus_output", "x", 200_000, 150_000)
+    assert (lower_output(overflow, room), lower_output(overflow, room + 1)) == (None, room)
+
+
+@pytest.mark.parametrize(("counted", "unseen"), [(130_000, 30_000), (70_000, -30_000), (101_000, 0), (None, 0)])
+def test_what_the_provider_counts_beyond_an_estimates_error_is_what_only_it_sees(counted, unseen):
+    assert unseen_tokens(Overflow("input", "x", 64_000, counted), 100_000) == unseen
+    assert unseen_tokens(Overflow("input", "x", 64_000, counted, at_least=True), 100_000) == 0
+
+
+def test_what_an_error_says_changes_no_more():
+    for said in (Overflow("input", "x"), Figures()):
+        with pytest.raises(FrozenInstanceError):
+            said.limit_tokens = 5
+
+
+def test_an_input_that_fits_with_its_output_is_not_what_was_refused():
+    text = "the maximum context length is 8192 tokens, the prompt has {} tokens, max_tokens is 1024"
+    assert figures_of(text.format(7_168)) == Figures(8_192, None, 1_024)
+    assert figures_of(text.format(7_169)) == Figures(8_192, 7_169, 1_024)

@@ -107,3 +107,12 @@ def test_the_schema_says_what_can_be_set(capsys):
     fields = json.loads(capsys.readouterr().out)["policy"]["$defs"]["ArchiveSettings"]["properties"]
     assert set(fields) == set(ArchiveSettings.model_fields)
     assert all(field["description"] for field in fields.values())
+
+
+def test_what_is_to_be_retrieved_is_kept_in_memory_at_least():
+    disk = ArchiveSettings(backend="disk", path="/kept")
+    assert Policy(retrieval=True).archive_in_use == ArchiveSettings()
+    assert Policy(archive=disk, retrieval=True).archive_in_use == Policy(archive=disk).archive_in_use == disk
+    assert Policy().archive_in_use is None
+    with pytest.raises(ValidationError, match="frozen"):
+        disk.backend = "memory"

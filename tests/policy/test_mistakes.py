@@ -210,3 +210,9 @@ def test_a_team_whose_name_yaml_reads_as_a_number_has_its_policy(name):
     read, wrong = settings_of({"teams": {name: "off"}})
     assert not wrong
     assert Policies(read).resolve(Caller(team_names=(str(name),))).policy.mode == "off"
+
+
+def test_a_name_in_a_list_that_is_none_is_called_what_the_list_is_of():
+    _, wrong = settings_of({"request_policies": ["nanobott"], "teams": {"alpha": {"locked": ["reserve_token"]}}})
+    assert any("'nanobott' is no policy" in line for line in wrong)
+    assert any("'reserve_token' is no field" in line for line in wrong)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import hostile_texts
 
 from ctx_hooks.request.retrieval_tool import MOST_PAGE_CHARS, PAGE_CHARS
-from ctx_hooks.request.retrieved_page import Asked, asked_of, page_of
+from ctx_hooks.request.retrieved_page import LEAST_PAGE_BYTES, NO_ROOM, Asked, asked_of, page_of
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=9), lambda inner: st.lists(inner, max_size=3)
@@ -63,3 +63,9 @@ def test_a_text_that_is_one_long_line_is_found_in_pieces():
 
 def test_what_lies_behind_the_end_is_nothing():
     assert page_of("short", Asked("", offset_chars=99)) == "[characters 5 to 5 of 5]\n"
+
+
+def test_a_page_with_less_room_than_is_worth_its_frame_says_so():
+    text = "a line of the log\n" * 50
+    assert page_of(text, Asked(""), LEAST_PAGE_BYTES - 1) == NO_ROOM
+    assert page_of(text, Asked(""), LEAST_PAGE_BYTES).startswith("[characters 0 to 200 of 900")
