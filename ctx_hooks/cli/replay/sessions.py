@@ -92,7 +92,7 @@ class Course:
         return tokens, shared
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
     """One session, or the sum of several.
 
@@ -145,9 +145,9 @@ class KnownSessions:
 
     def __init__(self, end: Callable[[Session], None]) -> None:
         self._end = end
-        self._open: OrderedDict[int, Session] = OrderedDict()
-        self._by_name: dict[str, int] = {}
-        self._by_last: dict[bytes, int] = {}
+        self._open: OrderedDict[Session, None] = OrderedDict()
+        self._by_name: dict[str, Session] = {}
+        self._by_last: dict[bytes, Session] = {}
         self._begun = 0
 
     def of(self, name: str, chain: Sequence[bytes], begin: Callable[[int], Session]) -> Session:
@@ -160,39 +160,38 @@ class KnownSessions:
             chain: the digests of the request's prefixes, the shortest first.
             begin: makes a session, by its number from 1, where it is a new one.
         """
-        number = self._by_name.get(name) if name else None
-        if number is None:
-            number = next((self._by_last[d] for d in reversed(chain[:-1]) if d in self._by_last), None)
-        if number is None:
+        session = self._by_name.get(name) if name else None
+        if session is None:
+            session = next((self._by_last[digest] for digest in reversed(chain[:-1]) if digest in self._by_last), None)
+        if session is None:
             self._begun += 1
-            number = self._begun
-            self._open[number] = begin(number)
-        session = self._open[number]
-        self._open.move_to_end(number)
-        self._forget_last(number, session)
+            session = begin(self._begun)
+        self._open[session] = None
+        self._open.move_to_end(session)
+        self._forget_last(session)
         session.last = chain[-1]
-        self._by_last[session.last] = number
+        self._by_last[session.last] = session
         if name:
             session.names.add(name)
-            self._by_name[name] = number
+            self._by_name[name] = session
         if len(self._open) > MOST_OPEN:
             self._close(next(iter(self._open)))
         return session
 
     def close_all(self) -> None:
         """End all sessions."""
-        for number in list(self._open):
-            self._close(number)
+        for session in list(self._open):
+            self._close(session)
 
-    def _close(self, number: int) -> None:
-        session = self._open.pop(number)
-        self._forget_last(number, session)
+    def _close(self, session: Session) -> None:
+        del self._open[session]
+        self._forget_last(session)
         for name in session.names:
             del self._by_name[name]
         for course in session.courses:
             course.prefixes = set()
         self._end(session)
 
-    def _forget_last(self, number: int, session: Session) -> None:
-        if self._by_last.get(session.last) == number:
+    def _forget_last(self, session: Session) -> None:
+        if self._by_last.get(session.last) is session:
             del self._by_last[session.last]

@@ -106,14 +106,6 @@ LATEST_SECONDS = 32_503_680_000
 
 
 @dataclass(slots=True)
-class StepCounts:
-    """How often a step changed a request, and the local tokens that it saved."""
-
-    times: int = 0
-    tokens_saved: int = 0
-
-
-@dataclass(slots=True)
 class Figures:
     """Everything that the page shows.
 
@@ -131,7 +123,8 @@ class Figures:
         ends: how many requests ended in what, by mode and decision.
         notable: how often each rarer event happened, by its name.
         phases: milliseconds of a decision by phase.
-        steps: by name.
+        step_times: how often each step changed a request.
+        step_tokens: the local tokens that each saved.
     """
 
     events: int = 0
@@ -147,7 +140,8 @@ class Figures:
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     notable: Counter[str] = field(default_factory=Counter)
     phases: dict[str, Quantiles] = field(default_factory=dict)
-    steps: dict[str, StepCounts] = field(default_factory=dict)
+    step_times: Counter[str] = field(default_factory=Counter)
+    step_tokens: Counter[str] = field(default_factory=Counter)
     _losses: dict[str, DecisionEvent] = field(default_factory=dict)
 
     def count(self, event: Recorded | None) -> None:
@@ -193,10 +187,9 @@ class Figures:
             if phase in self.phases or len(self.phases) < MOST_NAMES:
                 self.phases.setdefault(phase, Quantiles()).add(milliseconds)
         for step in event.steps:
-            if step.name in self.steps or len(self.steps) < MOST_NAMES:
-                counts = self.steps.setdefault(step.name, StepCounts())
-                counts.times += 1
-                counts.tokens_saved += step.tokens_saved
+            if step.name in self.step_times or len(self.step_times) < MOST_NAMES:
+                self.step_times[step.name] += 1
+                self.step_tokens[step.name] += step.tokens_saved
         self._note_loss(event)
 
     def _note_loss(self, event: DecisionEvent) -> None:

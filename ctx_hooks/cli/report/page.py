@@ -76,7 +76,7 @@ def page(figures: Figures) -> str:
         charts=charts(figures.by_time) if figures.by_time.slots() else [],
         names=[_names(title, tallies) for title, tallies in names.items()],
         phases=sorted(phases, reverse=True)[:MOST_ROWS],
-        steps=sorted(figures.steps.items(), key=lambda item: -item[1].tokens_saved)[:MOST_ROWS],
+        steps=figures.step_tokens.most_common(MOST_ROWS),
         ends=_ends(figures),
     )
 
