@@ -631,6 +631,23 @@ def test_a_model_that_litellm_does_not_know_has_the_prices_of_its_row_and_no_war
     assert json.loads(printed)["total"]["without"]["dollars"] == pytest.approx(0.001)
 
 
+@pytest.mark.parametrize(("group", "alias"), [("own/*", ""), ("gpt", "model_group_alias: {own/small: gpt}")])
+def test_a_wildcard_or_an_alias_of_the_configuration_is_a_model_group(tmp_path, capsys, group, alias):
+    model = "openai/*" if "*" in group else "openai/small"
+    listed = f"{{model_name: '{group}', litellm_params: {{model: '{model}'}}, model_info: {{max_input_tokens: 12000}}}}"
+    config = f"model_list: [{listed}]\nrouter_settings: {{{alias}}}"
+    (tmp_path / "config.yaml").write_text(config)
+    path = written(tmp_path / "log", bodies(turns=2, model="own/small"))
+    (session,) = replayed(capsys, path, "--config", tmp_path / "config.yaml")["sessions"]
+    assert (session["model"], session["window_tokens"]) == ("openai/small", 12_000)
+
+
+def test_a_configuration_with_a_mistake_is_not_replayed(tmp_path, capsys):
+    (tmp_path / "config.yaml").write_text("model_list: [{model_name: gpt, litellm_params: {}}]")
+    assert main(["replay", written(tmp_path / "log", bodies(turns=2)), "--config", str(tmp_path / "config.yaml")]) == 1
+    assert "litellm_params.model" in capsys.readouterr().err
+
+
 def test_a_price_of_0_that_a_configuration_states_is_a_price(tmp_path, capsys):
     config = tmp_path / "config.yaml"
     config.write_text("model_list: [{model_name: own, litellm_params: {model: openai/free, input_cost_per_token: 0}}]")
