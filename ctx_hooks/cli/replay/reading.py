@@ -61,7 +61,7 @@ def files_of(names: Sequence[str]) -> list[Path]:
 
 @dataclass(slots=True)
 class Reading:
-    """What was read: how many files there are of each kind, what could not be read, and how many rows were.
+    """What was read: how many files there are of each kind, and what could not be read.
 
     Attributes:
         not_read: the files that could not be read, and why.
@@ -73,14 +73,13 @@ class Reading:
     not_read: list[str] = field(default_factory=list)
     broken: int = 0
     named: list[str] = field(default_factory=list)
-    rows: int = 0
 
     def of(self, path: Path) -> Iterator[Recorded | LeftOut]:
         """Yield the requests of a file."""
         broken: list[Broken] = []
         try:
             with _opened(path) as file:
-                rows = self._rows(file, broken)
+                rows = _rows(file, broken)
                 first = next(((reader, row) for row in rows if (reader := reader_of(row.fields)) is not None), None)
                 if first is None:
                     self.not_read.append(f"{path}: {UNKNOWN}")
@@ -93,14 +92,14 @@ class Reading:
         self.broken += len(broken)
         self.named += [f"{path}:{b.line}: {b.reason}" for b in broken[: MOST_NAMED - len(self.named)]]
 
-    def _rows(self, file: BinaryIO, broken: list[Broken]) -> Iterator[Row]:
-        """Yield the rows of a file; what cannot be read is appended to `broken`."""
-        for row in rows_of(file):
-            if isinstance(row, Broken):
-                broken.append(row)
-            else:
-                self.rows += 1
-                yield row
+
+def _rows(file: BinaryIO, broken: list[Broken]) -> Iterator[Row]:
+    """Yield the rows of a file; what cannot be read is appended to `broken`."""
+    for row in rows_of(file):
+        if isinstance(row, Broken):
+            broken.append(row)
+        else:
+            yield row
 
 
 def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
