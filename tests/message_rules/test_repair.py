@@ -148,3 +148,10 @@ def test_google_content_loses_empty_texts_and_what_has_no_part_left_goes():
     assert [content["parts"] for content in done.messages[::2]] == [[said], [said]]
     assert {"text": ""} not in done.messages[1]["parts"], "a notice keeps the turns alternating"
     assert [(r.message_index, r.action) for r in done.repairs] == [(0, "edited"), (1, "dropped"), (0, "added")]
+
+
+def test_no_text_but_that_of_a_last_answer_loses_the_blanks_at_its_end():
+    talk = [{"role": role, "content": f"{role} "} for role in ("user", "assistant", "user")]
+    assert not ctx_hooks.repair(talk, format="anthropic").changed
+    *_, last = ctx_hooks.repair(talk[:2], format="anthropic").messages
+    assert last["content"] == "assistant"
