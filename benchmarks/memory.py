@@ -73,7 +73,7 @@ class Session:
         chance = self._random
         if len(self._messages) >= 2 * LONGEST_TURNS:
             self._messages = []
-        lines = "\n".join(f"src/m{chance.randrange(10**6)}.py:{n}: value {chance.random()}" for n in range(8))
+        lines = "\n".join(f"src/m{chance.randrange(10**6)}.py:{n}: value {chance.random()}" for n in range(12))
         content: Any = f"Look at this and go on.\n{lines}"
         drawn = chance.random()
         if drawn < 0.05:

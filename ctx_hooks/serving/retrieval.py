@@ -26,22 +26,8 @@ class Retrieval:
     def __init__(self, policies: Policies, archiving: Archiving) -> None:
         self._policies = policies
         self._archiving = archiving
-
-    def was_offered(self, request_id: str) -> bool:
-        """Whether the tool was added to what was sent for a request."""
-        return self._archiving.was_offered(request_id)
-
-    async def answers(self, request_id: str, calls: Sequence[str]) -> list[str]:
-        """Return the results of the calls of one turn, whatever their arguments are; raises nothing."""
-        return await self._archiving.answers(request_id, calls)
-
-    async def originals(self, request_id: str, items: Sequence[Any]) -> Sequence[Any]:
-        """Return the messages that a request had before it was fitted to `items`; `items` where that is not known."""
-        return await self._archiving.originals(request_id, items)
-
-    def forget(self, request_id: str) -> None:
-        """Keep nothing more of a request: it is answered."""
-        self._archiving.forget(request_id)
+        self.was_offered, self.forget = archiving.was_offered, archiving.forget
+        self.answers, self.originals = archiving.answers, archiving.originals
 
     async def get(self, fields: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, str]:
         """Return the texts of the tenant of a request by key; those that there are, and that are read in time."""
