@@ -1,6 +1,7 @@
 """What is read is written again, to the last field."""
 
 import json
+from base64 import b64encode
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,9 @@ from strategies import broken_payloads, every_format, payloads
 from ctx_hooks.conversation.model import Media, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.payloads import is_payload
+
+WHERE = {"gemini": "parts"}
 
 
 def forced(conversation):
@@ -195,3 +199,23 @@ def test_a_call_that_is_listed_and_told_in_the_older_field_is_written_in_both():
     edited = message.with_parts((Text("I will read."), *message.parts[1:]))
     written = codec.write(codec.read([raw]).with_messages((edited,)))
     assert written == [{**raw, "content": "I will read."}]
+
+
+@every_format
+def test_an_edited_text_is_written_with_the_fields_that_it_came_with(fmt):
+    kind = {"openai-responses": {"type": "input_text"}, "gemini": {}}.get(fmt, {"type": "text"})
+    block = {**kind, "text": "before", "x": 1}
+    raw = {"role": "user", WHERE.get(fmt, "content"): [block]}
+    conversation = CODECS[fmt].read([raw])
+    (message,) = conversation.messages
+    edited = message.with_parts((replace(message.parts[0], text="after"),))
+    written = CODECS[fmt].write(conversation.with_messages((edited,)))
+    assert written == [{**raw, WHERE.get(fmt, "content"): [{**block, "text": "after"}]}]
+
+
+@pytest.mark.parametrize(("text", "is_one"), [
+    ("data:image/png;base64,iVBOR", True), ("data: the rest of what was said", False), ("iVBORw0KGgo" * 3, False),
+    (b64encode(bytes(range(256)) * 4).decode(), True), ("0123456789abcdef" * 64, False),
+])  # fmt: skip
+def test_a_payload_is_a_data_url_or_long_base64(text, is_one):
+    assert is_payload(text) is is_one
