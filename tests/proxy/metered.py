@@ -151,6 +151,6 @@ def run(proxy: Proxy, n: int) -> None:
 
 def events(proxy: Proxy, name: str) -> list[dict[str, Any]]:
     """Return the events of that name so far."""
-    lines = proxy.log().splitlines()
+    lines = proxy.log().split("\n")[:-1]  # the last may be half written
     heard = [json.loads(line.removeprefix("heard ")) for line in lines if line.startswith("heard ")]
     return [event for event in heard if event["name"] == name]

@@ -192,8 +192,8 @@ def proxies(strict, tmp_path_factory):
 def billed(proxy, answer):
     """Return what the loggers were told of an answered request, once they were told that it was answered."""
     start = f"billed {answer.headers['x-litellm-call-id']} "
-    proxy.wait_for_log(f'{start}{{"status": "success"')
-    return [json.loads(line.split(start)[1]) for line in proxy.log().splitlines() if line.startswith(start)]
+    proxy.wait_until(lambda: re.search(f'{start}{{"status": "success".*\n', proxy.log()), "the answer to be billed")
+    return [json.loads(line.split(start)[1]) for line in proxy.log().split("\n")[:-1] if line.startswith(start)]
 
 
 @pytest.mark.parametrize(("n", "configured"), BOTH, ids=CONFIGURATIONS)

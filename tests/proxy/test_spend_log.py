@@ -134,8 +134,8 @@ def sent(proxy, provider, route, payload):
     answer = route.post(proxy, payload, headers={**proxy.headers, "x-litellm-tags": TAG})
     assert answer.status_code == 200, answer.text
     start = f"row {answer.headers['x-litellm-call-id']} "
-    proxy.wait_for_log(start)
-    row = json.loads(proxy.log().split(start, 1)[1].split(" end", 1)[0])
+    proxy.wait_until(lambda: " end\n" in proxy.log().partition(start)[2], "the whole row: a long one is written in parts")
+    row = json.loads(proxy.log().split(start, 1)[1].split(" end\n", 1)[0])
     assert row["told"] == row["figures"], "loggers and spend log are told the same"
     assert TAG in row["tags"]
     return row, provider.requests()[-1]

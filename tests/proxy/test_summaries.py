@@ -180,9 +180,14 @@ def asked_for(provider, seed):
     return [messages for messages in sent(provider, "answers") if line_of(seed) in messages]
 
 
+def whole_lines(proxy):
+    """Return the lines of the log; the last may be half written."""
+    return proxy.log().split("\n")[:-1]
+
+
 def told(proxy):
     """Return what became of each summary of a worker."""
-    return [json.loads(line.removeprefix("summary ")) for line in proxy.log().splitlines() if line.startswith("summary ")]
+    return [json.loads(line.removeprefix("summary ")) for line in whole_lines(proxy) if line.startswith("summary ")]
 
 
 def summaries_of(proxy, *calls):
@@ -398,7 +403,7 @@ def logged_of(proxy, model, asked):
     """Return the log of the request of a group that has this id, or of a summary this text."""
 
     def found():
-        lines = (line.removeprefix("logged ") for line in proxy.log().splitlines() if line.startswith("logged "))
+        lines = (line.removeprefix("logged ") for line in whole_lines(proxy) if line.startswith("logged "))
         return [log for log in map(json.loads, lines) if log["model_group"] == model and asked in log.pop("asked")]
 
     proxy.wait_until(found, f"a log of {model}")
