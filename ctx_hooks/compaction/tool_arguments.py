@@ -18,7 +18,7 @@ DIGEST_CHARS = 80
 """One line of a terminal: a path or the beginning of a command."""
 HEAD_FRACTION = 0.8
 """What a call was about stands at the start of its arguments."""
-PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
+PATH_KEYS = ("file_path", "filePath", "path", "filename", "file", "notebook_path", "target_file", "filepath", "uri")
 """What the file tools of Claude Code, pi, opencode, Cline, Codex, Cursor, Gemini CLI and nanobot call a file."""
 COMMAND_KEYS = ("command", "cmd", "script", "code", "query", "pattern", "url")
 """What their shell, search and web tools call what is run or looked for."""

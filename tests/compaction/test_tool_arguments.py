@@ -92,3 +92,11 @@ def test_a_call_is_told_by_its_path_or_command_or_else_by_its_arguments():
     assert tool_arguments.digest('{"mode": 1, "path": "src/a.py"}') == "src/a.py"
     assert tool_arguments.digest('{"n": 1,  "m": "é"}') == '{"n":1,"m":"é"}'
     assert tool_arguments.digest("no json") == "no json"
+
+
+@pytest.mark.parametrize("key", ["file_path", "filePath", "path"])
+def test_a_call_is_told_by_the_file_that_it_names(key):
+    """OpenCode and VS Code write `filePath`."""
+    arguments = json.dumps({"limit": 20, key: "src/app.py"})
+    assert tool_arguments.paths(arguments) == ("src/app.py",)
+    assert tool_arguments.digest(arguments) == "src/app.py"
