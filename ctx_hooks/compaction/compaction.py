@@ -66,14 +66,18 @@ def behind(held: Sequence[Message], whole: Conversation, made: Conversation) -> 
 def settled_in(rest: Conversation, made: Conversation) -> tuple[int, int]:
     """Return how many of the messages that were `made` have settled, and how many of `rest` stand before the others.
 
-    The newest exchanges have not, as far as they are there with all their results.
+    The newest exchanges have not, as far as they are there with all their results and nothing beside their texts.
     """
     places = {id(m.raw): n for n, m in enumerate(made.messages)}
     first, settled = len(rest.messages), len(made.messages)
     for exchange in reversed(rest.exchanges):
         kept = [places.get(id(rest.messages[i].raw), -1) for i in exchange]
         is_system = any(rest.messages[i].role == "system" for i in exchange)
-        if is_system or kept != [*range(settled - len(kept), settled)] or _is_shortened(made.messages[kept[0] : settled]):
+        if is_system or kept != [*range(settled - len(kept), settled)]:
+            break
+        before, after = (rest.messages[exchange[0] : exchange[-1] + 1], made.messages[kept[0] : settled])
+        # A user's message may hold the summary, too: what is compacted later would lack it.
+        if _is_shortened(after) or any(a.text != b.text for a, b in zip(before, after, strict=True)):
             break
         first, settled = exchange[0], kept[0]
     return settled, first
