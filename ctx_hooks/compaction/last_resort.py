@@ -17,6 +17,7 @@ from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import newest_words, older_exchanges, older_messages, stays
 from ctx_hooks.message_rules import alternation
+from ctx_hooks.texts.pieces import utf8_bytes
 from ctx_hooks.tokens.counter import CALL_TOKENS, MESSAGE_TOKENS, RESULT_TOKENS
 from ctx_hooks.tokens.media import media_tokens
 from ctx_hooks.tokens.units import LocalTokens
@@ -42,8 +43,7 @@ def message_tokens(message: Message, fmt: Format) -> LocalTokens:
 
 def text_tokens(text: str) -> int:
     """Return the estimated tokens of a text."""
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return -(-size // BYTES_PER_TOKEN)
+    return -(-utf8_bytes(text) // BYTES_PER_TOKEN)
 
 
 def estimated_tokens(conversation: Conversation) -> LocalTokens:

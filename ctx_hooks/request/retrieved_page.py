@@ -10,6 +10,7 @@ from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.conversation.handles import is_handle
 from ctx_hooks.request.retrieval_tool import MOST_PAGE_CHARS, PAGE_CHARS
 from ctx_hooks.texts.json_text import parsed
+from ctx_hooks.texts.pieces import utf8_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,7 +73,7 @@ def page_of(text: str, asked: Asked, most_bytes: float = math.inf) -> str:
     """
     if most_bytes < LEAST_PAGE_BYTES:
         return NO_ROOM
-    bytes_per_char = size_bytes(text) / max(1, len(text))
+    bytes_per_char = utf8_bytes(text) / max(1, len(text))
     limit_chars = int(min(asked.limit_chars, most_bytes / max(1, bytes_per_char)))
     less = "; the context window has no room for more at once" * (limit_chars < min(asked.limit_chars, len(text)))
     if asked.query:
@@ -82,11 +83,6 @@ def page_of(text: str, asked: Asked, most_bytes: float = math.inf) -> str:
     start = min(asked.offset_chars, len(text))
     end = min(len(text), start + limit_chars)
     return f"[characters {start} to {end} of {len(text)}{less}]\n{text[start:end]}"
-
-
-def size_bytes(text: str) -> int:
-    """Return the size of a text in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _best_lines(text: str, query: str, limit_chars: int) -> Iterator[str]:

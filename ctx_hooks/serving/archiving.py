@@ -15,7 +15,7 @@ from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.decision import changes_of
 from ctx_hooks.request import retrieval_tool
-from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of, size_bytes
+from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
@@ -25,6 +25,7 @@ from ctx_hooks.serving.request_state import KeptRequest, Offer
 from ctx_hooks.telemetry.archive_events import RetrievalEvent
 from ctx_hooks.telemetry.call import Call
 from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.texts.pieces import utf8_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +118,7 @@ class Archiving:
         texts: list[str] = []
         for n, arguments in enumerate(calls):
             texts.append(await self.answer(request_id, arguments, left_bytes / (len(calls) - n)))
-            left_bytes -= size_bytes(texts[-1])
+            left_bytes -= utf8_bytes(texts[-1])
         return texts
 
     async def originals(self, request_id: str, items: Sequence[Any]) -> Sequence[Any]:

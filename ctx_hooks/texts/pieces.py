@@ -63,3 +63,8 @@ def lowered(text: str) -> str:
     "İ" (U+0130) is the only character whose lower case is longer than itself.
     """
     return text.replace("\u0130", "i").lower()
+
+
+def utf8_bytes(text: str) -> int:
+    """Return the size of a text in UTF-8; lone surrogates count three bytes each."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -15,6 +15,7 @@ from ctx_hooks.compaction.tool_results import edit_older_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 from ctx_hooks.texts.error_lines import error_lines
+from ctx_hooks.texts.pieces import utf8_bytes
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.cut_texts import Reference
@@ -114,8 +115,7 @@ def _capped(result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
 def _allowed_chars(text: str, most: int, policy: Policy) -> int:
     """Return how many characters of `text` the caps in characters, bytes and lines allow together."""
     if policy.tool_result_max_bytes is not None:
-        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-        most = min(most, len(text) * policy.tool_result_max_bytes // max(1, size))
+        most = min(most, len(text) * policy.tool_result_max_bytes // max(1, utf8_bytes(text)))
     if policy.tool_result_max_lines is not None:
         lines = text.count("\n") + 1
         if lines > policy.tool_result_max_lines:
