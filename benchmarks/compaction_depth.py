@@ -242,22 +242,19 @@ next step needs. So of the room behind the system text that share is left which 
 (`ctx_hooks/compaction/cost.py`):
 
 - the prompt is read from the cache, on average the budget less half of what was freed;
-- a third of what is left is written instead of read once in 1 + freed / growth requests;
+- what is left is written instead of read once in 1 + freed / growth requests;
 - the names missed, 25,000 / budget x the freed share of the room (fitted to sessions at 16,000 and 32,000 tokens; beyond, it
   is an assumption), cost reading four prompts each: the request that goes wrong, the one that finds out, the one that looks
   the name up, and the one done again.
 
 The sum is least where
 
-    (freed + growth)^2 = 1/3 * (write - read) * growth * (room + growth) / (read * (100,000 / room - 1/2))
+    (freed + growth)^2 = (write - read) * growth * (room + growth) / (read * (100,000 / room - 1/2))
 
-in sixteenths of the room, left between a quarter (below it hardly a token less is written) and nine sixteenths (compactions
+in sixteenths of the room, left between a quarter (below it hardly a token less is written) and five eighths (compactions
 stay rare even where writing costs nothing). Growth is the mean over the requests up to the compaction, so every worker
 computes the same; prices are those of LiteLLM's model map, else 1.25 and 0.1 of a plain token. `target_fraction` overrides
 the rule.
-
-A compaction settles all but its newest exchanges. The next five begin with what has settled, and each leaves 0.15 more of
-what the first left free.
 
 {sessions}
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 LEAST_TARGET_FRACTION = 0.25
 """Compacting to less loses names and saves nothing: what is written into the cache falls with the square of this share,
 from a quarter to nothing by 6 %."""
-LARGEST_TARGET_FRACTION = 0.5625
-"""At least 7/16 stay free until the next compaction: compactions stay rare where the cache costs nothing, too."""
+LARGEST_TARGET_FRACTION = 0.625
+"""At least 3/8 stay free until the next compaction: compactions stay rare where the cache costs nothing, too."""
 TARGET_STEPS = 16
 """The share is rounded to sixteenths: what a few tokens of growth change is not worth a figure of its own."""
-REWRITTEN_FRACTION = 1 / 3
-"""What of all that compactions leave they write anew: five of six begin with most of the one before them."""
 MISSED_NAMES_TOKENS = 25_000
 """A request misses this / budget x the freed share of the room of the names it needs: in real coding sessions 1.3 x that
 share at 16,000 tokens and 1.2 x at 32,000, which is 20,000 and 39,000."""
@@ -74,11 +72,10 @@ def target_fraction_of(growth_tokens: float, room_tokens: int, prices: Prices) -
     a request pays for
 
     - reading the prompt, B - F/2 tokens on average;
-    - writing REWRITTEN_FRACTION of what is left, R - F tokens, instead of reading it, once in 1 + F/g requests;
+    - writing what is left, R - F tokens, instead of reading it, once in 1 + F/g requests;
     - the names that it misses, MISSED_NAMES_TOKENS / B * F/R, of which each costs reading B MISSED_NAME_REQUESTS times.
 
-    The sum is least where (F + g)^2 = rewrite * g * (R + g) / (read * (missed / R - 1/2)), of which rewrite is
-    (write - read) * REWRITTEN_FRACTION: as in ordering stock
+    The sum is least where (F + g)^2 = (write - read) * g * (R + g) / (read * (missed / R - 1/2)): as in ordering stock
     (Harris 1913) a square root, so that twice the growth frees not twice as much.
 
     Args:
@@ -86,15 +83,15 @@ def target_fraction_of(growth_tokens: float, room_tokens: int, prices: Prices) -
         room_tokens: what a request may have behind the text that no compaction makes smaller.
         prices: of input tokens.
 
-    >>> [target_fraction_of(g, 32_000, CACHE_PRICES) for g in (200, 8_000, 12_000)]
-    [0.5625, 0.5, 0.375]
+    >>> [target_fraction_of(g, 32_000, CACHE_PRICES) for g in (200, 2_000, 4_000)]
+    [0.625, 0.5, 0.3125]
     """
     if room_tokens <= 0:
         return LARGEST_TARGET_FRACTION
     kept = prices.cache_read * (MISSED_NAME_REQUESTS * MISSED_NAMES_TOKENS / room_tokens - 0.5)
     if kept <= 0:
         return LEAST_TARGET_FRACTION
-    rewrite = REWRITTEN_FRACTION * max(0.0, prices.cache_write - prices.cache_read)
+    rewrite = max(0.0, prices.cache_write - prices.cache_read)
     free = math.sqrt(rewrite * growth_tokens * (room_tokens + growth_tokens) / kept) - growth_tokens
     fraction = round((1 - free / room_tokens) * TARGET_STEPS) / TARGET_STEPS
     return min(max(fraction, LEAST_TARGET_FRACTION), LARGEST_TARGET_FRACTION)

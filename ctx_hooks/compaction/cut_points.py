@@ -53,12 +53,6 @@ MARGIN_FRACTION = 0.02
 more: whether a compaction was due is then found again, whichever of the two a request is."""
 
 
-MOST_GENERATIONS, RISE_FRACTION = 5, 0.15
-"""So many compactions are made behind the first, each with so much more of what that one left free. Of 1,157 requests of 12
-sessions at 32,000 tokens, three agents, a prefix cache serves 0.90, 0.89 and 0.93; 0.88, 0.86 and 0.91 if as much is left
-and each compaction is made anew."""
-
-
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """When a compaction is due, and what it leaves.
@@ -107,24 +101,13 @@ class Cut:
     """A compaction of the first `length` messages that is due: `tokens` are expected of its messages.
 
     `number` counts the compactions from 1; the cut of no message is none. `is_whole` says that it also holds what its
-    request ended with and the next one may lack: else there would be no room for that. `base` is the compaction before it
-    whose settled messages it begins with, None where it is made from the first message on.
+    request ended with and the next one may lack: else there would be no room for that.
     """
 
     length: int = 0
     tokens: int = 0
     number: int = 0
     is_whole: bool = False
-    base: Cut | None = None
-
-    @property
-    def generation(self) -> int:
-        """How many compactions made behind each other it ends."""
-        return len(self.bases())
-
-    def bases(self) -> list[Cut]:
-        """Return the compactions that it is made behind, the newest first."""
-        return [] if self.base is None else [self.base, *self.base.bases()]
 
 
 class CutPoints:
@@ -167,7 +150,7 @@ class CutPoints:
             due = bisect_right(points, self._room_tokens(cut), next_point, key=since_tokens)
             if due == len(points):
                 return cut
-            cut = self._cut(self._settled[due], cut)
+            cut = Cut(self._settled[due], self._expected_tokens(self._settled[due]), cut.number + 1)
 
     def fitting(self, cut: Cut, made_tokens: int) -> Cut:
         """Return the compaction that leaves room for what the request ends with that it was due for, or holds that too.
@@ -180,8 +163,7 @@ class CutPoints:
         sent_tokens = self._sent_tokens(cut, length)
         if not sent_tokens or sent_tokens <= self._room_tokens(replace(cut, tokens=made_tokens)):
             return cut
-        tokens = self._expected_tokens(length, cut.generation, is_whole=True)
-        return replace(cut, length=length, tokens=tokens, is_whole=True)
+        return Cut(length, self._expected_tokens(length, is_whole=True), cut.number, is_whole=True)
 
     def share(self, cut: Cut) -> Share:
         """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
@@ -198,38 +180,15 @@ class CutPoints:
         is_first = self._seen_tokens <= self._thresholds.trigger.goal_tokens
         return cut.length > 0 and (is_first or cut.length >= self._settled[-1])
 
-    def target_tokens(self, length: int, generation: int = 0) -> LocalTokens:
-        """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at.
-
-        Each that is made behind the one before it leaves more: less and less of it is written anew.
-        """
-        return min(self._free_target_tokens(length, generation), self._most_target_tokens(length))
-
-    def _free_target_tokens(self, length: int, generation: int) -> LocalTokens:
+    def target_tokens(self, length: int) -> LocalTokens:
+        """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at."""
         if self._thresholds.target_tokens is not None:
             return self._thresholds.target_tokens
         first = self._settled[0]
         requests = bisect_right(self._settled, length) - 1
         growth_tokens = (self._settled_tokens(length) - self._settled_tokens(first)) / requests if requests else 0.0
         target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
-        free_tokens = max(0, self._thresholds.trigger.goal_tokens - target_tokens)
-        return LocalTokens(target_tokens + int(free_tokens * RISE_FRACTION * generation))
-
-    def _most_target_tokens(self, length: int) -> LocalTokens:
-        """Return the most that a compaction may leave: what is stated, or what leaves dialogue its shares."""
-        stated = self._thresholds.target_tokens
-        return self._shares.most_target_tokens(length) if stated is None else stated
-
-    def _cut(self, length: int, before: Cut) -> Cut:
-        """Return the compaction of the first `length` messages, which is due after another one.
-
-        It is made behind that one while these are few, and where nothing states what it leaves.
-        """
-        follows = before.length > 0 and before.generation < MOST_GENERATIONS
-        is_bound = self._free_target_tokens(length, before.generation + 1) > self._most_target_tokens(length)
-        base = before if follows and self._thresholds.target_tokens is None and not is_bound else None
-        cut = Cut(length, 0, before.number + 1, base=base)
-        return replace(cut, tokens=self._expected_tokens(length, cut.generation))
+        return min(target_tokens, self._shares.most_target_tokens(length))
 
     def tokens_since(self, cut: Cut) -> int:
         """Return the tokens of all that a compaction does not hold, as it is sent while it is not compacted."""
@@ -261,14 +220,14 @@ class CutPoints:
         moving_tokens = self._arrived_tokens[self._points[point]] - self._settled_tokens(length)
         return sent_tokens + max(0, self._thresholds.margin_tokens - moving_tokens) + share.reserved_tokens(turns, questions)
 
-    def _expected_tokens(self, length: int, generation: int, *, is_whole: bool = False) -> int:
+    def _expected_tokens(self, length: int, *, is_whole: bool = False) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
         requests = bisect_left(self._requests, length)
         newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
         protected = self._staying_tokens.before(length) + newest_turn_tokens + self._loop_tokens(length)
         if not is_whole:
             protected -= self._arrived_tokens[length] - self._settled_tokens(length)
-        expected = self.target_tokens(length, generation) - self._preamble_tokens
+        expected = self.target_tokens(length) - self._preamble_tokens
         return max(expected, int(protected + summary_tokens(self._thresholds.trigger)))
 
     def _loop_tokens(self, length: int) -> int:

@@ -1,30 +1,31 @@
 """Compaction as a pure function of the history: what a stateful session, compacted along the way, would send now.
 
 Where compactions are due is known without reading (`cut_points.py`); of these the newest one alone is made, from the
-originals, behind what has settled of a few before it (`compaction.py`). Between two compactions messages are only appended:
-consecutive requests share their prefix byte for byte, on any worker and after any restart. A compaction may hold a summary
-that a model has written: which one, is chosen once (`summary/model_written.py`).
+originals. Between two compactions messages are only appended: consecutive requests share their prefix byte for byte, on
+any worker and after any restart. A compaction may hold a summary that a model has written: which one, is chosen once
+(`summary/model_written.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
-from ctx_hooks.compaction.compaction import NONE_YET, Compaction, behind, settled_in, size_bytes
 from ctx_hooks.compaction.cut_points import Cut, CutPoints
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
-from ctx_hooks.compaction.pipeline import Outcome
+from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
+from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
-from ctx_hooks.runtime.content_cache import ContentCache
+from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
@@ -35,11 +36,39 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
     from ctx_hooks.conversation.model import Conversation, Message
 
-LEAST_ROOM_FRACTION = 0.05
-"""What the messages behind the settled ones need at least of the budget: the newest loop, and a summary of the others."""
+MESSAGE_BYTES, PART_BYTES = 160, 120
+"""What a message and a part of it take beside their texts (measured)."""
 
 _compactions: ContentCache[Compaction] = ContentCache()
 _capped_tokens: ContentCache[LocalTokens] = ContentCache()
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The compacted form of the first `length` messages of a history.
+
+    Attributes:
+        length: how many messages it stands for.
+        messages: what is sent instead of these.
+        tokens: the local tokens of `messages`.
+        steps: what the steps did.
+        reason: why it is larger than its target, None where it is not.
+        summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
+        removes: whether messages were removed, so that a summary has a place.
+        handles: name the removed texts that its placeholders refer to.
+    """
+
+    length: int
+    messages: tuple[Message, ...]
+    tokens: int
+    steps: tuple[StepReport, ...] = ()
+    reason: str | None = None
+    summary: WrittenSummary | None = None
+    removes: bool = False
+    handles: tuple[str, ...] = ()
+
+
+NONE_YET = Compaction(0, (), 0)
 
 
 def compacted(
@@ -162,22 +191,20 @@ class _Assembly:
         if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
             summary = None
         compaction = self._remembered(cut, summary)
-        is_placed = compaction.removes and compaction.tokens <= cut.tokens
-        return compaction if summary is None or is_placed else self._remembered(cut, None)
+        return compaction if summary is None or compaction.tokens <= cut.tokens else self._remembered(cut, None)
 
     def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
         cut_texts = self._thresholds.trigger.cut_texts
         if cut_texts is not None and cut_texts.remakes:
             return self._made(cut, summary)
-        return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), size_bytes)
+        return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), _compaction_bytes)
 
     def _digest(self, cut: Cut, summary: WrittenSummary | None) -> bytes:
         """Return what stands for the first messages, and for all else that a compaction of them depends on."""
         start = self._weighed
-        if summary is not None or cut.is_whole or cut.base is not None:
+        if summary is not None or cut.is_whole:
             written = (summary.length, summary.text) if summary is not None else ()
-            bases = [(base.length, base.is_whole) for base in cut.bases()]
-            start = digest_of((start.hex(), cut.is_whole, bases, *written))
+            start = digest_of((start.hex(), cut.is_whole, *written))
         return digest_behind(start, self._history.index[: cut.length])
 
     def _choice(self, compaction: Compaction) -> Choice | None:
@@ -205,63 +232,41 @@ class _Assembly:
 
     def _made(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
         """Return the compaction that is due, with a model's summary or an extractive one."""
-        originals = self._originals(cut)
-        conversation = self._repaired(originals)
-        counter, fmt = self._thresholds.trigger.counter, conversation.format
-        is_unchanged = conversation is originals
-        # In a group, who spoke first is known from all messages only.
-        is_group = any(message.name is not None for message in conversation.messages)
-        base = self._base(cut) if summary is None and is_unchanged and not is_group else NONE_YET
-        held = base.messages[: base.settled]
-        rest = conversation.with_messages(conversation.messages[base.settled_length :])
-        held_tokens = counter.messages(held, fmt)
-        trigger = self._thresholds.trigger.with_goal(LocalTokens(self._thresholds.trigger.goal_tokens - held_tokens))
+        length = cut.length
+        conversation = self._repaired(self._originals(cut))
+        trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
-        target_tokens = self._cut_points.target_tokens(cut.length, cut.generation)
-        target = replace(trigger, goal_tokens=LocalTokens(target_tokens - held_tokens), cut_newest=False)
+        target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
         steps = pipeline.steps_of(trigger)
         if summary is not None:
             with_written = oldest_turns.with_written(summary.text)
             steps = tuple(with_written if step is oldest_turns.STEP else step for step in steps)
-        outcome = pipeline.compress(rest, target, steps)
-        if outcome.tokens_after > trigger.goal_tokens:
-            if held:
-                return self._made(replace(cut, base=None), summary)
-            outcome = pipeline.compress(rest, trigger, steps)
-        made = behind(held, conversation, outcome.conversation)
+        outcome = pipeline.compress(conversation, target, steps)
+        if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
+            outcome = pipeline.compress(conversation, trigger, steps)
         # Read again from what is sent: the edited messages would hold on to all that was cut.
-        codec = CODECS[fmt]
-        sent = codec.read(codec.write(made)).messages
+        codec = CODECS[conversation.format]
+        sent = codec.read(codec.write(outcome.conversation)).messages
+        tokens = trigger.counter.messages(sent, conversation.format)
         left = {id(m.raw) for m in outcome.conversation.messages}
-        removes = base.removes or any(id(m.raw) not in left for m in rest.messages)
+        removes = any(id(m.raw) not in left for m in conversation.messages)
         named = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
         self._newly_cut.update(named)
-        settled, settled_length = (
-            settled_in(rest, made) if conversation is originals and len(sent) == len(made.messages) else (0, 0)
-        )
-        return Compaction(
-            cut.length,
-            sent,
-            counter.messages(sent, fmt),
-            outcome.steps,
-            outcome.reason,
-            summary if removes else None,
-            removes,
-            tuple(dict.fromkeys((*base.handles, *named))),
-            settled,
-            settled_length + len(conversation.messages) - len(rest.messages) if settled else 0,
-        )
-
-    def _base(self, cut: Cut) -> Compaction:
-        """Return the compaction that this one begins with the settled messages of; none where they leave too little room."""
-        if cut.base is None:
-            return NONE_YET
-        base, trigger = self._remembered(cut.base, None), self._thresholds.trigger
-        held_tokens = trigger.counter.messages(base.messages[: base.settled], self._history.messages.format)
-        target_tokens = self._cut_points.target_tokens(cut.length, cut.generation) - self._history.preamble_tokens
-        return base if target_tokens - held_tokens >= LEAST_ROOM_FRACTION * trigger.goal_tokens else NONE_YET
+        written = summary if removes else None
+        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, written, removes, tuple(named))
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:
             return conversation
         return message_rules.repair(conversation, continues=self._history.continues)[0]
+
+
+def _compaction_bytes(compaction: Compaction) -> int:
+    """Return the memory of a compaction: what its messages were read from, their parts, and texts written anew."""
+    held = sum(map(getsizeof, compaction.handles))
+    for message in compaction.messages:
+        held += MESSAGE_BYTES + json_bytes(message.raw)
+        for part in message.parts:
+            held += PART_BYTES + (getsizeof(part.arguments) if isinstance(part, ToolCall) else 0)
+            held += getsizeof(part.text) if isinstance(part, Opaque) else 0
+    return held

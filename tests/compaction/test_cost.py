@@ -10,7 +10,6 @@ from ctx_hooks.compaction.cost import (
     LEAST_TARGET_FRACTION,
     MISSED_NAME_REQUESTS,
     MISSED_NAMES_TOKENS,
-    REWRITTEN_FRACTION,
     TARGET_STEPS,
     Prices,
     WritingPrices,
@@ -53,7 +52,7 @@ def cost_a_request(free, growth, budget, fixed, prices):
     """Return what a request costs where each compaction frees so many tokens: read, written anew, and missed."""
     room = budget - fixed
     requests = 1 + free / growth
-    rewritten = REWRITTEN_FRACTION * (room - free) * (prices.cache_write - prices.cache_read) / requests
+    rewritten = (room - free) * (prices.cache_write - prices.cache_read) / requests
     missed = MISSED_NAMES_TOKENS / budget * free / room
     return (budget - free / 2) * prices.cache_read + rewritten + missed * MISSED_NAME_REQUESTS * budget * prices.cache_read
 
@@ -63,7 +62,7 @@ def test_what_is_left_costs_least(budget, growth, fixed_share, prices):
     """No other share within the bounds is cheaper, but for what rounding to a step loses."""
     fixed = int(budget * fixed_share)
     chosen = target_fraction_of(growth, budget - fixed, prices)
-    shares = [n / (2 * TARGET_STEPS) for n in range(TARGET_STEPS // 2, 9 * TARGET_STEPS // 8 + 1)]
+    shares = [n / (2 * TARGET_STEPS) for n in range(TARGET_STEPS // 2, 5 * TARGET_STEPS // 4 + 1)]
     costs = {s: cost_a_request((1 - s) * (budget - fixed), growth, budget, fixed, prices) for s in shares}
     cheapest = min(costs, key=costs.get)
     assert LEAST_TARGET_FRACTION <= chosen <= LARGEST_TARGET_FRACTION
