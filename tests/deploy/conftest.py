@@ -2,12 +2,15 @@
 
 import sys
 import tarfile
+from collections.abc import Iterator
 from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 from environments import ROOT, Environment, Package, done
 from uv import find_uv_bin
+
+from ctx_hooks.testing import FakeProvider, ProviderSettings
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +53,9 @@ def litellm_alone(environment) -> Environment:
     """The same without the plugin, whatever the test before this one has left."""
     done(find_uv_bin(), "pip", "uninstall", "--quiet", "--python", environment.program("python"), "ctx-hooks", cwd=ROOT)
     return environment
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[FakeProvider]:
+    with FakeProvider(ProviderSettings(window_tokens=6_000)) as running:
+        yield running
