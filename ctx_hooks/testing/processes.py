@@ -10,7 +10,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,7 @@ class FakeProvider:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._server.should_exit = True
+        self._server.should_exit = self._server.force_exit = True  # whoever still waits for an answer gets none
         self._thread.join(STOP_SECONDS)
 
     def requests(self) -> list[dict[str, Any]]:
@@ -137,8 +138,9 @@ class ProxyProcess:
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
         arguments += ["--num_workers", str(self._workers)]
-        self._process = self._started(arguments, folder)
         try:
+            with _interrupt_waits():
+                self._process = self._started(arguments, folder)
             _wait(self._answers, self._runs, "the proxy to start", START_SECONDS * self._workers)
         except RuntimeError as error:
             self.__exit__(None, None, None)
@@ -224,6 +226,16 @@ class ProxyProcess:
             return LOOPBACK.get(f"{self.url}/health/liveliness", timeout=5).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False  # not listening yet
+
+
+@contextmanager
+def _interrupt_waits() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block: in the middle of a start it would leave behind a process that nobody ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _wait(ready: Callable[[], bool], alive: Callable[[], bool], what: str, seconds: float) -> None:
