@@ -80,6 +80,7 @@ class FakeProvider:
             port=self.port,
             log_level="error",
             timeout_keep_alive=IDLE_SECONDS,
+            lifespan="off",
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
@@ -231,11 +232,17 @@ class ProxyProcess:
 @contextmanager
 def _interrupt_waits() -> Iterator[None]:
     """Let Ctrl-C wait for the end of the block: in the middle of a start it would leave behind a process that nobody ends."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if threading.current_thread() is not threading.main_thread():  # where Python interrupts nothing
+        yield
+        return
+    interrupts: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _wait(ready: Callable[[], bool], alive: Callable[[], bool], what: str, seconds: float) -> None:
