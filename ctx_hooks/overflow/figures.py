@@ -37,6 +37,14 @@ _SMALL_BEFORE = re.compile(
     r"\b(?:max(?:imum)?|limit|only|most|up to|than|exceeds?|allowed|supports?|window|[<>]=?)"
     r"(?: (?:of|is|are|was|allowed|tokens?|size|length|to)){0,2}[ :=(]{0,3}$"
 )
+_NAME_BEFORE = re.compile(
+    r"(?:\b|_)(?:id|pid|port|trace|task|job|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}(?: \d\d?,)?)"
+    r"[ :=#(]{0,3}$"
+)
+"""A number, port or year, which no figure is."""
+_EXCESS_BEFORE = re.compile(r"\bby(?: about)? $")
+MOST_WINDOW_TOKENS = 100_000_000
+"""A larger figure is a time or an identifier: the largest windows have ten million."""
 _LABEL_CHARS = 40
 """Looked at before a figure for what it counts."""
 
@@ -60,7 +68,13 @@ def figures_of(text: str) -> Figures:
     Where two figures add up to a third, that is input and output. Otherwise, but for what is called an output, the smaller
     of two is the limit; of one or many it is what a setting or the context is said to be, or what is called a limit.
     """
-    found = [(ProviderTokens(n), m) for m in islice(_FIGURE.finditer(text), MOST_FIGURES) if (n := number(m[0]))]
+    found = [
+        (ProviderTokens(n), m)
+        for m in islice(_FIGURE.finditer(text), MOST_FIGURES)
+        if (n := number(m[0])) and n <= MOST_WINDOW_TOKENS and not _before(_NAME_BEFORE, m, text)
+    ]
+    excess = next((n for n, m in found if _before(_EXCESS_BEFORE, m, text)), None)
+    found = [(n, m) for n, m in found if n != excess]
     places = {n: m.start() for n, m in found if n >= LEAST_WINDOW_TOKENS}
     if len(places) < 2 and "token" in text:  # noqa: PLR2004 - what was sent, and what may be sent
         places |= {n: m.start() for n, m in found if LEAST_TOKENS <= n < LEAST_WINDOW_TOKENS and _is_called_limit(m, text)}
@@ -72,13 +86,15 @@ def figures_of(text: str) -> Figures:
         limits = [n for n in numbers if parts and n not in (whole, *parts)]
         if parts and limits:
             return Figures(limits[0], parts[0], parts[1])
-    outputs = [n for n, at in places.items() if _OUTPUT_BEFORE.search(text[max(0, at - _LABEL_CHARS) : at])]
+    outputs = [n for n, m in found if n in places and _before(_OUTPUT_BEFORE, m, text)]
     inputs = [n for n in numbers if n not in outputs]
     named, called = (_limit(p.search(text), text) for p in (_NAMED, _CALLED))
     limit = next((n for n in (named, called) if n in places), None)
     if len(inputs) == 2 and (not outputs or limit not in inputs):  # noqa: PLR2004 - what was sent, and what may be sent
         limit = min(inputs)
     given = max((n for n in inputs if n != limit), default=None)
+    if limit is not None and given is None and excess is not None:
+        given = ProviderTokens(limit + excess)
     if limit is None or given is None:
         return Figures(limit)
     output = outputs[0] if outputs else None
@@ -86,8 +102,12 @@ def figures_of(text: str) -> Figures:
 
 
 def _is_called_limit(figure: re.Match[str], text: str) -> bool:
-    before = text[max(0, figure.start() - _LABEL_CHARS) : figure.start()]
-    return text[figure.end() :][:6].lstrip(" -") == "token" or bool(_SMALL_BEFORE.search(before))
+    return text[figure.end() :][:6].lstrip(" -") == "token" or _before(_SMALL_BEFORE, figure, text)
+
+
+def _before(label: re.Pattern[str], figure: re.Match[str], text: str) -> bool:
+    """Return whether a label stands right before a figure."""
+    return bool(label.search(text[max(0, figure.start() - _LABEL_CHARS) : figure.start()]))
 
 
 def _limit(match: re.Match[str] | None, text: str) -> ProviderTokens | None:

@@ -145,6 +145,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (getattr(value, "body", None), value.__cause__)
     elif isinstance(value, Mapping):
         yield from (value.get(key) for key in MESSAGE_KEYS)
+        if isinstance(beside := value.get("metadata"), Mapping):
+            yield beside.get("raw")  # OpenRouter's, with its provider's own words
     elif isinstance(value, (list, tuple)):
         yield from value[:MOST_ITEMS]
 

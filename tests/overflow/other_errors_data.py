@@ -115,6 +115,9 @@ OTHER_ERRORS: dict[str, tuple[str, ...]] = {
         "DALL-E prompt length must be less than 4000", "SQL query exceeds the maximum allowed length",
         "Fine-tuning example exceeds maximum length", "Dataset row 5 exceeds max_seq_len",
         "temperature must be less than 2.0, input was 3", "model not loaded: maximum number of loaded models reached",
+        "The model produced too many tokens: output exceeded 16384",
+        "Container context limit exceeded: 9000 > 8192 processes", "request exceeded max retries: 5",
+        "This model requires a prompt of at least 1024 tokens, got 600", "max_tokens must be at least 1, got -1.",
         "输入图片过大", "输入参数 temperature 超过 2", "输入的 API Key 长度超过限制", "Превышен лимит запросов",
     ),
     "counts_of_messages": (

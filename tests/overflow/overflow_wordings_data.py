@@ -105,5 +105,20 @@ RELATIVE: tuple[Wording, ...] = (
     ("The conversation you've submitted was too long, please start a new one", None, None),
     ("Your input was too lengthy", None, None),
     ("The message you submitted was too long, please reload the conversation and submit something shorter.", None, None),
+    ("The sum of input tokens (6001) and max_tokens (4096) exceeds the model context length (8192)", 8192, 6001),
+    ("prompt exceeds model context: 9,120 / 8,192 tokens", 8192, 9120),
+    ("Total token count 300012 exceeds the model limit 262144", 262144, 300012),
+    ("prefill tokens 40001 exceed maximum 32768", 32768, 40001),
+    ("max_tokens must be at least 1, got -4312.", None, None),
+    ("Total tokens of image and text exceed max message tokens", None, None),
+    (
+        "default_max_tokens (-812) = max_seq_len (32768) - splited_prompt_len (33580), default_max_tokens must be > 0",
+        32768, 33580,
+    ),
+    ("Exceeded context limit by 7233 tokens (limit 32768)", 32768, 40001),
+    ("input_tokens: 6001, max_tokens: 4096, context_length: 8192 -> exceeds by 1905", 8192, 6001),
+    ("request_id=9912312 trace 123456789: Context length exceeded: prompt 40,001 tokens vs limit 32,768", 32768, 40001),
+    ("at 1732340683 slot id 9001: the prompt exceeds the context size 8192", 8192, None),
+    ("Mon, 23 Nov 2026 06:00:11: the prompt exceeds the context size 8192", 8192, None),
 )  # fmt: skip
 """What was sent in a relative clause, small windows, sums, spellings of token ids, and messages larger than gRPC takes."""

@@ -252,6 +252,13 @@ def test_the_bytes_of_a_body_are_read_as_its_text():
     assert recognise_overflow(error).limit_tokens == 200_000
 
 
+def test_a_gateway_keeps_the_words_of_its_provider_beside_its_own():
+    raw = "This model's maximum context length is 32768 tokens. However, your request has 40001 input tokens."
+    for told in (raw, json.dumps({"error": {"message": raw}})):
+        body = {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": told}}}
+        assert recognise_overflow(json.dumps(body), provider="openrouter").limit_tokens == 32_768
+
+
 def test_where_litellm_was_when_it_read_an_error_is_no_word_of_it():
     trace = (
         'Traceback (most recent call last):\n  File "/site-packages/streaming_handler.py"\n    async for chunk in stream:'
@@ -302,10 +309,11 @@ ECHO = "prompt is too long: 219898 tokens > 200000 maximum"
 
 
 @pytest.mark.parametrize("error", [
+    {"error": {"message": "Wrong API key", "metadata": {"prompt": ECHO}}},
     {"error": {"message": "Invalid API key"}, "input": ECHO, "messages": [{"role": "user", "content": ECHO}]},
     {"error": {"message": f"Invalid value for 'role'. input: {ECHO}"}},
     f"1 validation error: messages.0.content [type=string_type, input_value='{ECHO}', input_type=str]",
-], ids=["beside", "quoted", "pydantic"])  # fmt: skip
+], ids=["within", "beside", "quoted", "pydantic"])  # fmt: skip
 def test_an_echo_of_a_prompt_is_not_the_errors_own_message(error):
     assert recognise_overflow(error) is None
 

@@ -21,7 +21,7 @@ SETTING = (
 )
 """A server's setting that limits what goes into the model, in any of the usual spellings; those of output and batch are none."""
 CONTEXT = (
-    r"\b(?:context[ -]?(?:windows?|lengths?|size|limit|len)|(?:maximum|max|kv) context|sequence length|"
+    r"\b(?:context[ -]?(?:windows?|lengths?|size|limit|len)|(?:maximum|max|kv|model) context|sequence length|"
     r"(?:maximum|max) (?:sequence|seq|prompt|input|model|context)(?: tokens?)? (?:length|len|size|tokens?|limit)|model max(?:imum)? len(?:gth)?|"
     r"(?:prompt|input)(?: token)? limit|(?:model|input|prompt) length limit|"
     rf"model(?:'s)? (?:token|context|input) limit|context of {NUMBER}|"
@@ -37,7 +37,7 @@ _COMPARED = (
     rf"\b{_TOO_MUCH}|{_TOO_LITTLE}|[<>≤≥]|\b(?:(?:small|short|low|few)er|less) than\b|"
     r"\b(?:(?:must|should|has to|have to|can|may)(?: ?not)? be|only|at most|up to|no more)\b"
 )
-_PROMPT = r"(?:prompts?|inputs?|input[_ ]ids|messages|(?:your|the|this|that|last|latest|user|total|submitted|sent) (?:message|text)|conversation|history|sequence|request)"
+_PROMPT = r"(?:prompts?|inputs?|input[_ ]ids|messages|(?:your|the|this|that|last|latest|user|total|submitted|sent) (?:message|text)|(?:total|prompt|input) token count|prefill(?: tokens)?|conversation|history|sequence|request)"
 _PROMPT_TOKENS = rf"\b(?:(?:num_|n_|len_)?(?:prompt|input|query|token)[_-]?(?:tokens?|token_ids|ids|len(?:gth)?s?|size|count)|{_PROMPT}|tokens)\b"
 _OUTPUT = (
     r"\b(?:max_(?:new_|completion_|output_)?tokens|requested output|(?:completion|output|generation) (?:tokens|length))\b"

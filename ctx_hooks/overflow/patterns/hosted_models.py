@@ -25,6 +25,12 @@ CODES = frozenset(
 
 HOSTED_MODELS: tuple[Pattern, ...] = (
     pattern(
+        "volcengine",
+        r"total tokens of image and text exceed max message tokens(?:: {limit})?",
+        "Total tokens of image and text exceed max message tokens",
+        "https://www.volcengine.com/docs/82379/1299023",
+    ),
+    pattern(
         "openai_requested",
         r"maximum context length (?:is|of) {limit} tokens?[.,;]? however,? you requested (?:about )?{total} tokens "
         r"\({input} (?:in the messages|in your prompt|of text input|in the prompt|in the input)"

@@ -66,6 +66,13 @@ INFERENCE_SERVERS: tuple[Pattern, ...] = (
         kind="input_plus_output",
     ),
     pattern(
+        "vllm_below_zero",
+        r"max_(?:completion_)?tokens must be at least 1, got -\d{2}",
+        "max_tokens must be at least 1, got -4312.",
+        "https://github.com/vllm-project/vllm/issues/2418",
+        kind="input_plus_output",
+    ),
+    pattern(
         "vllm_decoder",
         r"prompt \((?:total )?length {input}\) is (?:longer|too long).{0,40}maximum model length of {limit}",
         "The decoder prompt (length 100001) is longer than the maximum model length of 100000.",
@@ -144,7 +151,7 @@ INFERENCE_SERVERS: tuple[Pattern, ...] = (
     ),
     pattern(
         "tensorrt_llm_no_room",
-        r"= max_seq_len \({limit}\) - `?splited_prompt_len`? \({input}\) - `?query_token_len`? \({more}\)",
+        r"= max_seq_len \({limit}\) - `?splited_prompt_len`? \({input}\)(?: - `?query_token_len`? \({more}\))?",
         "`default_max_tokens` (-152) must be greater than 0, `default_max_tokens` (-152) = max_seq_len (8192) - "
         "`splited_prompt_len` (8000) - `query_token_len` (344)",
         "https://github.com/NVIDIA/TensorRT-LLM",

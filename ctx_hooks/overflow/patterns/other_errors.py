@@ -124,21 +124,21 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     pattern(
         "pairing",
         r"tool_use_id|tool_call_id|tool_calls' must be|tool result blocks|non-empty content|thinking\.budget_tokens|"
-        r"must be greater than (?:or equal to )?`?(?:thinking|0|1\b)|at least (?:1|one)\b|(?:too|minimum|fewer|least \d{1,5} tokens) (?:short|small|of)\b.{0,20}\bcach",
+        r"must be greater than (?:or equal to )?`?(?:thinking|0|1\b)|at least (?:1|one)\b|requires? [\w ]{0,40}at least \d|(?:too|minimum|fewer|least \d{1,5} tokens) (?:short|small|of)\b.{0,20}\bcach",
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
         "https://platform.openai.com/docs/guides/function-calling",
     ),
     pattern(
         "output",
         r"\b(?:response|completion|answer|generated output|stream chunk|chunk|buffer|output parser)s? (?:is |was |has )?(?:been )?"
-        r"(?:too|exceed|overflow|reached|allowed)|output limit|stack overflow|integer overflow|reset reason",
+        r"(?:too|exceed|overflow|reached|allowed)|(?:produced|generated) too|output limit|stack overflow|integer overflow|reset reason",
         "The completion exceeded the maximum length allowed by the output parser",
         "https://docs.litellm.ai/docs/exception_mapping",
     ),
     pattern(
         "time",
         r"timed? ?out|took (?:too long|longer)|too long to (?:process|respond|complete|generate|answer)|deadline|\bidle\b|\bseconds?\b|"
-        r"\bminutes?\b|context cancel|max(?:imum)? (?:age|number of retries)|超时|时长|秒",
+        r"\bminutes?\b|context cancel|max(?:imum)? (?:age|(?:number of )?retries)|超时|时长|秒",
         "Request timed out: the model took too long to respond.",
         "https://docs.litellm.ai/docs/exception_mapping",
     ),
@@ -151,7 +151,7 @@ NOT_OVERFLOW: tuple[Pattern, ...] = (
     SMALL,
     pattern(
         "other_contexts",
-        r"(?:browser|execution|application|ssl|tls|servlet|request|trace|model) contexts?\b(?! (?:window|size))|context (?:variable|cache)|"
+        r"(?:browser|container|execution|application|ssl|tls|servlet|request|trace) contexts?\b(?! (?:window|size))|context (?:variable|cache)|"
         r"\d contexts\b",
         "Browser context limit exceeded: at most 5 contexts",
         "https://playwright.dev/docs/browser-contexts",
