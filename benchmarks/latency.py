@@ -161,11 +161,12 @@ async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Set
     if sinks is not None:
         attach_sinks(sinks)
     for fields in requests:
-        request, target = Request("openai-chat", fields), of_attempt(fields, flow.policies, 0)
+        request = Request("openai-chat", fields)
+        target = of_attempt(request.call, flow.policies, 0)
         if sinks is None:
             await flow.runner.decide(request, target)
         else:
-            await flow.fitted(request, fields, target)
+            await flow.fitted(request, target)
         answered = await flow.runner.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
         if answered is not None and sinks is not None:
             flow.recorder.answered(target.request_id, answered)

@@ -14,7 +14,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_json import to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, StepFigures
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
@@ -46,7 +46,7 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
         tokens += round(rng.lognormvariate(7.6, 1.1))
         mode: Mode = "observe" if team == "Research" and at < MONDAY + 3 * DAY else "enforce"
         name = f"{number:05x}-{turn}"
-        call = Call(name, name, model, f"id:{model}", model, team, team, "", "", "acompletion", client)
+        call = CallNames(name, name, model, f"id:{model}", model, team, team, "", "", "acompletion", client)
         budget = window - 16_384
         compacts = tokens - dropped > budget
         if compacts:
@@ -87,7 +87,7 @@ def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
 def decision(
     rng: random.Random,
     at: float,
-    call: Call,
+    call: CallNames,
     mode: Mode,
     tokens: int,
     kept: int,

@@ -5,6 +5,7 @@ LiteLLM runs a pre-call hook only where the instance's own class defines it, so 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import litellm
@@ -48,7 +49,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         with failing_open("forwards the request unchanged"):
             request = request_of(call_type, data)
             if request is not None and not switched_off():
-                return await self.flow.arranged(request, data, target.of_group(data, self.flow.policies))
+                return await self.flow.arranged(request)
         return data
 
     async def async_filter_deployments(
@@ -57,7 +58,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Leave the Router the deployments that hold the request whole, where the policy prefers them."""
         with failing_open("leaves the choice of the deployment to the Router"):
             fields = litellm_compat.routed_fields(request_kwargs, messages)
-            request = request_of(litellm_compat.call_type_of(fields), fields)
+            request = request_of(litellm_compat.Call(fields).call_type, fields)
             if request is not None and not switched_off():
                 return await preferred(request, healthy_deployments, self.flow.policies, self.flow.runner)
         return healthy_deployments
@@ -70,7 +71,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             request = request_of(call_type, sent)
             if request is not None and not switched_off():
                 sent = litellm_compat.with_id_outside_proxy(sent, request.format)
-                return await self.flow.fitted(request, sent, target.of_attempt(sent, self.flow.policies, attempt))
+                request = replace(request, fields=sent)
+                return await self.flow.fitted(request, target.of_attempt(request.call, self.flow.policies, attempt))
         return sent
 
     async def async_post_call_failure_deployment_hook(
@@ -99,7 +101,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     async def async_post_call_response_headers_hook(self, data: dict[str, Any], **_: Any) -> dict[str, str] | None:
         """Tell the caller what was done, and what he asked for and may not have."""
         with failing_open("adds no header"):
-            return self.flow.running.headers_of_answer(litellm_compat.request_id_of(data))
+            return self.flow.running.headers_of_answer(litellm_compat.Call(data).request_id)
         return None
 
     async def async_post_call_failure_hook(
@@ -109,15 +111,15 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if switched_off():
             return None
         with failing_open("leaves the error as it is"):
-            request_id = litellm_compat.request_id_of(request_data)
-            attempt = self.flow.recorder.last_attempt(request_id)
+            call = litellm_compat.Call(request_data)
+            attempt = self.flow.recorder.last_attempt(call.request_id)
             if litellm_compat.overflow_of(original_exception) is not None:
-                self.flow.recorder.failed(request_data)
-            self.flow.running.end(request_id)
+                self.flow.recorder.failed(call)
+            self.flow.running.end(call.request_id)
             if not isinstance(original_exception, litellm.ContextWindowExceededError):
                 return None
-            policy = target.of_group(request_data, self.flow.policies).policy
-            if policy.enforces and litellm_compat.passed_pre_call_hook(request_data):
+            policy = target.of_group(call, self.flow.policies).policy
+            if policy.enforces and litellm_compat.passed_pre_call_hook(call):
                 return final_error(request_data, original_exception, attempt, policy)
         return None
 

@@ -10,7 +10,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
@@ -27,7 +27,7 @@ from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Window
 
-CALL = Call("request", "call", "group", "id:model", "model", "t1", "Research", "ann", "org", "acompletion", "codex/1.2")
+CALL = CallNames("request", "call", "group", "id:model", "model", "t1", "Research", "ann", "org", "acompletion", "codex/1.2")
 DECISION = DecisionEvent(
     name="decision", time_seconds=1_700_000_000.25, call=CALL, mode="enforce", decision="compressed", reason="",
     trigger="budget", attempt=0, format="openai-chat", local_tokens_before=9_000, local_tokens_after=4_000,

@@ -4,51 +4,39 @@ Where a LiteLLM version lacks a name, these functions return None, an empty list
 raise.
 """
 
-from ctx_hooks.litellm_compat.callers import (
-    HEADER,
-    account_of,
-    caller_of,
-    headers_of,
-    span_of,
-    without_request_key,
-)
+from ctx_hooks.litellm_compat.call import HEADER, Call, Deployment
 from ctx_hooks.litellm_compat.deployments import (
-    Deployment,
     answering_id_of,
-    call_type_of,
     checks_before_deployment,
     configuration,
     deployment_key_of,
-    deployment_of,
     deployments,
     filter_key_of,
-    group_of,
     is_proxy,
     known_window_tokens,
     listed_deployment,
-    named_deployment_of,
     prices_of,
     routed_fields,
     shared_cache,
-    with_forwarded_metadata,
     writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
 from ctx_hooks.litellm_compat.further_call import call_again, can_call_again, further_fields, takes_its_items_back
 from ctx_hooks.litellm_compat.identity import (
-    askers_of,
     key_id_of,
-    owner_of,
     passed_pre_call_hook,
-    request_id_of,
     stored_history_of,
     stored_response_of,
-    tenant_of,
     with_id_outside_proxy,
     with_request_id,
 )
 from ctx_hooks.litellm_compat.logged_answers import billed_usage_of, estimate_usage, logged_answer, price
-from ctx_hooks.litellm_compat.logged_metadata import write_figures, write_notes
+from ctx_hooks.litellm_compat.logged_metadata import (
+    with_forwarded_metadata,
+    without_request_key,
+    write_figures,
+    write_notes,
+)
 from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import share_log_output, warn_of_other_lists, warn_of_synchronous_call
 from ctx_hooks.litellm_compat.registry import warn_of_missing

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -12,31 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import BaseModel
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.formats.gemini_config import came_over_google_route
+from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
 from ctx_hooks.litellm_compat.registry import HAS_IMAGES, NO_VISION
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
-LONGEST_ID_CHARS = 128
-"""An operator may choose an id of any length."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deployment:
-    """A deployment of the Router.
-
-    Attributes:
-        model: The provider's model, such as `openai/gpt-4o`.
-        model_info: The operator's `model_info`.
-
-    """
-
-    model: str
-    model_info: Mapping[str, Any]
 
 
 def proxy_router() -> Any:
@@ -72,58 +54,6 @@ def listed_deployment(entry: Mapping[str, Any]) -> Deployment:
     return Deployment(str(params.get("model") or ""), mapping_or_empty(entry.get("model_info")))
 
 
-def metadata_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return LiteLLM's own metadata of a request: `litellm_metadata` where `metadata` belongs to the provider.
-
-    A caller's fallback entry may replace the metadata of its attempt. LiteLLM's own has the object of key and team. Over
-    Google's routes that is `metadata`; once a stream has failed the Router's, beside it, has that object as well.
-    """
-    names = ("metadata", "litellm_metadata") if came_over_google_route(fields) else ("litellm_metadata", "metadata")
-    found = [m for m in map(fields.get, names) if isinstance(m, Mapping) and m]
-    return next((m for m in found if auth_of(m) is not None), found[0] if found else {})
-
-
-def with_forwarded_metadata(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an attempt over Google's route with LiteLLM's own metadata where its translation takes it.
-
-    The call that LiteLLM makes of it for another provider gets `metadata` alone. The proxy writes to `litellm_metadata`
-    where the path, which the model's name is part of, holds a word such as `responses` or `bedrock`: that call would be
-    logged without key, team and request id.
-    """
-    if not came_over_google_route(fields) or fields.get("metadata"):
-        return fields
-    return {**fields, "metadata": metadata_of(fields)}
-
-
-def _router_notes_of(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the metadata in which the Router notes group and deployment of an attempt.
-
-    On Google's routes that is `litellm_metadata`, while the proxy writes to `metadata` there; on all others both write to
-    the same. What a caller sends under these names the Router overwrites.
-    """
-    notes = kwargs.get("litellm_metadata")
-    return notes if isinstance(notes, Mapping) and came_over_google_route(kwargs) else metadata_of(kwargs)
-
-
-def auth_of(metadata: Mapping[str, Any]) -> Any:
-    """Return LiteLLM's object of key and team, None outside a proxy. A caller sends JSON and so cannot forge it."""
-    auth = metadata.get("user_api_key_auth")
-    return auth if isinstance(auth, BaseModel) else None
-
-
-def deployment_of(kwargs: Mapping[str, Any]) -> Deployment:
-    """Return the deployment that the Router chose, from the Router's own metadata: a request body could name another."""
-    return Deployment(str(kwargs.get("model") or ""), mapping_or_empty(_router_notes_of(kwargs).get("model_info")))
-
-
-def group_of(kwargs: Mapping[str, Any]) -> str:
-    """Return the model group of an attempt, the model's name where there is no Router.
-
-    For attempts only: before the Router sets `model_group`, a caller can.
-    """
-    return str(_router_notes_of(kwargs).get("model_group") or kwargs.get("model") or "")
-
-
 def deployment_key_of(deployment: Deployment) -> str:
     """Return the key of a deployment's statistics: the Router's id, which is the same after a restart, and the model.
 
@@ -134,16 +64,6 @@ def deployment_key_of(deployment: Deployment) -> str:
     if len(key) <= LONGEST_KEY_CHARS:
         return key
     return f"{own_id}:{blake2b(key.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
-
-
-def named_deployment_of(kwargs: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the Router's id and the model, as the arguments of an attempt or LiteLLM's record of a call name them.
-
-    A record has the Router's id among its `litellm_params`: several attempts at once may share the metadata.
-    """
-    logged = mapping_or_empty(kwargs.get("litellm_params"))
-    found = mapping_or_empty(logged.get("model_info")) or deployment_of({**kwargs, **logged}).model_info
-    return str(found.get("id") or "")[:LONGEST_ID_CHARS], str(kwargs.get("model") or "")
 
 
 def answering_id_of(answer: Any) -> str:
@@ -243,15 +163,7 @@ def routed_fields(request_kwargs: Mapping[str, Any] | None, messages: Sequence[A
     return fields if messages is None else {**fields, "messages": messages}
 
 
-def call_type_of(fields: Mapping[str, Any]) -> str:
-    """Return LiteLLM's name of the call, from the logging object of the request; "" outside a proxy.
-
-    The arguments alone do not tell: an embedding has an `input` as well, a text completion `messages` of the Router's.
-    """
-    return str(getattr(fields.get("litellm_logging_obj"), "call_type", ""))
-
-
-def filter_key_of(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+def filter_key_of(entry: Mapping[str, Any], call: Call) -> str:
     """Return what the Router's later filters see of a listed deployment: they keep or drop all of one key together.
 
     Behind the callbacks `Router.async_get_healthy_deployments` filters by tag and by the models of a routing plugin, and on
@@ -259,11 +171,12 @@ def filter_key_of(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
     declared text-only. Whoever leaves a deployment of every key leaves one to each of these filters.
     """
     params, info = entry.get("litellm_params") or {}, entry.get("model_info") or {}
+    fields = call.fields
     tried = (fields.get("_excluded_deployment_ids"), fields.get("_retry_skipped_deployment_ids"))
     seen = [params.get("tags"), params.get("tag_regex"), [info.get("id") in (ids or ()) for ids in tried]]
     if fields.get("_target_order") is not None:
         seen += [params.get("order"), info.get("order")]
-    if "_routing_plugin_candidate_models" in metadata_of(fields):
+    if "_routing_plugin_candidate_models" in call.metadata:
         seen.append(params.get("model"))
     return repr([*seen, _is_passed_over_for_images(entry, fields)])
 

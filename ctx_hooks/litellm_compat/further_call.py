@@ -28,8 +28,8 @@ from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
 
-from ctx_hooks.litellm_compat.callers import REQUEST_KEY
-from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
+from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
+from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
 from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RESPONSES_API, RULES, SETUP, are_there
 
@@ -40,8 +40,8 @@ RESERVATION = "user_api_key_budget_reservation"
 def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a further call: those of the first, with changes, and without what was that call's alone."""
     own = {name: value for name, value in fields.items() if name not in OF_THE_FIRST}
-    first = metadata_of(fields)
-    name = "litellm_metadata" if fields.get("litellm_metadata") is first else "metadata"
+    first = Call(fields)
+    name = "litellm_metadata" if fields.get("litellm_metadata") is first.metadata else "metadata"
     return {**own, **changes, name: _metadata(first), "litellm_call_id": str(uuid4())}
 
 
@@ -69,12 +69,11 @@ async def call_again(route: str, fields: Mapping[str, Any]) -> Any:
     return await getattr(proxy_router(), route)(**{**data, "litellm_logging_obj": logging})
 
 
-def _metadata(first: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(first: Call) -> dict[str, Any]:
     """Return LiteLLM's metadata of a request for a further call of it."""
-    metadata = {name: value for name, value in first.items() if name != RESERVATION}
-    auth = auth_of(metadata)
-    if auth is not None and getattr(auth, "budget_reservation", None) is not None:
-        metadata["user_api_key_auth"] = auth.model_copy(update={"budget_reservation": None})
+    metadata = {name: value for name, value in first.metadata.items() if name != RESERVATION}
+    if getattr(first.auth, "budget_reservation", None) is not None:
+        metadata["user_api_key_auth"] = first.auth.model_copy(update={"budget_reservation": None})
     if isinstance(metadata.get(SAVINGS), Figures):
         del metadata[SAVINGS]
     logged = metadata.get(LOGGED)

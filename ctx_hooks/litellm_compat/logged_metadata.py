@@ -1,12 +1,12 @@
-"""The metadata of an attempt that LiteLLM's loggers and its spend log read."""
+"""LiteLLM's metadata of a request: what the plugin moves in it, and what it writes there for loggers and spend log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.litellm_compat.callers import REQUEST_KEY
-from ctx_hooks.litellm_compat.deployments import metadata_of
+from ctx_hooks.formats.gemini_config import came_over_google_route
+from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.registry import LOGGED_METADATA
 from ctx_hooks.runtime.warnings import warn_once
 
@@ -18,11 +18,37 @@ SAVINGS = "compression_savings"
 both are what LiteLLM's dashboard shows as saved by compression."""
 
 
+def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request's data without REQUEST_KEY in the `metadata` that goes to the provider.
+
+    On routes where `metadata` is the provider's, LiteLLM has its own `litellm_metadata`: the key moves there. That mapping
+    is changed in place, since the proxy reads it again if the request fails.
+    """
+    metadata, own = data.get("metadata"), data.get("litellm_metadata")
+    if not (isinstance(metadata, Mapping) and isinstance(own, dict) and own and REQUEST_KEY in metadata):
+        return dict(data)
+    own[REQUEST_KEY] = metadata[REQUEST_KEY]
+    return {**data, "metadata": {k: v for k, v in metadata.items() if k != REQUEST_KEY}}
+
+
+def with_forwarded_metadata(call: Call) -> dict[str, Any]:
+    """Return the arguments of an attempt over Google's route with LiteLLM's own metadata where its translation takes it.
+
+    The call that LiteLLM makes of it for another provider gets `metadata` alone. The proxy writes to `litellm_metadata`
+    where the path, which the model's name is part of, holds a word such as `responses` or `bedrock`: that call would be
+    logged without key, team and request id.
+    """
+    fields = dict(call.fields)
+    if not came_over_google_route(fields) or fields.get("metadata"):
+        return fields
+    return {**fields, "metadata": call.metadata}
+
+
 class Figures(dict[str, Any]):
     """Figures that this process wrote. A caller can only put a plain dictionary in their place."""
 
 
-def write_figures(fields: Mapping[str, Any], figures: Mapping[str, Any]) -> None:
+def write_figures(call: Call, figures: Mapping[str, Any]) -> None:
     """Put the figures of an attempt under `spend_logs_metadata.ctx_hooks` of LiteLLM's own metadata of the attempt.
 
     The mapping is LiteLLM's and is changed in place: Router, proxy and logger share it, and later writes would miss a copy.
@@ -30,11 +56,11 @@ def write_figures(fields: Mapping[str, Any], figures: Mapping[str, Any]) -> None
     is chosen or before a translation: a second pass that fits does not overwrite the figures of the first.
 
     Args:
-        fields: The arguments of a hook.
+        call: The attempt.
         figures: Figures of the attempt, with `attempt` and `decision`.
 
     """
-    metadata = metadata_of(fields)
+    metadata = call.metadata
     if not isinstance(metadata, dict):
         return
     found = metadata.get(LOGGED)
@@ -69,7 +95,7 @@ def write_notes(
     if isinstance(payload, dict):
         holders.append(payload["metadata"])
         payload["request_tags"] = list(dict.fromkeys([*(payload.get("request_tags") or ()), *tags]))
-    before = metadata_of(logged.get("litellm_params") or {}).get(LOGGED)
+    before = Call(logged.get("litellm_params") or {}).metadata.get(LOGGED)
     told = before if isinstance(before, Mapping) else {}
     known = told.get(REQUEST_KEY)
     value = {**told, REQUEST_KEY: Figures({**(known if isinstance(known, Figures) else {}), **figures})}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.errors import as_overflow
-from ctx_hooks.litellm_compat.identity import request_id_of
 from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, EXCEPTIONS, IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
@@ -154,7 +154,7 @@ def _with_flat_chat_errors(original: Any, recognise: Recognise) -> Any:
 def _is_ours(stream: Any) -> bool:
     """Whether a stream of LiteLLM's answers a request for which the plugin is on."""
     logged = getattr(getattr(stream, "logging_obj", None), "model_call_details", None)
-    return isinstance(logged, Mapping) and bool(request_id_of(logged))
+    return isinstance(logged, Mapping) and bool(Call(logged).request_id)
 
 
 @contextmanager

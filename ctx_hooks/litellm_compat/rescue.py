@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.litellm_compat.deployments import group_of, proxy_router
+from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.litellm_compat.deployments import proxy_router
 
 RETRY_MARK_KEY = "ctx_hooks_retry"
 """Marks a retry of this plugin. The Router merges it into the attempt's arguments; the deployment hook takes it out."""
@@ -96,7 +97,7 @@ def take_retry_mark(kwargs: dict[str, Any]) -> int:
     if not isinstance(mark, Mark):
         return 0
     del kwargs[RETRY_MARK_KEY]
-    return int(mark["number"]) if mark["group"] == group_of(kwargs) else 0
+    return int(mark["number"]) if mark["group"] == Call(kwargs).model_group else 0
 
 
 def _chain(group: str, retries: int, after: Sequence[Any], own: Sequence[Any]) -> list[Any]:

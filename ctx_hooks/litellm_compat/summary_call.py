@@ -28,13 +28,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from ctx_hooks.litellm_compat.deployments import auth_of, metadata_of, proxy_router
+from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.logged_answers import COST
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, are_there
 from ctx_hooks.runtime.warnings import warn_once
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
+
+    from ctx_hooks.litellm_compat.call import Call
 
 T = TypeVar("T")
 
@@ -68,20 +70,20 @@ class Answer(NamedTuple):
     dollars: float | None = None
 
 
-def payer_of(fields: Mapping[str, Any]) -> Any:
+def payer_of(call: Call) -> Any:
     """Return on whose account a summary for this request is written.
 
     None outside the proxy, where there are no accounts, and where this LiteLLM lacks what such a call needs.
     """
-    auth = auth_of(metadata_of(fields)) if proxy_router() is not None else None
+    auth = call.auth if proxy_router() is not None else None
     if auth is None:
         warn_once("summaries are written in the proxy alone, which knows whose budget they are on: none are written here")
     return auth if are_there(SUMMARY_CALL) else None
 
 
-def is_summary_call(fields: Mapping[str, Any]) -> bool:
+def is_summary_call(call: Call) -> bool:
     """Whether a request is a summary's own call, which is never compacted by a summary."""
-    return metadata_of(fields).get(MARK) == MARKED[MARK]
+    return call.metadata.get(MARK) == MARKED[MARK]
 
 
 def start_apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -15,6 +15,7 @@ from ctx_hooks.formats import CODECS, WIRE_FORMATS, gemini_config
 from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
 from ctx_hooks.request.uncounted import HOSTED_CALL_TYPES, UNCOUNTED_TYPES, has_uncounted_content, hosted_tools_tokens
@@ -50,6 +51,11 @@ class Request:
     format: Format
     fields: Mapping[str, Any]
     honors_skip: bool = True
+
+    @cached_property
+    def call(self) -> Call:
+        """What LiteLLM says of it beside the conversation."""
+        return Call(self.fields)
 
     @property
     def wire(self) -> WireFormat:

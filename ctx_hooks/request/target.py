@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.cost import Prices, WritingPrices
     from ctx_hooks.conversation.handles import Handles
-    from ctx_hooks.litellm_compat import Deployment
+    from ctx_hooks.litellm_compat import Call, Deployment
     from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
 
@@ -84,35 +84,34 @@ class Target:
         return tuple(sorted(set(self.origins.values())))
 
 
-def of_attempt(kwargs: Mapping[str, Any], policies: Policies, attempt: int) -> Target:
+def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen.
 
     Args:
-        kwargs: the arguments of the attempt.
+        call: the attempt.
         policies: the settings that are resolved for its caller.
         attempt: 0 for the first attempt of a request; retries count from 1.
     """
-    to = _resolved(litellm_compat.deployment_of(kwargs), kwargs, policies, litellm_compat.group_of(kwargs), attempt)
+    to = _resolved(call.deployment, call, policies, call.model_group, attempt)
     return replace(to, retried=litellm_compat.is_proxy())
 
 
-def of_listed(fields: Mapping[str, Any], policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
+def of_listed(call: Call, policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
     """Return each deployment that the Router has listed for an attempt as its target, in the same order.
 
     Args:
-        fields: the arguments of the attempt, before the Router has chosen.
+        call: the attempt, before the Router has chosen.
         policies: the settings that are resolved for its caller.
         listed: the Router's entries.
     """
-    group = litellm_compat.group_of(fields)
-    return tuple(_resolved(litellm_compat.listed_deployment(d), fields, policies, group) for d in listed)
+    return tuple(_resolved(litellm_compat.listed_deployment(d), call, policies, call.model_group) for d in listed)
 
 
-def of_group(data: Mapping[str, Any], policies: Policies) -> Target:
-    """Return the target with the largest window among the deployments of the request's model group."""
-    group = str(data.get("model") or "")
+def of_group(call: Call, policies: Policies, group: str = "") -> Target:
+    """Return the target with the largest window among the deployments of a group, by default of the one that is asked."""
+    group = group or str(call.fields.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max((_resolved(d, data, policies, group) for d in deployments), key=lambda d: d.window.tokens)
+    return max((_resolved(d, call, policies, group) for d in deployments), key=lambda d: d.window.tokens)
 
 
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, attempt: int = 0, tenant: str = "") -> Target:
@@ -145,11 +144,10 @@ def _writing_prices(policy: Policy) -> WritingPrices | None:
     return litellm_compat.writing_prices_of(policy.summary.model)
 
 
-def _resolved(deployment: Deployment, fields: Mapping[str, Any], policies: Policies, group: str, attempt: int = 0) -> Target:
-    resolved = policies.resolve(litellm_compat.caller_of(fields, deployment, policies.settings.session_header, group))
-    request_id, tenant = litellm_compat.request_id_of(fields), litellm_compat.tenant_of(fields)
-    if litellm_compat.is_summary_call(fields):
+def _resolved(deployment: Deployment, call: Call, policies: Policies, group: str, attempt: int = 0) -> Target:
+    resolved = policies.resolve(call.caller(deployment, policies.settings.session_header, group))
+    if litellm_compat.is_summary_call(call):
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
-    to = of_deployment(deployment, resolved, request_id, attempt, tenant)
-    waits = to.policy.client_compaction == "first" and compacts_itself(litellm_compat.headers_of(fields).get("user-agent"))
-    return replace(to, waits=waits, continued=litellm_compat.stored_history_of(fields))
+    to = of_deployment(deployment, resolved, call.request_id, attempt, call.tenant)
+    waits = to.policy.client_compaction == "first" and compacts_itself(call.headers.get("user-agent"))
+    return replace(to, waits=waits, continued=litellm_compat.stored_history_of(call.fields))

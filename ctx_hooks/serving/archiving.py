@@ -10,7 +10,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks import engine, litellm_compat
+from ctx_hooks import engine
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.decision import changes_of
@@ -19,11 +19,11 @@ from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.request_state import KeptRequest, Offer
 from ctx_hooks.telemetry.archive_events import RetrievalEvent
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.texts.pieces import utf8_bytes
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.engine import Decided
+    from ctx_hooks.litellm_compat import Call
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
@@ -76,7 +77,7 @@ class Archiving:
         with failing_open("cuts without an archive"):
             settings = to.policy.archive_in_use
             if settings is not None and to.policy.enforces:
-                return replace(to, handles=Handles(self._tenant_of(request.fields, settings)))
+                return replace(to, handles=Handles(self._tenant_of(request.call, settings)))
         return to
 
     def decided(self, request: Request, to: Target, decided: Decided) -> None:
@@ -93,7 +94,7 @@ class Archiving:
         with failing_open("archives nothing of a request"):
             if decided.known is None or not decided.cut:
                 return
-            tenant = self._tenant_of(request.fields, settings)
+            tenant = self._tenant_of(request.call, settings)
             self.archives.put(settings, tenant, {h: text for h, text in decided.cut.items() if text is not None})
             kept = KeptRequest(
                 (request, to, decided.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
@@ -103,7 +104,7 @@ class Archiving:
             if decided.offers and to.request_id:
                 state = self._running.open(to.request_id)
                 most_bytes = int((decided.attempt.budget_tokens or to.window.tokens) * BYTES_PER_BUDGET_TOKEN)
-                state.offer = Offer(settings, tenant, call_of(request.fields, to), most_bytes)
+                state.offer = Offer(settings, tenant, names_of(request.call, to), most_bytes)
                 state.kept = state.kept if retrieval_tool.is_among_tools(request) and state.kept else kept
                 self._running.hold(to.request_id, state)
 
@@ -152,21 +153,21 @@ class Archiving:
         offer = state.offer
         source, page = await self._page(offer, state.kept, arguments, most_bytes)
         with failing_open("tells of no retrieval"):
-            call = Call(request_id) if offer is None else offer.call
+            call = CallNames(request_id) if offer is None else offer.call
             chars = 0 if source == "none" else len(page)
             emit(RetrievalEvent("retrieval", time.time(), call, source, chars, (time.monotonic() - start) * 1e3))
         return page
 
-    async def noted(self, fields: Mapping[str, Any], settings: ArchiveSettings, keys: Sequence[str]) -> dict[str, str]:
+    async def noted(self, call: Call, settings: ArchiveSettings, keys: Sequence[str]) -> dict[str, str]:
         """Return what was noted under keys by the tenant of a request, by key."""
-        tenant = self._tenant_of(fields, settings)
+        tenant = self._tenant_of(call, settings)
         handles = {_note_handle(tenant, key): key for key in keys}
         texts = await self.archives.get_all(settings, tenant, list(handles))
         return {handles[handle]: text for handle, text in texts.items()}
 
-    async def note(self, fields: Mapping[str, Any], settings: ArchiveSettings, key: str, text: str) -> bool:
+    async def note(self, call: Call, settings: ArchiveSettings, key: str, text: str) -> bool:
         """Note a text under a key for the tenant of a request, in the place of what was noted there."""
-        tenant = self._tenant_of(fields, settings)
+        tenant = self._tenant_of(call, settings)
         return await self.archives.store(settings, tenant, _note_handle(tenant, key), text)
 
     def forget(self, request_id: str) -> None:
@@ -224,8 +225,8 @@ class Archiving:
             spent_seconds = time.monotonic() - start
             self._store_behind_at = start + spent_seconds / MOST_BEHIND_FRACTION
 
-    def _tenant_of(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> bytes:
-        return self.archives.tenant(*litellm_compat.owner_of(fields, settings.scope))
+    def _tenant_of(self, call: Call, settings: ArchiveSettings) -> bytes:
+        return self.archives.tenant(*call.owner(settings.scope))
 
 
 def _note_handle(tenant: bytes, key: str) -> str:

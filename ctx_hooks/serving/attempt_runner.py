@@ -120,11 +120,6 @@ class AttemptRunner:
             await self._learn_refusal(attempt)
         return attempt
 
-    def refusal_of(self, to: Target) -> str:
-        """Return what the provider said of the request's last attempt there, "" where that is not known."""
-        attempt = self.last(to)
-        return attempt.refusal if attempt is not None else ""
-
     def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
         """Note that an answer states no usage, and return the estimate of what was sent.
 

@@ -63,7 +63,7 @@ async def preferred(
     # A history that the provider keeps lies with one of them, which only its id tells.
     if len(listed) <= 1 or request.continues_stored_history:
         return listed
-    targets = target.of_listed(request.fields, policies, listed)
+    targets = target.of_listed(request.call, policies, listed)
     if not all(map(_prefers, targets)):
         return listed
     options = await _options(listed, targets, runner)
@@ -97,7 +97,7 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
         histories = {(name, weight): counted_history(request, Counter(name, deadline, weight)) for name, weight in counts}
     filtered_alike: dict[str, list[Option]] = defaultdict(list)
     for option in options:
-        filtered_alike[litellm_compat.filter_key_of(option.entry, request.fields)].append(option)
+        filtered_alike[litellm_compat.filter_key_of(option.entry, request.call)].append(option)
     best: list[Option] = []
     for alike in filtered_alike.values():
         largest = max(option.known.window.tokens for option in alike)

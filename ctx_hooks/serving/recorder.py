@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
+from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import changed_output_tokens
-from ctx_hooks.serving.callers import call_of
+from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.telemetry import otel
+from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
@@ -25,15 +27,19 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.cost import Prices
     from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.litellm_compat import Call
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.attempt_runner import Answered
     from ctx_hooks.serving.running import Running
-    from ctx_hooks.telemetry.call import Call
     from ctx_hooks.telemetry.events import Trigger
     from ctx_hooks.telemetry.listeners import Event
     from ctx_hooks.tokens.usage import Billed
+
+
+LONGEST_CLIENT_CHARS = 60
+"""Of a user agent the first product with its version, as `claude-cli/2.1.197`; what follows is platform and build."""
 
 
 class Recorder:
@@ -54,7 +60,7 @@ class Recorder:
         """
         if isinstance(decision, ShownAgain):
             return  # its decision is recorded, and is what its answer is about
-        event = decision_event(call_of(request.fields, to), request, to, decision, attempt)
+        event = decision_event(names_of(request.call, to), request, to, decision, attempt)
         state = self._running.open(to.request_id)
         first = state.before_choice
         if first is not None:
@@ -69,9 +75,9 @@ class Recorder:
         if to.policy.enforces:
             scopes = to.scopes
             state.headers = with_decision(state.headers, decision, to.attempt, scopes)
-            litellm_compat.write_figures(request.fields, figures_of(decision, to.attempt, scopes))
+            litellm_compat.write_figures(request.call, figures_of(decision, to.attempt, scopes))
         if first is None or not isinstance(decision, Untouched):
-            self._trace(request.fields, otel.record_decision, event)
+            self._trace(request.call, otel.record_decision, event)
             emit(event)
 
     def fitted_before_choice(self, request_id: str) -> None:
@@ -89,26 +95,26 @@ class Recorder:
             return attempt
         return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.factor))
 
-    def refused(self, fields: Mapping[str, Any], overflow: Overflow) -> None:
+    def refused(self, call: Call, overflow: Overflow) -> None:
         """Record that the provider refused a request's last attempt as too long."""
-        known = self._running.of(litellm_compat.request_id_of(fields)).decided
+        known = self._running.of(call.request_id).decided
         if known is not None:
             decided, _ = known
             said = (overflow.kind, overflow.limit_tokens, overflow.input_tokens)
             event = OverflowEvent("overflow", time.time(), decided.call, decided.mode, decided.attempt, *said)
-            self._trace(fields, otel.record_overflow, event)
+            self._trace(call, otel.record_overflow, event)
             emit(event)
 
-    def failed(self, fields: Mapping[str, Any]) -> None:
+    def failed(self, call: Call) -> None:
         """Record that a request ended in a refusal as too long."""
-        state = self._running.of(litellm_compat.request_id_of(fields))
+        state = self._running.of(call.request_id)
         known, state.decided = state.decided, None
         if known is not None:
             decided, _ = known
             if decided.mode == "enforce":
                 state.headers = of_failed(state.headers)
             event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1)
-            self._trace(fields, otel.record_failure, event)
+            self._trace(call, otel.record_failure, event)
             emit(event)
 
     def answered(self, request_id: str, answered: Answered, logged: Mapping[str, Any]) -> None:
@@ -132,10 +138,27 @@ class Recorder:
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, prices))
 
-    def _trace(self, fields: Mapping[str, Any], record: Callable[..., None], event: Event) -> None:
-        span = litellm_compat.span_of(fields)
-        if span is not None:
-            self._spans.run(record, span, event)
+    def _trace(self, call: Call, record: Callable[..., None], event: Event) -> None:
+        if call.span is not None:
+            self._spans.run(record, call.span, event)
+
+
+def names_of(call: Call, to: Target) -> CallNames:
+    """Return whose request it is and where it goes, each name one bounded line."""
+    client = call.headers.get("user-agent", "").split(" ", 1)[0]
+    named = {
+        "request_id": to.request_id,
+        "call_id": str(call.fields.get("litellm_call_id") or ""),
+        "model_group": call.model_group,
+        "deployment": to.deployment,
+        "model": to.model,
+        "route": call.call_type,
+        **call.account._asdict(),
+    }
+    return CallNames(
+        client=one_line(client, LONGEST_CLIENT_CHARS),
+        **{field: one_line(name, LONGEST_NAME_CHARS) for field, name in named.items()},
+    )
 
 
 def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
@@ -162,7 +185,9 @@ def _about_whole(decision: Decision, event: DecisionEvent) -> Decision:
     return replace(decision, figures=replace(decision.figures, tokens_before=event.provider_tokens_before))
 
 
-def decision_event(call: Call, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> DecisionEvent:
+def decision_event(
+    call: CallNames, request: Request, to: Target, decision: Decision, attempt: Attempt | None
+) -> DecisionEvent:
     """Return the record of a decision; the arguments are those of `Recorder.decided`, with whose request it is."""
     before, after, factor, window = None, None, 1.0, to.window
     if attempt is not None:

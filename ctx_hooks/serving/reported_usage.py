@@ -58,7 +58,7 @@ class ReportedUsage:
             fields: the request's fields.
             answer: the answer of any route; it is not changed.
         """
-        state = self._running.of(litellm_compat.request_id_of(fields))
+        state = self._running.of(litellm_compat.Call(fields).request_id)
         growth, state.growth = state.growth, None
         if growth is None:
             return answer
@@ -77,7 +77,7 @@ class ReportedUsage:
             fields: the request's fields.
             stream: the chunks of any route: models, mappings, or bytes of server-sent events.
         """
-        state = self._running.of(litellm_compat.request_id_of(fields))
+        state = self._running.of(litellm_compat.Call(fields).request_id)
         unfinished = b""
         try:
             async for chunk in stream:

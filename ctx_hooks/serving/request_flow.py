@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.decision import NotRetried, Untouched
+from ctx_hooks.decision import NotRetried, changes_of
 from ctx_hooks.formats.caller_flags import are_many
 from ctx_hooks.formats.hosted_tools import used_hosted_tools
 from ctx_hooks.learning.attempts import DeploymentName
@@ -28,6 +28,7 @@ from ctx_hooks.telemetry.headers import of_ignored
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
+    from ctx_hooks.litellm_compat import Call
     from ctx_hooks.policy.settings import Mode, Settings
     from ctx_hooks.request.target import Target
 
@@ -54,20 +55,22 @@ class RequestFlow:
         retrieval = Retrieval(self.policies, self.runner.archiving)
         self.rounds = ToolRounds(retrieval, self.asked_again, self.usage, self.running)
 
-    async def arranged(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
+    async def arranged(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
-        data = litellm_compat.without_request_key(data)
+        group = target.of_group(request.call, self.policies)
+        fields = litellm_compat.without_request_key(request.fields)
+        if not group.policy.enabled:
+            return fields
+        fields = litellm_compat.with_request_id(fields)
         if not group.policy.enforces:
-            return litellm_compat.with_request_id(data) if group.policy.enabled else data
-        data = litellm_compat.with_request_id(data)
-        request_id = litellm_compat.request_id_of(data)
-        self.running.open(request_id).headers |= of_ignored(group.ignored)
+            return fields
+        self.running.open(litellm_compat.Call(fields).request_id).headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
         if group.policy.retrieval:
-            data = await self.rounds.restored(data)
-        arranged = litellm_compat.arrange_rescue(data, group.policy.rescue_attempts)
-        return await self._fitted_before_choice(replace(request, fields=arranged), arranged, group)
+            fields = await self.rounds.restored(fields)
+        arranged = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
+        return await self._fitted_before_choice(replace(request, fields=arranged), group)
 
     async def asked_again(self, fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """Ask again for a request that has been arranged; its retries stay as they were.
@@ -81,15 +84,15 @@ class RequestFlow:
         """
         data = litellm_compat.with_request_id(litellm_compat.further_fields(fields, changes))
         request = Request(format_of(data), data)
-        data = await self._fitted_before_choice(request, data, target.of_group(data, self.policies))
+        data = await self._fitted_before_choice(request, target.of_group(request.call, self.policies))
         return data, await litellm_compat.call_again(request.wire.router_method, data)
 
-    async def _fitted_before_choice(self, request: Request, data: dict[str, Any], group: Target) -> dict[str, Any]:
+    async def _fitted_before_choice(self, request: Request, group: Target) -> dict[str, Any]:
         """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
         if not litellm_compat.checks_before_deployment():
-            return data
-        request_id = litellm_compat.request_id_of(data)
-        fitted = await self._fitted(request, data, replace(group, request_id=request_id, checked=True))
+            return dict(request.fields)
+        request_id = request.call.request_id
+        fitted = await self._fitted(request, replace(group, request_id=request_id, checked=True))
         self.usage.note_fitted_before_choice(request_id)
         self.recorder.fitted_before_choice(request_id)
         return fitted
@@ -104,32 +107,30 @@ class RequestFlow:
         shown = self.usage.streamed(fields, stream)
         return self.rounds.streamed(fields, shown)
 
-    async def fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
+    async def fitted(self, request: Request, to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
-        sent = await self._fitted(request, fields, to)
-        return (
-            {**sent, **await self._short(replace(request, fields=sent), Request.without_flags)}
-            if to.policy.enforces
-            else sent
-        )
+        sent = await self._fitted(request, to)
+        if not to.policy.enforces:
+            return sent
+        return {**sent, **await self._short(replace(request, fields=sent), Request.without_flags)}
 
-    async def _fitted(self, request: Request, fields: dict[str, Any], to: Target) -> dict[str, Any]:
+    async def _fitted(self, request: Request, to: Target) -> dict[str, Any]:
         """Return the same, with the caller's flags: a request that is fitted before the choice is fitted once more."""
         if not to.policy.enabled:
-            return fields
-        fields = litellm_compat.with_forwarded_metadata(fields)
+            return dict(request.fields)
         if to.policy.retrieval and not _takes_retrieval(request, to):
             to = replace(to, policy=to.policy.model_copy(update={"retrieval": False}))
         to = self.runner.numbered(to)
         decision = await self.runner.decide(request, to)
         attempt = self.runner.last(to)
         self.recorder.decided(request, to, decision, attempt)
+        sent = litellm_compat.with_forwarded_metadata(request.call)
         if not to.policy.enforces:
-            return fields
+            return sent
         self.usage.note(to, decision, attempt)
         if isinstance(decision, NotRetried):
-            raise litellm_compat.not_retried(self.runner.refusal_of(to), fields)
-        sent = fields if isinstance(decision, Untouched) else {**fields, **decision.changes}
+            raise litellm_compat.not_retried(attempt.refusal if attempt is not None else "", sent)
+        sent |= changes_of(decision)
         if to.policy.retrieval != "always":
             return sent
         return {**sent, **await self._short(replace(request, fields=sent), retrieval_tool.tools_for_calls)}
@@ -151,36 +152,34 @@ class RequestFlow:
         answer = litellm_compat.logged_answer(logged, result)
         if answer is None:
             return
-        request_id = litellm_compat.request_id_of(logged)
+        call = litellm_compat.Call(logged)
         usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
-        name = DeploymentName(*litellm_compat.named_deployment_of(logged))
-        answered = await self.runner.answered(request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
+        name = DeploymentName(*call.named_deployment)
+        answered = await self.runner.answered(
+            call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer)
+        )
         if answered is not None:
-            self.recorder.answered(request_id, answered, logged)
-        self.running.end(request_id)
+            self.recorder.answered(call.request_id, answered, logged)
+        self.running.end(call.request_id)
 
-    def mode(self, fields: Mapping[str, Any]) -> Mode:
+    def mode(self, call: Call) -> Mode:
         """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with failing_open("leaves an error as it is"):
-            if litellm_compat.passed_pre_call_hook(fields) and not switched_off():
-                return target.of_attempt(fields, self.policies, 0).policy.mode
+            if litellm_compat.passed_pre_call_hook(call) and not switched_off():
+                return target.of_attempt(call, self.policies, 0).policy.mode
         return "off"
-
-    def handles(self, fields: Mapping[str, Any]) -> bool:
-        """Whether what is decided about an attempt is done."""
-        return self.mode(fields) == "enforce"
 
     async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
         """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
-        mode = self.mode(fields)
+        call = litellm_compat.Call(fields)
+        mode = self.mode(call)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        request_id = litellm_compat.request_id_of(fields)
-        name = DeploymentName(*litellm_compat.named_deployment_of(fields))
-        noted = await self.runner.failed(request_id, overflow, litellm_compat.text_of(error), name)
+        name = DeploymentName(*call.named_deployment)
+        noted = await self.runner.failed(call.request_id, overflow, litellm_compat.text_of(error), name)
         if noted is not None:
-            self.usage.failed(request_id, noted.deployment)
+            self.usage.failed(call.request_id, noted.deployment)
             if overflow is not None:
-                self.recorder.refused(fields, overflow)
+                self.recorder.refused(call, overflow)
         handled = overflow is not None and mode == "enforce"
         if handled:
             litellm_compat.spare_deployment(fields)

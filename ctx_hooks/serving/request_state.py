@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.summary_requests import Asking
-    from ctx_hooks.telemetry.call import Call
+    from ctx_hooks.telemetry.call import CallNames
     from ctx_hooks.telemetry.events import DecisionEvent
 
 
@@ -65,7 +65,7 @@ class Offer(NamedTuple):
 
     settings: ArchiveSettings
     tenant: bytes
-    call: Call
+    call: CallNames
     most_bytes: int
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks import litellm_compat
+from ctx_hooks.litellm_compat import Call
 from ctx_hooks.request import target
 
 if TYPE_CHECKING:
@@ -31,14 +31,15 @@ class Retrieval:
 
     async def get(self, fields: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, str]:
         """Return the texts of the tenant of a request by key; those that there are, and that are read in time."""
-        settings = self._policy(fields).archive_in_use
-        return {} if settings is None else await self._archiving.noted(fields, settings, keys)
+        call = Call(fields)
+        settings = self._policy(call).archive_in_use
+        return {} if settings is None else await self._archiving.noted(call, settings, keys)
 
     async def put(self, fields: Mapping[str, Any], key: str, text: str) -> bool:
         """Store a text of the tenant of a request, and return whether it is stored."""
-        settings = self._policy(fields).archive_in_use
-        return settings is not None and await self._archiving.note(fields, settings, key, text)
+        call = Call(fields)
+        settings = self._policy(call).archive_in_use
+        return settings is not None and await self._archiving.note(call, settings, key, text)
 
-    def _policy(self, fields: Mapping[str, Any]) -> Policy:
-        data = {**fields, "model": litellm_compat.group_of(fields)}
-        return target.of_group(data, self._policies).policy
+    def _policy(self, call: Call) -> Policy:
+        return target.of_group(call, self._policies, call.model_group).policy

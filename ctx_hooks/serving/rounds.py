@@ -43,7 +43,7 @@ class Rounds:
         self._ask = ask
         self._fields = fields
         self._view = view
-        self._request_ids = [litellm_compat.request_id_of(fields)]
+        self._request_ids = [litellm_compat.Call(fields).request_id]
         self._left = MOST_ROUNDS
         self._messages: list[Mapping[str, Any]] = []
         self._shown: list[Mapping[str, Any]] = []
@@ -79,7 +79,7 @@ class Rounds:
                 logger.warning("a further call was too long", exc_info=error)
                 self._left = 0
                 continue
-            self._request_ids.append(litellm_compat.request_id_of(called))
+            self._request_ids.append(litellm_compat.Call(called).request_id)
             return called, answer
         return None
 

@@ -51,7 +51,7 @@ def start(settings: Settings, flow: Callable[[], RequestFlow]) -> None:
         litellm_compat.reclassify(
             lambda error: litellm_compat.overflow_of(error) is not None,
             lambda attempt, error: flow().note_failure(attempt, error),
-            lambda attempt: flow().handles(attempt),
+            lambda attempt: flow().mode(litellm_compat.Call(attempt)) == "enforce",
         )
     litellm_compat.warn_of_missing()
     if settings.smooth_event_loop:
@@ -60,7 +60,7 @@ def start(settings: Settings, flow: Callable[[], RequestFlow]) -> None:
 
 def _estimated(flow: RequestFlow, logged: Mapping[str, Any]) -> ProviderTokens | None:
     with failing_open("leaves the estimate to LiteLLM"):
-        return flow.runner.estimated_tokens(litellm_compat.request_id_of(logged))
+        return flow.runner.estimated_tokens(litellm_compat.Call(logged).request_id)
     return None
 
 

@@ -22,8 +22,8 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.stored_summaries import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.callers import call_of
 from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.summary_requests import asking_of
 from ctx_hooks.serving.summary_writer import Writing, summary_task, write
 from ctx_hooks.telemetry.events import SummaryEvent
@@ -187,7 +187,7 @@ class SummaryFlights:
         began = SummaryEvent(
             "before_summary",
             time.time(),
-            call_of(asking.request.fields, asking.to),
+            names_of(asking.request.call, asking.to),
             asking.settings.model,
             asking.settings.mode,
             task.length,

@@ -60,7 +60,7 @@ async def asking_of(
     settings = to.policy.summary
     if settings is None or not applies_to(to.policy) or not to.policy.enforces:
         return None
-    payer = litellm_compat.payer_of(request.fields)
+    payer = litellm_compat.payer_of(request.call)
     if payer is None:
         return None
 

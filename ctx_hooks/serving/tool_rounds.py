@@ -72,7 +72,7 @@ class ToolRounds:
             form, messages = request.wire.hidden_calls, request.items
             if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
-            before = conversation_digest.sent_before(fields, (request.format, *litellm_compat.askers_of(fields)))
+            before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
             heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
             anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
             kept = await self._retrieval.get(fields, anchors) if anchors else {}
@@ -80,7 +80,7 @@ class ToolRounds:
             whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
             is_spliced = whole is not messages
             view = View(heard.said, heard.is_open, shows_calls=is_spliced)
-            self._running.open(litellm_compat.request_id_of(fields)).view = view
+            self._running.open(request.call.request_id).view = view
             return {**fields, form.MESSAGES: whole} if is_spliced else fields
         return fields
 
@@ -186,7 +186,7 @@ class ToolRounds:
 
     def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
         """Return the rounds of a request, None where its format has none."""
-        view = self._running.of(litellm_compat.request_id_of(fields)).view
+        view = self._running.of(litellm_compat.Call(fields).request_id).view
         form = WIRE_FORMATS[format_of(fields)].hidden_calls
         return None if form is None else Rounds(self._retrieval, self._ask, form, fields, view)
 

@@ -10,8 +10,8 @@ Sink = Literal["log", "span"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Whose request it is, and where it goes.
+class CallNames:
+    """The names of a call: whose request it is, and where it goes.
 
     Attributes:
         request_id: the id that this process has given the request; all its attempts and its answer have it.
@@ -52,7 +52,7 @@ class RequestEvent:
 
     name: str
     time_seconds: float
-    call: Call
+    call: CallNames
 
 
 def shown(log: str = "", span: str = "") -> dict[str, str]:

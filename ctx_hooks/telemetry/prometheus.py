@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
-    from ctx_hooks.telemetry.call import Call
+    from ctx_hooks.telemetry.call import CallNames
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
         DecisionEvent,
@@ -188,7 +188,7 @@ class Metrics:
     def _archived(self, event: ArchiveEvent) -> None:
         self._archive_texts.labels(event.outcome, event.backend).inc(event.texts)
 
-    def _caller_of(self, call: Call) -> tuple[str, ...]:
+    def _caller_of(self, call: CallNames) -> tuple[str, ...]:
         return self._callers.labels_of(call.model_group, call.team_id, call.team_alias, call.key_alias)
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.litellm_compat import Deployment, caller_of, headers_of, without_request_key
+from ctx_hooks.litellm_compat import Call, Deployment, without_request_key
 
 AUTH = UserAPIKeyAuth(
     team_id="t-1",
@@ -20,7 +20,7 @@ DEPLOYMENT = Deployment("openai/x", {"ctx_hooks": "gentle"})
 
 @pytest.mark.parametrize("own", ["metadata", "litellm_metadata"])
 def test_key_team_and_deployment_are_litellms_word(own):
-    caller = caller_of({own: {"user_api_key_auth": AUTH, "tags": ["a"]}}, DEPLOYMENT, "x-session-id", "group")
+    caller = Call({own: {"user_api_key_auth": AUTH, "tags": ["a"]}}).caller(DEPLOYMENT, "x-session-id", "group")
     assert (caller.group, caller.team_names, caller.key_names) == ("group", ("t-1", "red"), ("ci",))
     assert json.loads(caller.team) == {"language": "zh"}
     assert json.loads(caller.key) == {"max_turns": 7}
@@ -40,12 +40,12 @@ SESSIONS = {
 
 @pytest.mark.parametrize("place", SESSIONS)
 def test_the_first_name_of_a_session_counts(place):
-    assert caller_of(SESSIONS[place], DEPLOYMENT, "X-Session", "group").session == "s"
+    assert Call(SESSIONS[place]).caller(DEPLOYMENT, "X-Session", "group").session == "s"
 
 
 def test_headers_are_known_by_their_lower_case_names():
-    assert headers_of({"proxy_server_request": {"headers": {"X-Ctx-Hooks": "gentle"}}}) == {"x-ctx-hooks": "gentle"}
-    assert headers_of({}) == {}
+    assert Call({"proxy_server_request": {"headers": {"X-Ctx-Hooks": "gentle"}}}).headers == {"x-ctx-hooks": "gentle"}
+    assert Call({}).headers == {}
 
 
 def test_our_key_is_taken_out_of_the_metadata_that_goes_to_the_provider_and_kept_in_litellms():

@@ -7,18 +7,17 @@ from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.litellm_compat import (
+    Call,
     Deployment,
     checks_before_deployment,
     deployment_key_of,
-    deployment_of,
     deployments,
-    group_of,
     known_window_tokens,
     prices_of,
     shared_cache,
     writing_prices_of,
 )
-from ctx_hooks.litellm_compat.deployments import LONGEST_KEY_CHARS, metadata_of
+from ctx_hooks.litellm_compat.deployments import LONGEST_KEY_CHARS
 
 MODEL = {"model_name": "group", "litellm_params": {"model": "openai/x", "api_key": "k"}, "model_info": {"id": "one"}}
 OTHER = {
@@ -71,7 +70,7 @@ METADATA = {
 @pytest.mark.parametrize("case", METADATA)
 def test_litellms_own_metadata_is_found_on_every_route(case):
     fields, expected = METADATA[case]
-    assert metadata_of(fields) == expected
+    assert Call(fields).metadata == expected
 
 
 def test_the_deployment_and_the_group_of_an_attempt_are_what_the_router_noted():
@@ -80,10 +79,10 @@ def test_the_deployment_and_the_group_of_an_attempt_are_what_the_router_noted():
         "metadata": {"model_group": "group", "model_info": {"id": "one"}},
         "model_info": {"id": "z"},
     }
-    assert deployment_of(attempt) == Deployment("openai/x", {"id": "one"})
-    assert group_of(attempt) == "group"
-    assert group_of({"model": "openai/x"}) == "openai/x"
-    assert deployment_of({}) == Deployment("", {})
+    assert Call(attempt).deployment == Deployment("openai/x", {"id": "one"})
+    assert Call(attempt).model_group == "group"
+    assert Call({"model": "openai/x"}).model_group == "openai/x"
+    assert Call({}).deployment == Deployment("", {})
 
 
 def test_models_behind_one_wildcard_have_keys_of_their_own_of_bounded_length():

@@ -46,10 +46,10 @@ def test_a_further_call_has_the_account_and_none_of_the_first_calls_own(name):
 
 def test_it_gets_a_request_id_of_its_own_and_the_first_keeps_its():
     first = first_call()
-    known = litellm_compat.request_id_of(first)
+    known = litellm_compat.Call(first).request_id
     further = litellm_compat.with_request_id(litellm_compat.further_fields(first, {}))
-    assert litellm_compat.request_id_of(further) not in ("", known)
-    assert litellm_compat.request_id_of(first) == known
+    assert litellm_compat.Call(further).request_id not in ("", known)
+    assert litellm_compat.Call(first).request_id == known
 
 
 def test_another_compressors_figures_stay():

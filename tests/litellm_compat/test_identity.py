@@ -3,8 +3,8 @@
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.litellm_compat import key_id_of, owner_of, request_id_of, tenant_of, with_request_id
-from ctx_hooks.litellm_compat.identity import REQUEST_ID
+from ctx_hooks.litellm_compat import Call, key_id_of, with_request_id
+from ctx_hooks.litellm_compat.call import REQUEST_ID
 
 
 @pytest.mark.parametrize("name", ["metadata", "litellm_metadata"])
@@ -14,19 +14,19 @@ def test_the_id_stands_in_litellms_own_metadata_which_others_hold_as_well(name):
     assert given == {"model": "m", name: own}
     assert given[name] is own
     assert own["a"] == 1
-    assert request_id_of(given) == given[name][REQUEST_ID] != ""
-    assert request_id_of({"litellm_params": given}) == request_id_of(given)
+    assert Call(given).request_id == given[name][REQUEST_ID] != ""
+    assert Call({"litellm_params": given}).request_id == Call(given).request_id
 
 
 def test_two_requests_have_two_ids():
-    assert request_id_of(with_request_id({})) != request_id_of(with_request_id({}))
+    assert Call(with_request_id({})).request_id != Call(with_request_id({})).request_id
 
 
 @pytest.mark.parametrize("sent", ["0123456789abcdef-1", "", 7, None, {"a": 1}], ids=repr)
 def test_an_id_that_a_caller_sends_is_none_and_is_replaced(sent):
     fields = {"metadata": {REQUEST_ID: sent}}
-    assert request_id_of(fields) == ""
-    assert request_id_of(with_request_id(fields)) not in ("", sent)
+    assert Call(fields).request_id == ""
+    assert Call(with_request_id(fields)).request_id not in ("", sent)
 
 
 def asked_by(**auth):
@@ -34,23 +34,24 @@ def asked_by(**auth):
 
 
 def test_the_tenant_is_the_team_else_the_user_else_the_key():
-    team = tenant_of(asked_by(team_id="red", user_id="ann", api_key="sk-1"))
-    assert team == tenant_of(asked_by(team_id="red", user_id="bob", api_key="sk-2"))
-    user = tenant_of(asked_by(user_id="ann", api_key="sk-1"))
-    assert user == tenant_of(asked_by(user_id="ann", api_key="sk-2"))
-    key = tenant_of(asked_by(api_key="sk-1"))
-    assert len({team, user, key, tenant_of(asked_by(api_key="sk-2")), tenant_of({})}) == 5
+    team = Call(asked_by(team_id="red", user_id="ann", api_key="sk-1")).tenant
+    assert team == Call(asked_by(team_id="red", user_id="bob", api_key="sk-2")).tenant
+    user = Call(asked_by(user_id="ann", api_key="sk-1")).tenant
+    assert user == Call(asked_by(user_id="ann", api_key="sk-2")).tenant
+    key = Call(asked_by(api_key="sk-1")).tenant
+    assert len({team, user, key, Call(asked_by(api_key="sk-2")).tenant, Call({}).tenant}) == 5
 
 
 def test_a_team_and_a_user_of_one_name_are_two_tenants_and_a_digest_holds_neither_name():
-    team, user = tenant_of(asked_by(team_id="red")), tenant_of(asked_by(user_id="red"))
+    team, user = Call(asked_by(team_id="red")).tenant, Call(asked_by(user_id="red")).tenant
     assert team != user
     assert "red" not in team
 
 
 def test_no_body_says_who_asks():
-    assert tenant_of({"metadata": {"user_api_key_auth": {"team_id": "red"}, "team_id": "red"}, "user": "red"}) == tenant_of(
-        {}
+    assert (
+        Call({"metadata": {"user_api_key_auth": {"team_id": "red"}, "team_id": "red"}, "user": "red"}).tenant
+        == Call({}).tenant
     )
 
 
@@ -63,16 +64,16 @@ def test_no_body_says_who_asks():
     ("key", {"team_id": "red", "user_id": "ann"}, ("user", "ann")), ("team", {}, ("nobody", "")),
 ])  # fmt: skip
 def test_whose_texts_are_is_said_by_scope_and_falls_back_to_the_key_and_the_user(scope, given, owner):
-    assert owner_of(asked_by(**given), scope) == owner
+    assert Call(asked_by(**given)).owner(scope) == owner
 
 
 @pytest.mark.parametrize("scope", ["key", "team", "organization"])
 def test_no_body_says_whose_texts_it_reads(scope):
     forged = {"team_id": "red", "api_key": "abc", "org_id": "all", "user_id": "ann"}
     body = {"metadata": {"user_api_key_auth": forged, **forged}, "litellm_metadata": {"user_api_key_auth": forged}, **forged}
-    assert owner_of(body, scope) == ("nobody", "")
+    assert Call(body).owner(scope) == ("nobody", "")
 
 
 def test_a_virtual_key_has_the_id_that_its_requests_carry():
-    assert ("key", key_id_of("sk-1234")) == owner_of(asked_by(api_key="sk-1234"), "key")
+    assert ("key", key_id_of("sk-1234")) == Call(asked_by(api_key="sk-1234")).owner("key")
     assert key_id_of(key_id_of("sk-1234")) == key_id_of("sk-1234") != "sk-1234"

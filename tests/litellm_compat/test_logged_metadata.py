@@ -3,7 +3,7 @@
 import pytest
 from litellm.proxy.spend_tracking.compression_savings import extract_compression_saved_tokens
 
-from ctx_hooks.litellm_compat import write_figures, write_notes
+from ctx_hooks.litellm_compat import Call, write_figures, write_notes
 from ctx_hooks.runtime.warnings import forget_warnings
 
 COMPRESSED = {"decision": "compressed", "attempt": 0}
@@ -14,30 +14,30 @@ UNTOUCHED = {"decision": "fits", "attempt": 0}
 def test_figures_stand_in_litellms_own_mapping_and_the_callers_entries_stay(name):
     callers = {"job": 7}
     own = {"spend_logs_metadata": callers}
-    write_figures({name: own}, COMPRESSED)
+    write_figures(Call({name: own}), COMPRESSED)
     assert own["spend_logs_metadata"] == {"job": 7, "ctx_hooks": COMPRESSED}
     assert callers == {"job": 7}
 
 
 def test_a_second_pass_of_one_attempt_that_has_nothing_to_do_hides_nothing():
     own = {"a": 1}
-    write_figures({"metadata": own}, COMPRESSED)
-    write_figures({"metadata": own}, UNTOUCHED)
+    write_figures(Call({"metadata": own}), COMPRESSED)
+    write_figures(Call({"metadata": own}), UNTOUCHED)
     assert own["spend_logs_metadata"]["ctx_hooks"] == COMPRESSED
-    write_figures({"metadata": own}, {**UNTOUCHED, "attempt": 1})
+    write_figures(Call({"metadata": own}), {**UNTOUCHED, "attempt": 1})
     assert own["spend_logs_metadata"]["ctx_hooks"] == {**UNTOUCHED, "attempt": 1}
 
 
 def test_what_a_caller_puts_in_the_place_of_figures_is_replaced():
     own = {"spend_logs_metadata": {"ctx_hooks": {"decision": "compressed", "attempt": 0, "forged": True}}}
-    write_figures({"metadata": own}, UNTOUCHED)
+    write_figures(Call({"metadata": own}), UNTOUCHED)
     assert own["spend_logs_metadata"]["ctx_hooks"] == UNTOUCHED
 
 
 @pytest.mark.parametrize("fields", [{}, {"metadata": None}, {"metadata": "text"}], ids=repr)
 def test_without_metadata_nothing_is_written(fields):
     before = dict(fields)
-    write_figures(fields, COMPRESSED)
+    write_figures(Call(fields), COMPRESSED)
     assert fields == before
 
 
@@ -56,7 +56,7 @@ def logged_call(own="metadata", **entries):
 @pytest.mark.parametrize("own", ["metadata", "litellm_metadata"])
 def test_notes_of_an_answer_stand_in_spend_log_and_payload_beside_the_figures_and_the_callers_own(own):
     logged, metadata = logged_call(own, spend_logs_metadata={"job": 7})
-    write_figures({own: metadata}, COMPRESSED)
+    write_figures(Call({own: metadata}), COMPRESSED)
     write_notes(logged, SAVED, SAVINGS, TAGS)
     told = {"job": 7, "ctx_hooks": {**COMPRESSED, **SAVED}}
     assert metadata["spend_logs_metadata"] == told
@@ -69,7 +69,7 @@ def test_notes_of_an_answer_stand_in_spend_log_and_payload_beside_the_figures_an
 
 def test_over_googles_route_figures_and_notes_stand_where_the_spend_log_is_made_of():
     logged, metadata = logged_call(spend_logs_metadata={"ctx_hooks": {"forged": 1}})
-    write_figures({"metadata": metadata}, COMPRESSED)
+    write_figures(Call({"metadata": metadata}), COMPRESSED)
     notes = logged["litellm_params"]["litellm_metadata"] = {"model_group": "group"}
     logged["litellm_params"]["proxy_server_request"] = {"url": "/v1beta/models/x:generateContent"}
     write_notes(logged, SAVED, SAVINGS, ())

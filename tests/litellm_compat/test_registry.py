@@ -160,9 +160,9 @@ class TestWithoutIt:
     def test_no_summary_is_asked_for(self, without, proxy_router):
         proxy_router()
         fields = {"metadata": {"user_api_key_auth": UserAPIKeyAuth(api_key="sk-1")}}
-        assert litellm_compat.payer_of(fields) is not None
+        assert litellm_compat.payer_of(litellm_compat.Call(fields)) is not None
         without(registry.ADD_DATA)
-        assert litellm_compat.payer_of(fields) is None
+        assert litellm_compat.payer_of(litellm_compat.Call(fields)) is None
 
     def test_no_further_call_is_offered(self, without):
         assert litellm_compat.can_call_again()

@@ -6,6 +6,7 @@ import pytest
 from litellm import InternalServerError, Router
 from litellm.proxy._types import UserAPIKeyAuth
 
+from ctx_hooks.litellm_compat import Call
 from ctx_hooks.litellm_compat.summary_call import MARK, MARKED, ONCE, is_summary_call, payer_of, start_apart
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
@@ -21,27 +22,27 @@ def fields(**metadata):
 
 def test_a_summarys_own_call_is_never_compacted_by_a_summary():
     policies = Policies(load_settings(SETTINGS))
-    assert target.of_attempt(fields(), policies, 0).policy.summary is not None
-    assert target.of_attempt(fields(**MARKED), policies, 0).policy.summary is None
-    assert target.of_group(fields(**MARKED), policies).policy.summary is None
+    assert target.of_attempt(Call(fields()), policies, 0).policy.summary is not None
+    assert target.of_attempt(Call(fields(**MARKED)), policies, 0).policy.summary is None
+    assert target.of_group(Call(fields(**MARKED)), policies).policy.summary is None
 
 
 @pytest.mark.parametrize("forged", [True, "", {}, "0" * 32, {MARK: MARKED[MARK]}])
 def test_a_caller_cannot_have_a_request_taken_for_one(forged):
-    assert not is_summary_call(fields(**{MARK: forged}))
+    assert not is_summary_call(Call(fields(**{MARK: forged})))
 
 
 def test_outside_the_proxy_none_is_written_and_one_warning_says_so(caplog):
     forget_warnings()
     for _ in range(2):
-        assert payer_of(fields(user_api_key_auth=UserAPIKeyAuth(api_key="sk-one"))) is None
+        assert payer_of(Call(fields(user_api_key_auth=UserAPIKeyAuth(api_key="sk-one")))) is None
     assert caplog.text.count("summaries are written in the proxy alone") == 1
 
 
 def test_in_the_proxy_the_caller_pays(proxy_router):
     proxy_router({"model_name": "small", "litellm_params": {"model": "openai/small", "api_key": "x"}})
     auth = UserAPIKeyAuth(api_key="sk-one", team_id="t1")
-    assert payer_of(fields(user_api_key_auth=auth)).team_id == "t1"
+    assert payer_of(Call(fields(user_api_key_auth=auth))).team_id == "t1"
 
 
 async def test_a_call_has_none_of_the_callers_context():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.litellm_compat import Deployment, caller_of
+from ctx_hooks.litellm_compat import Call, Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import LINE_CHARS, MOST_LINES, Policies
 from ctx_hooks.policy.settings import Policy, Settings
@@ -26,7 +26,7 @@ def resolve(settings, **caller):
 
 def ask(fields):
     """Return the caller of a chat request."""
-    return caller_of({"metadata": {}, **fields}, Deployment("m", {}), "x-session-id", "group")
+    return Call({"metadata": {}, **fields}).caller(Deployment("m", {}), "x-session-id", "group")
 
 
 @pytest.mark.parametrize("chosen", [{"session": "s:1"}, {"tags": ("t",)}], ids=["session", "tag"])

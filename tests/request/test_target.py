@@ -21,7 +21,7 @@ def policies(**settings):
 def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_info):
     """Return the target of an attempt whose deployment the Router has noted."""
     fields = {"model": model, "metadata": {"model_group": group, "model_info": {"id": "one", **model_info}}}
-    return target.of_attempt(fields, settings or policies(), attempt)
+    return target.of_attempt(litellm_compat.Call(fields), settings or policies(), attempt)
 
 
 class TestTheWindow:
@@ -77,8 +77,8 @@ class TestWhatIsLearned:
 
     def test_a_requests_id_is_the_one_that_this_process_gave_it(self):
         fields = litellm_compat.with_request_id({"model": MODEL, "metadata": {"ctx_hooks_request": "forged"}})
-        to = target.of_attempt(fields, policies(), 2)
-        assert to.request_id == litellm_compat.request_id_of(fields) != "forged"
+        to = target.of_attempt(litellm_compat.Call(fields), policies(), 2)
+        assert to.request_id == litellm_compat.Call(fields).request_id != "forged"
         assert to.attempt == 2
 
 
@@ -94,15 +94,15 @@ class TestAGroup:
 
     def test_it_stands_for_its_deployment_with_the_largest_window(self, router):
         """What is fitted before the Router chooses must not be cut for a deployment that it need not choose."""
-        to = target.of_group({"model": "group"}, policies())
+        to = target.of_group(litellm_compat.Call({"model": "group"}), policies())
         assert to.window == Window(90_000, "model_info")
         assert to.deployment.startswith("large:")
 
     def test_a_name_that_the_router_does_not_know_stands_for_itself(self, router):
-        assert target.of_group({"model": MODEL}, policies()).model == MODEL
+        assert target.of_group(litellm_compat.Call({"model": MODEL}), policies()).model == MODEL
 
     def test_outside_a_proxy_a_group_is_the_model_of_that_name(self):
-        assert target.of_group({"model": MODEL}, policies()).window == Window(128_000, "model_map")
+        assert target.of_group(litellm_compat.Call({"model": MODEL}), policies()).window == Window(128_000, "model_map")
 
 
 class TestTheClient:
@@ -113,4 +113,4 @@ class TestTheClient:
     def test_one_that_compacts_by_itself_comes_first_where_the_policy_says_so(self, policy, user_agent, waits):
         fields = {"model": MODEL, "proxy_server_request": {"headers": {"User-Agent": user_agent} if user_agent else {}}}
         settings = policies(defaults={"client_compaction": policy})
-        assert target.of_attempt(fields, settings, 0).waits == waits
+        assert target.of_attempt(litellm_compat.Call(fields), settings, 0).waits == waits

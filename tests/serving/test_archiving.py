@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from engine_requests import session, to
 
-from ctx_hooks import engine, litellm_compat
+from ctx_hooks import engine
 from ctx_hooks.archive import sealing, writer
 from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known
@@ -29,7 +29,7 @@ from ctx_hooks.testing import agent_session
 
 REQUEST = session(turns=30)
 SETTINGS = ArchiveSettings()
-TENANT = Archiving(SharedStore(), Running()).archives.tenant(*litellm_compat.owner_of(REQUEST.fields, "key"))
+TENANT = Archiving(SharedStore(), Running()).archives.tenant(*REQUEST.call.owner("key"))
 HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")
 
 

@@ -10,7 +10,7 @@ import pytest
 from ctx_hooks.decision import Rescued, Untouched
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.known import Known
-from ctx_hooks.litellm_compat.identity import request_id_of, with_request_id
+from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.loading import load_settings
 from ctx_hooks.policy.resolve import Policies
@@ -63,7 +63,7 @@ def refused_by(runner, request, window, sent=37_000):
     """Note that the deployment with `window` has refused the request."""
     held = Window(window, "model_info")
     attempt = Attempt(f"d{window}:{MODEL}", MODEL, "nobody", request.format, sent, sent, held, 1.0)
-    attempts = runner.running.open(request_id_of(request.fields)).attempts
+    attempts = runner.running.open(Call(request.fields).request_id).attempts
     attempts.sent(attempt)
     attempts.failed(OVERFLOW)
 
@@ -241,4 +241,4 @@ async def retried(runner, refused, to, sent=37_000):
     """Return what a retry sends to a target after the deployment with the window `refused` has refused."""
     request = session()
     refused_by(runner, request, refused, sent)
-    return await runner.decide(request, replace(to, request_id=request_id_of(request.fields), attempt=1))
+    return await runner.decide(request, replace(to, request_id=Call(request.fields).request_id, attempt=1))

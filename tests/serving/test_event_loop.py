@@ -40,7 +40,7 @@ async def calls_on_loop(request, **policy):
         data = dict(request.fields)
         if where.policy.retrieval:
             data = await flow.rounds.restored(data)
-        sent = await flow.fitted(replace(request, fields=data), data, where)
+        sent = await flow.fitted(replace(request, fields=data), where)
     finally:
         sys.setprofile(None)
     assert caller_flags.without_flags(sent[FIELDS[request.format]]) is None

@@ -20,7 +20,7 @@ from ctx_hooks.serving import running
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.request_state import RequestState
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, MOST_WAITING
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent
 from ctx_hooks.telemetry.listeners import attach
@@ -29,7 +29,7 @@ from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 WRITABLE = MOST_WAITING + MOST_AT_ONCE
 RUNNING_REQUESTS = 1_000
 TEAMS = RUNNING_REQUESTS + WRITABLE + 500
-KEPT = (Attempt, DecisionEvent, AnswerEvent, Call, Policy, target.Target, DeploymentStats)
+KEPT = (Attempt, DecisionEvent, AnswerEvent, CallNames, Policy, target.Target, DeploymentStats)
 WINDOW = 60
 """Holds the question, which is counted for it: only of what was counted an answer teaches anything."""
 FEW = 20
@@ -73,12 +73,13 @@ async def test_any_number_of_teams_leaves_a_bounded_number_of_objects_labels_and
     answers = []
     for team in range(TEAMS):
         fields = asked_by(team)
-        await flow.fitted(Request("openai-chat", fields), fields, target.of_attempt(fields, flow.policies, 0))
-        answers.append(litellm_compat.request_id_of(fields))
+        request = Request("openai-chat", fields)
+        await flow.fitted(request, target.of_attempt(request.call, flow.policies, 0))
+        answers.append(litellm_compat.Call(fields).request_id)
     kept = counted() - before
     assert kept[Attempt] <= RUNNING_REQUESTS
     assert kept[DecisionEvent] <= RUNNING_REQUESTS + WRITABLE + FEW
-    assert kept[Call] <= RUNNING_REQUESTS + WRITABLE + FEW
+    assert kept[CallNames] <= RUNNING_REQUESTS + WRITABLE + FEW
     assert kept[Policy] <= RESOLVED_AT_ONCE + FEW
     assert kept[target.Target] <= FEW
     assert kept[RequestState] <= RUNNING_REQUESTS

@@ -9,7 +9,7 @@ from told_events import DECISION
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
@@ -167,10 +167,10 @@ async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_re
 async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=40))
-    target = replace(to(200_000), request_id=request_id_of(fields))
-    await flow.fitted(Request("openai-chat", fields), fields, target)
+    target = replace(to(200_000), request_id=Call(fields).request_id)
+    await flow.fitted(Request("openai-chat", fields), target)
     await flow.runner.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
-    await flow.fitted(Request("openai-chat", fields), fields, target)
+    await flow.fitted(Request("openai-chat", fields), target)
     assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
     assert flow.running.of(target.request_id).headers["x-ctx-hooks-attempts"] == "2"
 
@@ -179,18 +179,18 @@ async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
     """The provider refuses every attempt, and the Router asks for two more retries than can be made smaller."""
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=40))
-    target = replace(to(200_000), request_id=request_id_of(fields))
+    target = replace(to(200_000), request_id=Call(fields).request_id)
     sent, not_retried = 0, 0
     while not_retried < 2:
         try:
-            await flow.fitted(Request("openai-chat", fields), fields, replace(target, attempt=sent + not_retried))
+            await flow.fitted(Request("openai-chat", fields), replace(target, attempt=sent + not_retried))
         except litellm.ContextWindowExceededError:
             not_retried += 1
         else:
             sent += 1
             await flow.runner.failed(target.request_id, Overflow("input", "x", 60, None))
     for _ in range(2):
-        flow.recorder.failed(fields)
+        flow.recorder.failed(Call(fields))
     words = [(type(event).__name__, event.decision) for event in heard]
     retries = [("DecisionEvent", "retried")] * (sent - 1)
     assert words == [("DecisionEvent", "fits"), *retries, ("DecisionEvent", "failed"), ("FailureEvent", "failed")]

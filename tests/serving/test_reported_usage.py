@@ -8,7 +8,7 @@ import pytest
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.reported_usage import ReportedUsage
@@ -27,7 +27,7 @@ REST = b'event: content_block_delta\ndata: {"type": "content_block_delta", "inde
 
 
 FIELDS = with_request_id({})
-REQUEST_ID = request_id_of(FIELDS)
+REQUEST_ID = Call(FIELDS).request_id
 
 
 def target(policy=ORIGINAL, request_id=REQUEST_ID):

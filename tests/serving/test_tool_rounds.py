@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from litellm.types.llms.openai import ResponsesAPIResponse
 
+from ctx_hooks import litellm_compat
 from ctx_hooks.formats import conversation_digest
-from ctx_hooks.litellm_compat import request_id_of, with_request_id
+from ctx_hooks.litellm_compat import with_request_id
 from ctx_hooks.serving.answer_forms import HIDDEN
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running
@@ -94,7 +95,7 @@ async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_tha
     async def stream():
         for event in responses.events(KNOWS)[:3]:
             yield event
-        texts.offered.add(request_id_of(fields))
+        texts.offered.add(litellm_compat.Call(fields).request_id)
         for event in responses.events(LOOKS):
             yield event
 
@@ -109,11 +110,11 @@ async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_tha
     """A further request that was fitted before its deployment was chosen has the tool from the one before."""
     for is_stream in (False, True):
         fields = with_request_id({**ASKED, "stream": is_stream})
-        texts = Texts(request_id_of(fields))
+        texts = Texts(litellm_compat.Call(fields).request_id)
         rounds = rounds_of(texts, LOOKS, KNOWS)
         answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
         assert "It was this." in json.dumps(answer)
-        assert texts.asked == [request_id_of(fields)] * 2
+        assert texts.asked == [litellm_compat.Call(fields).request_id] * 2
 
 
 async def test_where_the_second_further_call_fails_the_client_has_what_was_said_in_order_and_no_trace():
@@ -121,7 +122,7 @@ async def test_where_the_second_further_call_fails_the_client_has_what_was_said_
     broken = ConnectionError("the model is gone")
     for is_stream in (False, True):
         fields = with_request_id({**ASKED, "stream": is_stream})
-        texts = Texts(request_id_of(fields))
+        texts = Texts(litellm_compat.Call(fields).request_id)
         rounds = rounds_of(texts, LOOKS, broken)
         if is_stream:
             found = []
@@ -145,7 +146,7 @@ async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_too
     arguments = {"handle": "x" * size}
     looks = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, arguments)]), 10, 0)
     fields = with_request_id(ASKED)
-    texts = Texts(request_id_of(fields))
+    texts = Texts(litellm_compat.Call(fields).request_id)
     found = await seen(rounds_of(texts, KNOWS), fields, looks)
     assert len(json.dumps(found)) < 20_000
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
@@ -164,7 +165,7 @@ async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
         texts = Texts()
         rounds = rounds_of(texts, KNOWS)
         fields = await rounds.restored(with_request_id({**ASKED, "input": before}))
-        texts.offered.add(request_id_of(fields))
+        texts.offered.add(litellm_compat.Call(fields).request_id)
         answer = await rounds.whole(fields, LOOKS)
         following = with_request_id({**ASKED, "input": [*before, *answer["output"], *asked]})
         sent = (await rounds.restored(following))["input"]
@@ -183,7 +184,7 @@ async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(to
     )
     getattr(answer, HIDDEN)["model_id"] = "m"
     fields = with_request_id(ASKED)
-    shown = await rounds_of(Texts(request_id_of(fields))).whole(fields, answer)
+    shown = await rounds_of(Texts(litellm_compat.Call(fields).request_id)).whole(fields, answer)
     before, after = answer.model_dump(), shown.model_dump()
     assert [tool["name"] for tool in after.pop("tools") or ()] == ["read_file"] * bool(tools)
     assert after == {name: value for name, value in before.items() if name != "tools"}
@@ -196,7 +197,7 @@ async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_o
     texts = Texts()
     rounds = rounds_of(texts, KNOWS, KNOWS)
     fields = await rounds.restored(with_request_id(ASKED))
-    texts.offered.add(request_id_of(fields))
+    texts.offered.add(litellm_compat.Call(fields).request_id)
     first = await rounds.whole(fields, LOOKS)
     asked = {"role": "user", "content": "What was it?"}
     later = await rounds.restored(with_request_id({**ASKED, "input": [asked, *first["output"], asked], "metadata": None}))
@@ -215,7 +216,9 @@ async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
     text = {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]}
     end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
     fields = with_request_id(CHAT)
-    found = [chunk async for chunk in rounds_of(Texts(request_id_of(fields))).streamed(fields, came([text, end]))]
+    found = [
+        chunk async for chunk in rounds_of(Texts(litellm_compat.Call(fields).request_id)).streamed(fields, came([text, end]))
+    ]
     assert found == [text, end]
 
 
@@ -225,7 +228,7 @@ async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
         choice = {"index": 0, "message": message, "finish_reason": "length"}
         answer = {**HEAD, "choices": [choice if usage == "none" else "none"], "usage": usage}
         fields = with_request_id(CHAT)
-        assert await rounds_of(Texts(request_id_of(fields))).whole(fields, answer) == answer
+        assert await rounds_of(Texts(litellm_compat.Call(fields).request_id)).whole(fields, answer) == answer
 
 
 ALICE = {
@@ -259,7 +262,7 @@ async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same
     )
     rounds = rounds_of(texts, knows)
     alice = await rounds.restored(with_request_id({"model": "served", **ALICE}))
-    texts.offered.add(request_id_of(alice))
+    texts.offered.add(litellm_compat.Call(alice).request_id)
     (choice,) = (await rounds.whole(alice, looks))["choices"]
     asked = {"model": "served", **ALICE, **BOB[other]}
     asked["messages"] = [*asked["messages"], choice["message"], CHAT["messages"][0]]
@@ -277,7 +280,7 @@ async def test_an_answer_that_cannot_be_made_of_several_reaches_the_client_as_it
     )
     rounds = rounds_of(texts, knows)
     alice = await rounds.restored(with_request_id(CHAT))
-    texts.offered.add(request_id_of(alice))
+    texts.offered.add(litellm_compat.Call(alice).request_id)
     (choice,) = (await rounds.whole(alice, looks))["choices"]
     later = {**CHAT, **asked, "messages": [*CHAT["messages"], choice["message"], *CHAT["messages"]]}
     assert TOOL in json.dumps(await rounds.restored(with_request_id({**CHAT, "messages": later["messages"]})))
@@ -294,7 +297,9 @@ async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
     pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": ""}} for call_id in ("a", "b")]
     pieces += [{"index": 0, "function": {"arguments": f'{{"path": "{n}"}}'}} for n in range(2)]
     chunks = [{**HEAD, "choices": [{"index": n % 2, "delta": {"tool_calls": [p]}}]} for n, p in enumerate(pieces)]
-    found = [chunk async for chunk in rounds_of(Texts(request_id_of(fields))).streamed(fields, came(chunks))]
+    found = [
+        chunk async for chunk in rounds_of(Texts(litellm_compat.Call(fields).request_id)).streamed(fields, came(chunks))
+    ]
     assert found == chunks
 
 
@@ -336,7 +341,7 @@ async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monk
 async def looked_up(rounds, texts, beginning, answer):
     """Have a text retrieved in the answer to a conversation; return the conversation as the client has it then."""
     fields = await rounds.restored(with_request_id({**CHAT, "messages": beginning}))
-    texts.offered.add(request_id_of(fields))
+    texts.offered.add(litellm_compat.Call(fields).request_id)
     (choice,) = (await rounds.whole(fields, answer))["choices"]
     return [*beginning, choice["message"], *CHAT["messages"]]
 

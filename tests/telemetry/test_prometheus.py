@@ -13,13 +13,13 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from proxies import printed_by
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.events import FailureEvent, LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
-CALL = Call("r", "c", "gpt", "id:openai/gpt", "openai/gpt", "t1", "Team", "key", "org", "acompletion", "cli/1")
+CALL = CallNames("r", "c", "gpt", "id:openai/gpt", "openai/gpt", "t1", "Team", "key", "org", "acompletion", "cli/1")
 CALLER = {"requested_model": "gpt", "team": "t1", "team_alias": "Team", "api_key_alias": "key"}
 DECISION = replace(
     told_events.DECISION, call=CALL, window_tokens=128_000, steps=(), milliseconds={"total": 40.0, "counting": 30.0}

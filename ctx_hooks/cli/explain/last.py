@@ -10,7 +10,7 @@ from ctx_hooks.cli.configuration import read_configuration
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.terminal import CommandError, console, print_json, working
-from ctx_hooks.telemetry.call import Call
+from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_json import Recorded, to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent
 
@@ -70,4 +70,4 @@ def _id_of(paths: Sequence[Path], wanted: str | None) -> str:
 
 def _request_id(event: Recorded) -> str:
     call = getattr(event, "call", None)
-    return call.request_id if isinstance(call, Call) else str(getattr(event, "request_id", ""))
+    return call.request_id if isinstance(call, CallNames) else str(getattr(event, "request_id", ""))

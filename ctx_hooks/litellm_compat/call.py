@@ -1,0 +1,251 @@
+"""What LiteLLM says of a call beside its conversation: who asks, by which route, and which deployment the Router chose."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import BaseModel
+
+from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.formats.gemini_config import came_over_google_route
+from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
+
+if TYPE_CHECKING:
+    from ctx_hooks.policy.archive_settings import ArchiveScope
+
+REQUEST_KEY = "ctx_hooks"
+"""The plugin's key in the metadata of keys, teams, projects, organizations and requests."""
+HEADER = "x-ctx-hooks"
+REQUEST_ID = "ctx_hooks_request"
+SECRET = secrets.token_hex(8)
+"""Begins each request id of this process, so that no caller can choose one."""
+LONGEST_ID_CHARS = 128
+"""An operator may choose an id of any length."""
+TENANT_DIGEST_BYTES = 8
+_OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
+"""Of each kind the attribute of LiteLLM's object of key and team."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """A deployment of the Router.
+
+    Attributes:
+        model: The provider's model, such as `openai/gpt-4o`.
+        model_info: The operator's `model_info`.
+
+    """
+
+    model: str
+    model_info: Mapping[str, Any]
+
+
+class Account(NamedTuple):
+    """Whose budget a request is on: LiteLLM's ids and aliases, "" where there is none."""
+
+    team_id: str = ""
+    team_alias: str = ""
+    key_alias: str = ""
+    organization_id: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call as one hook is told of it; each property is read once.
+
+    Attributes:
+        fields: the arguments of a hook, or LiteLLM's record of a call, which has some of them under `litellm_params`.
+
+    >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
+    'group'
+    """
+
+    fields: Mapping[str, Any]
+
+    @cached_property
+    def metadata(self) -> Mapping[str, Any]:
+        """LiteLLM's own metadata: `litellm_metadata` where `metadata` belongs to the provider.
+
+        A caller's fallback entry may replace the metadata of its attempt. LiteLLM's own has the object of key and team. Over
+        Google's routes that is `metadata`; once a stream has failed the Router's, beside it, has that object as well.
+        """
+        names = ("metadata", "litellm_metadata") if came_over_google_route(self.fields) else ("litellm_metadata", "metadata")
+        found = [m for m in map(self.fields.get, names) if isinstance(m, Mapping) and m]
+        return next((m for m in found if _auth_in(m) is not None), found[0] if found else {})
+
+    @cached_property
+    def auth(self) -> Any:
+        """LiteLLM's object of key and team, None outside a proxy."""
+        return _auth_in(self.metadata)
+
+    @cached_property
+    def request_id(self) -> str:
+        """The id that this process has given the request, "" where it has none.
+
+        A caller may set LiteLLM's call id, and several concurrent requests may have the same.
+        """
+        logged = Call(mapping_or_empty(self.fields.get("litellm_params")))
+        for found in (metadata.get(REQUEST_ID) for metadata in (self.metadata, logged.metadata)):
+            if isinstance(found, str) and found.startswith(SECRET):
+                return found
+        return ""
+
+    @property
+    def call_type(self) -> str:
+        """LiteLLM's name of the call, from the logging object of the request; "" outside a proxy.
+
+        The arguments alone do not tell: an embedding has an `input` as well, a text completion `messages` of the Router's.
+        """
+        return str(getattr(self.fields.get("litellm_logging_obj"), "call_type", ""))
+
+    @property
+    def span(self) -> Any:
+        """LiteLLM's OpenTelemetry span of the request, None where it traces none."""
+        span = self.metadata.get("litellm_parent_otel_span")
+        return span if callable(getattr(span, "add_event", None)) else None
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The caller's HTTP headers by lower-case name, none outside a proxy."""
+        request = self.fields.get("proxy_server_request")
+        found = request.get("headers") if isinstance(request, Mapping) else self.metadata.get("headers")
+        return {str(k).lower(): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
+
+    @property
+    def deployment(self) -> Deployment:
+        """The deployment that the Router chose, from the Router's own metadata: a request body could name another."""
+        return Deployment(str(self.fields.get("model") or ""), mapping_or_empty(self._router_notes.get("model_info")))
+
+    @property
+    def named_deployment(self) -> tuple[str, str]:
+        """The Router's id and the model, as the arguments of an attempt or LiteLLM's record of a call name them.
+
+        A record has the Router's id among its `litellm_params`: several attempts at once may share the metadata.
+        """
+        logged = mapping_or_empty(self.fields.get("litellm_params"))
+        found = mapping_or_empty(logged.get("model_info")) or Call({**self.fields, **logged}).deployment.model_info
+        return str(found.get("id") or "")[:LONGEST_ID_CHARS], str(self.fields.get("model") or "")
+
+    @property
+    def model_group(self) -> str:
+        """The model group of an attempt, the model's name where there is no Router.
+
+        For attempts only: before the Router sets `model_group`, a caller can.
+        """
+        return str(self._router_notes.get("model_group") or self.fields.get("model") or "")
+
+    @property
+    def _router_notes(self) -> Mapping[str, Any]:
+        """The metadata in which the Router notes group and deployment of an attempt.
+
+        On Google's routes that is `litellm_metadata`, while the proxy writes to `metadata` there; on all others both write
+        to the same. What a caller sends under these names the Router overwrites.
+        """
+        notes = self.fields.get("litellm_metadata")
+        return notes if isinstance(notes, Mapping) and came_over_google_route(self.fields) else self.metadata
+
+    @cached_property
+    def tenant(self) -> str:
+        """A digest of the request's team, else its user, else its key; "nobody" without any of them."""
+        for name in ("team_id", "user_id", "api_key"):
+            found = getattr(self.auth, name, None)
+            if isinstance(found, str) and found:
+                return blake2b(f"{name}:{found}".encode("utf-8", "replace"), digest_size=TENANT_DIGEST_BYTES).hexdigest()
+        return "nobody"
+
+    @property
+    def account(self) -> Account:
+        """Whose budget the request is on, as LiteLLM's own object of key and team says."""
+        names = ("team_id", "team_alias", "key_alias", "org_id")
+        return Account(*(str(getattr(self.auth, name, None) or "") for name in names))
+
+    @property
+    def askers(self) -> tuple[str, ...]:
+        """The ids of the user and the end user who ask, as LiteLLM knows them and as the request says; "" for none.
+
+        Several users may share a key. What a request says of them can be anything: it keeps apart, and opens nothing.
+        """
+        found = (
+            *(getattr(self.auth, name, None) for name in ("user_id", "end_user_id")),
+            self.metadata.get("user_api_key_end_user_id"),
+            *map(self.fields.get, ("user", "safety_identifier")),
+            mapping_or_empty(self.fields.get("metadata")).get("user_id"),
+        )
+        return tuple(str(value or "") for value in found)
+
+    def owner(self, scope: ArchiveScope) -> tuple[str, str]:
+        """Return whose texts of the request are, as a kind and LiteLLM's id; ("nobody", "") without a key.
+
+        Args:
+            scope: whose they are by policy; without a team or an organization they are the key's, without a key the user's.
+        """
+        for kind in (scope, "key", "user"):
+            found = getattr(self.auth, _OWNERS[kind], None)
+            if isinstance(found, str) and found:
+                return kind, found
+        return "nobody", ""
+
+    def caller(self, deployment: Deployment, session_header: str, group: str) -> Caller:
+        """Return the caller, as a policy is resolved for.
+
+        LiteLLM sets key and team. Session, tags, `ctx_hooks` and headers come from the caller and may have any size.
+
+        Args:
+            deployment: the deployment whose `model_info` may override the policy.
+            session_header: name of the header that names the session where the body does not.
+            group: the model group that is asked.
+        """
+        auth, own = self.auth, mapping_or_empty(self.fields.get("metadata"))
+        sessions = (
+            self.fields.get("litellm_session_id"),
+            self.metadata.get("session_id"),
+            own.get("session_id"),
+            self.fields.get("user"),
+            self.headers.get(session_header.lower()),
+        )
+        session = next((s for s in sessions if isinstance(s, str) and s), "")
+        listed = self.metadata.get("tags")
+        tags = [t for t in listed if isinstance(t, str)] if isinstance(listed, (list, tuple)) else []
+        policy = str(self.headers.get(HEADER) or "")
+        named = {"session": session, "tag": max(tags, key=len, default=""), "policy": policy}
+        return Caller(
+            group=_name(group),
+            deployment=as_text(deployment.model_info.get(REQUEST_KEY)),
+            session=_name(session),
+            tags=tuple(t for t in tags if _name(t))[:MOST_TAGS],
+            organization=_overrides(auth, "organization_metadata"),
+            project=_overrides(auth, "project_metadata"),
+            team_names=_names(auth, "team_id", "team_alias"),
+            team=_overrides(auth, "team_metadata"),
+            key_names=_names(auth, "key_alias"),
+            key=_overrides(auth, "metadata"),
+            request_policy=_name(policy),
+            request=as_text(self.metadata.get(REQUEST_KEY) or own.get(REQUEST_KEY)),
+            too_long=tuple(kind for kind, name in named.items() if not _name(name) and name),
+        )
+
+
+def _auth_in(metadata: Mapping[str, Any]) -> Any:
+    """Return LiteLLM's object of key and team, None outside a proxy. A caller sends JSON and so cannot forge it."""
+    auth = metadata.get("user_api_key_auth")
+    return auth if isinstance(auth, BaseModel) else None
+
+
+def _name(text: str) -> str:
+    """Return the name of a session, tag, policy or group; "" for one that is too long."""
+    return text if len(text) <= LONGEST_NAME_CHARS else ""
+
+
+def _names(auth: Any, *fields: str) -> tuple[str, ...]:
+    found = (getattr(auth, f, None) for f in fields)
+    return tuple(str(name) for name in found if name)
+
+
+def _overrides(auth: Any, name: str) -> str:
+    metadata = getattr(auth, name, None)
+    return as_text(metadata.get(REQUEST_KEY)) if isinstance(metadata, Mapping) else ""
