@@ -1,6 +1,11 @@
-"""A real Redis; and `--processor-seconds`, which shows where the tests' time goes: by file, and by start of a proxy."""
+"""A real Redis; pytest's workers as forks; `--processor-seconds`: where the time goes, by file and by start of a proxy."""
 
+import gc
+import os
+import shlex
+import sys
 from collections import Counter
+from pathlib import Path
 
 import proxies
 import pytest
@@ -8,6 +13,8 @@ from hypothesis import HealthCheck, settings
 from redis_process import RedisProcess
 
 FILES: Counter[str] = Counter()
+FORKED_PYTHON = shlex.join([sys.executable, str(Path(__file__).with_name("forked_python.py"))])
+os.environ.update(proxies.READ_AT_IMPORT)  # before a test imports LiteLLM
 # The same examples in every run: a change is judged by what it changes. `--hypothesis-profile explore` looks for others.
 settings.register_profile(
     "suite", max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
@@ -32,6 +39,20 @@ def redis_cache(redis_server):
 
 def pytest_addoption(parser):
     parser.addoption("--processor-seconds", action="store_true", help="show processor time by file and by proxy start")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs):
+    """Let the workers share one import of LiteLLM, with each other and with the proxies."""
+    proxies.run_id()
+    for spec in specs:
+        if spec.popen and not spec.python and hasattr(os, "pidfd_open"):
+            spec.python = FORKED_PYTHON
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # what is imported and collected stays until the end: no collection needs to look through it
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

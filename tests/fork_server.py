@@ -3,9 +3,10 @@
     python fork_server.py SOCKET
 
 A connection with a line of JSON (`arguments` of the command `litellm`, or `code` to run in its place; `environment`,
-`folder`) asks for a proxy. The answers are its `pid`, and at its end its `status` and `processor_seconds`; or `read_early`,
-the variables of other values here that LiteLLM reads at import, and the caller starts a process of its own. A proxy ends
-with its connection and the server with the last connection, so that nothing outlives the tests.
+`folder`) and three open files (standard input, output and errors) asks for a proxy. The answers are its `pid`, and at its
+end its `status` and `processor_seconds`; or `read_early`, the variables of other values here that LiteLLM reads at import,
+and the caller starts a process of its own. A proxy ends with its connection and the server with the last connection, so
+that nothing outlives the tests.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ NAMES: set[str] = set()
 
 
 def main() -> None:
+    gc.disable()  # an import leaves next to nothing to collect, and looking for it takes a quarter of the time
     own = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [PROGRAMS, *(path for path in sys.path[1:] if path not in own)]
     environment = dict(os.environ)
@@ -78,6 +80,7 @@ def main() -> None:
         raise RuntimeError(f"a fork would not be as new: {threading.enumerate()}")
     gc.collect()
     gc.freeze()  # a collection would write to each object's page, and so copy it; the one thing that no started proxy has
+    gc.enable()
     asked = Server(Path(sys.argv[1]), read_early).serve()
     if asked:
         become_proxy(asked, asked["folder"], asked["environment"] | changed)
@@ -119,7 +122,7 @@ class Server:
         self._waiting.register(connection, selectors.EVENT_READ, self._answer)
 
     def _answer(self, connection: socket.socket) -> dict[str, Any] | None:
-        asked = json.loads(_line(connection) or b"{}")
+        asked = _asked(connection)
         if not asked:
             self._waiting.unregister(connection)
             connection.close()
@@ -138,6 +141,8 @@ class Server:
                 os.close(key.fileobj if isinstance(key.fileobj, int) else key.fileobj.detach())
             self._waiting.close()
             return asked
+        for descriptor in asked.get("streams", ()):
+            os.close(descriptor)
         return None
 
     def _end(self, connection: socket.socket, pid: int, ended: int) -> None:
@@ -154,11 +159,9 @@ def become_proxy(asked: dict[str, Any], folder: str, environment: dict[str, str]
     ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     own = str(Path.cwd())  # LiteLLM adds it to the path
     os.chdir(folder)
-    for descriptor, path, flags in ((0, os.devnull, os.O_RDONLY), (1, "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)):
-        opened = os.open(path, flags, 0o644)
-        os.dup2(opened, descriptor)
-        os.close(opened)
-    os.dup2(1, 2)
+    for descriptor, received in enumerate(asked["streams"]):
+        os.dup2(received, descriptor)
+        os.close(received)
     os.environ.clear()
     os.environ.update(environment)
     given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
@@ -169,7 +172,6 @@ def become_proxy(asked: dict[str, Any], folder: str, environment: dict[str, str]
     if "numpy.random" in sys.modules:  # `random` does so by itself
         sys.modules["numpy.random"].seed()
     if "code" in asked:
-        gc.unfreeze()
         exec(asked["code"], {"__name__": "__main__"})  # noqa: S102 - the code of a test
         sys.stdout.flush()
         os._exit(0)  # nobody needs LiteLLM taken to pieces
@@ -179,12 +181,16 @@ def become_proxy(asked: dict[str, Any], folder: str, environment: dict[str, str]
     sys.exit(run_server(asked["arguments"]))
 
 
-def _line(connection: socket.socket) -> bytes:
-    try:
-        with connection.makefile("rb") as file:
-            return file.readline()
-    except ConnectionResetError:
-        return b""
+def _asked(connection: socket.socket) -> dict[str, Any]:
+    line, streams = b"", []
+    with suppress(ConnectionResetError):
+        while not line.endswith(b"\n"):
+            part, received, *_ = socket.recv_fds(connection, 65_536, 3)
+            if not part:
+                return {}
+            line, streams = line + part, streams + received
+        return json.loads(line) | {"streams": streams}
+    return {}
 
 
 def _tell(connection: socket.socket, **answer: Any) -> None:

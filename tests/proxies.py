@@ -14,15 +14,15 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ctx_hooks.testing import ProxyProcess
 
 SERVER = Path(__file__).with_name("fork_server.py")
 SECONDS = 300
 """For what takes milliseconds on a quiet machine."""
-WITHOUT_PAUSES = {"MAX_RETRY_DELAY": "0", "JITTER": "0"}
-"""LiteLLM waits before it asks again after a rate limit."""
+READ_AT_IMPORT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "WARNING", "MAX_RETRY_DELAY": "0", "JITTER": "0"}
+"""What LiteLLM reads when it is imported: the same for all. It waits before it asks again after a rate limit."""
 
 
 class Proxy(ProxyProcess):
@@ -73,23 +73,29 @@ class Proxy(ProxyProcess):
         return self._environment()
 
     def _environment(self):
-        return WITHOUT_PAUSES | super()._environment()
+        return READ_AT_IMPORT | super()._environment()
 
     def _started(self, arguments, folder):
         if self._workers > 1 or self._program != Path(sys.executable).with_name("litellm") or not hasattr(os, "pidfd_open"):
             return super()._started(arguments, folder)
-        process = ForkedProcess({"arguments": arguments, "environment": self._environment(), "folder": str(folder)})
+        asked = {"arguments": arguments, "environment": self._environment(), "folder": str(folder)}
+        with Path(os.devnull).open("rb") as nothing, (folder / "log").open("wb") as log:
+            process = ForkedProcess(asked, nothing, log, log)
         return process if process.pid else super()._started(arguments, folder)
 
 
 class ForkedProcess:
-    """What a proxy needs of `subprocess.Popen`, for a fork of the server's. `pid` is 0 where the server does not fork."""
+    """What a proxy needs of `subprocess.Popen`, for a fork of the server's. `pid` is 0 where the server does not fork.
 
-    def __init__(self, asked: dict[str, Any]) -> None:
+    `streams` are its standard input, output and errors: open files or their descriptors.
+    """
+
+    def __init__(self, asked: dict[str, Any], *streams: IO[bytes] | int) -> None:
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(server_path())
         self._answers = self._connection.makefile("r")
-        self._connection.sendall(json.dumps(asked).encode() + b"\n")
+        descriptors = [stream if isinstance(stream, int) else stream.fileno() for stream in streams]
+        socket.send_fds(self._connection, [json.dumps(asked).encode() + b"\n"], descriptors)
         answer = json.loads(self._answers.readline())
         self.pid, self.read_early = answer.get("pid", 0), answer.get("read_early", [])
         self._status: int | None = None
@@ -101,7 +107,7 @@ class ForkedProcess:
         except subprocess.TimeoutExpired:
             return None
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float | None) -> int:
         if self._status is None:
             if not select.select([self._connection], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("litellm", timeout)
@@ -113,8 +119,13 @@ class ForkedProcess:
 
 def printed_by(code: str, **environment: str) -> str:
     """Return what a process prints that has imported LiteLLM's proxy, and nothing of the plugin, before it runs `code`."""
-    with tempfile.TemporaryDirectory() as folder:
-        process = ForkedProcess({"code": code, "environment": Proxy({}, environment).environment(), "folder": folder})
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Path(os.devnull).open("rb") as nothing,
+        Path(folder, "log").open("wb") as log,
+    ):
+        asked = {"code": code, "environment": Proxy({}, environment).environment(), "folder": folder}
+        process = ForkedProcess(asked, nothing, log, log)
         assert process.pid, process.read_early
         status = process.wait(SECONDS)
         Proxy.ended_seconds += process.processor_seconds
@@ -123,11 +134,15 @@ def printed_by(code: str, **environment: str) -> str:
     return printed
 
 
+def run_id() -> str:
+    """Return what the processes of a run have in common: its first one sets it for those that it starts."""
+    return os.environ.setdefault("TESTS_RUN_ID", str(os.getpid()))
+
+
 @cache
 def server_path() -> str:
     """Return the socket of the run's server. The first process that asks for it starts it, and all hold it open."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    path = Path(tempfile.gettempdir(), f"ctx_hooks_{run}", "socket")
+    path = Path(tempfile.gettempdir(), f"ctx_hooks_{run_id()}", "socket")
     path.parent.mkdir(exist_ok=True)
     with path.with_name("lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,7 @@
-"""The tests' proxies are forks of one process: from within and from outside each is what a started one is."""
+"""The tests' proxies are forks of one process: from within and from outside each is what a started one is.
+
+What compares the two is `-m deploy`: it starts a proxy, and only another LiteLLM or another fork server can break it.
+"""
 
 from __future__ import annotations
 
@@ -77,6 +80,7 @@ def facts(proxy):
     return found
 
 
+@pytest.mark.deploy
 def test_a_fork_finds_what_a_started_process_finds(two):
     forked, started = map(facts, two)
     assert forked == started
@@ -88,6 +92,7 @@ def test_no_fork_has_the_chance_of_another():
     assert not set(one) & set(other)
 
 
+@pytest.mark.deploy
 @pytest.mark.parametrize(("route", "name"), zip(ROUTES, NAMES, strict=True), ids=NAMES)
 def test_a_fork_answers_each_route_as_a_started_proxy_does(route, name, two, provider):
     stream = NAMES.index(name) % 2 == 1
@@ -109,7 +114,9 @@ def asked(proxy, provider, route, group, stream):
 
 
 def test_a_variable_that_litellm_reads_at_import_has_a_process_of_its_own():
-    asked = ForkedProcess({"arguments": [], "environment": Proxy({}, {"JITTER": "0.5"}).environment(), "folder": "."})
+    asked = ForkedProcess(
+        {"arguments": [], "environment": Proxy({}, {"JITTER": "0.5"}).environment(), "folder": "."}, 0, 1, 2
+    )
     assert (asked.pid, asked.read_early) == (0, ["JITTER"])
 
 
@@ -127,7 +134,7 @@ import proxies
 
 proxies.SERVER = pathlib.Path(sys.argv[1])
 asked = {"code": "import signal; signal.pause()", "environment": proxies.Proxy({}).environment(), "folder": "."}
-fork = proxies.ForkedProcess(asked)
+fork = proxies.ForkedProcess(asked, 0, 1, 2)
 server = int(open(f"/proc/{fork.pid}/stat").read().rpartition(")")[2].split()[1])
 print(fork.pid, server, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -135,7 +142,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_nothing_outlives_tests_that_are_killed(tmp_path):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_XDIST_TESTRUNUID"}
+    environment = {name: value for name, value in os.environ.items() if name != "TESTS_RUN_ID"}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     (tmp_path / "server.py").write_text(SERVER)
     command = [sys.executable, "-c", KILLED, str(tmp_path / "server.py")]

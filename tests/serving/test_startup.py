@@ -9,12 +9,13 @@ import litellm
 from ctx_hooks.tokens import vocabulary
 
 litellm.callback_settings = {"ctx_hooks": SETTINGS}
+frozen = gc.get_freeze_count()
 before = litellm.Router.make_call, litellm.Router.async_function_with_fallbacks_common_utils
 import ctx_hooks
 ctx_hooks.proxy_handler_instance
 after = litellm.Router.make_call, litellm.Router.async_function_with_fallbacks_common_utils
 loaded = vocabulary.encoding.cache_info().currsize > 0
-print(before != after, gc.get_freeze_count() > 0, sys.getswitchinterval() != 0.005, loaded)
+print(before != after, gc.get_freeze_count() > frozen, sys.getswitchinterval() != 0.005, loaded)
 """
 
 

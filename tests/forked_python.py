@@ -1,0 +1,16 @@
+"""`forked_python.py -u -c CODE`: Python, in a fork of the process that has imported LiteLLM; pytest's workers are such."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from proxies import ForkedProcess
+
+if __name__ == "__main__":
+    asked = {"code": sys.argv[-1], "environment": dict(os.environ), "folder": str(Path.cwd())}
+    process = ForkedProcess(asked, 0, 1, 2)
+    if not process.pid:  # its environment is another
+        os.execv(sys.executable, [sys.executable, *sys.argv[1:]])  # noqa: S606 - the same arguments
+    sys.exit(process.wait(None))
