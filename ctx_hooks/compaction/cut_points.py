@@ -35,7 +35,6 @@ COMPACTION_FIELDS = frozenset(
         "reasoning",
         "retrieval_fraction",
         "retrieval_max_tokens",
-        "text_max_chars",
         "tool_result_direction",
         "tool_result_max_bytes",
         "tool_result_max_chars",

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import (
     Step,
-    json_layout,
     large_newest,
     live_results,
     log_runs,
-    long_texts,
     newest_loop,
+    older_media,
     older_reasoning,
     oldest_turns,
     oversized_results,
     repeats,
-    terminal_noise,
 )
 from ctx_hooks.compaction.steps.installed import extra_steps
 
@@ -29,25 +27,21 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
     from ctx_hooks.tokens.units import LocalTokens
 
-LOSSLESS: tuple[Step, ...] = (terminal_noise.STEP, json_layout.STEP)
-"""Steps that keep every visible character of every text."""
-LOSSY: tuple[Step, ...] = (
+STEPS: tuple[Step, ...] = (
     repeats.STEP,
     log_runs.STEP,
     older_reasoning.STEP,
     oversized_results.STEP,
     large_newest.STEP,
     live_results.STEP,
-    long_texts.STEP,
+    older_media.STEP,
     oldest_turns.STEP,
     newest_loop.STEP,
 )
-"""Steps that drop something and say so in a placeholder where text is dropped."""
-STEPS = (LOSSY[0], *LOSSLESS, *LOSSY[1:])
-"""In the order in which they run: repeats compares results as they came."""
+"""In the order in which they run: repeats compares results before anything changes them."""
 
-GENTLE_STEPS = frozenset({*LOSSLESS, repeats.STEP, log_runs.STEP, oversized_results.STEP})
-"""What `compaction: gentle` runs: what is lossless, what says the same again, and the caps."""
+GENTLE_STEPS = frozenset({repeats.STEP, log_runs.STEP, oversized_results.STEP})
+"""What `compaction: gentle` runs: what removes text that says the same again, and the caps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 OTHER_NAMES: Mapping[str, str] = {"enabled": "mode"}
 """`enabled: false` is `mode: off`."""
+REMOVED_NAMES: Mapping[str, str] = {"text_max_chars": "a long older answer keeps its most useful parts: delete this line"}
+"""Fields that are gone, each with what to do."""
 
 
 def current_name(name: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.other_names import OTHER_NAMES, current_name, doubled, with_current_names
+from ctx_hooks.policy.other_names import OTHER_NAMES, REMOVED_NAMES, current_name, doubled, with_current_names
 from ctx_hooks.policy.presets import PRESETS
 from ctx_hooks.policy.settings import Mode, Policy, Scope, with_off
 
@@ -116,7 +116,9 @@ def mistakes(error: ValidationError, path: str, model: type[BaseModel]) -> list[
     for e in error.errors(include_url=False):
         where = ".".join([path, *map(str, e["loc"])])
         if e["type"] == "extra_forbidden":
-            lines.append(f"{where}: there is no such field{suggestion(e['loc'][-1], model.model_fields)}")
+            name = str(e["loc"][-1])
+            advice = f"; {REMOVED_NAMES[name]}" if name in REMOVED_NAMES else suggestion(name, model.model_fields)
+            lines.append(f"{where}: there is no such field{advice}")
         else:
             said = e["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
             lines.append(f"{where}: {said} (got {e['input']!r:.80})")

@@ -123,9 +123,6 @@ class Policy(BaseModel):
     reader_tools: tuple[str, ...] = Field(
         (), description="More tools, by exact name, whose older result is stale once the same call has returned again."
     )
-    text_max_chars: int = Field(
-        30_000, ge=1_000, description="Longest older answer of the assistant that is kept whole, in characters (nanobot)."
-    )
     reasoning: Literal["newest_turn", "keep"] = Field(
         "newest_turn", description="Whether older turns lose their reasoning when a request is compressed."
     )
@@ -153,7 +150,8 @@ class Policy(BaseModel):
         description="A request that takes longer to compress loses its oldest turns instead.",
     )
     compaction: Literal["full", "gentle"] = Field(
-        "full", description="`gentle`: only what is lossless, and the caps of tool results; a retry is always full."
+        "full",
+        description="`gentle`: only what says the same again goes, and the caps of tool results; a retry is always full.",
     )
     summary: SummarySettings | None = Field(
         None,

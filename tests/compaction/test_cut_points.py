@@ -180,7 +180,7 @@ def test_a_compaction_reads_no_field_of_the_policy_that_its_digest_lacks(compact
 
 
 OTHER = {"error_text": "Too long.", "mode": "observe", "rescue_attempts": 1, "report_usage": "original", "expected_turns": 3}
-READ = {"language": "zh", "text_max_chars": 2_000, "reasoning": "keep", "truncation_skip": "ignore", "compaction": "gentle"}
+READ = {"language": "zh", "reasoning": "keep", "truncation_skip": "ignore", "compaction": "gentle"}
 
 
 def digest_of_policy(**fields):

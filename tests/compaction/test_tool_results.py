@@ -1,8 +1,9 @@
-"""Older results are rewritten where that is worth a recount, by nobody's leave but their message's, until the deadline."""
+"""Older results are edited until the deadline, where that is worth a recount."""
 
 import pytest
 
-from ctx_hooks.compaction.tool_results import call_names, rewrite_older_results, with_text, with_texts
+from ctx_hooks.compaction.steps import log_runs
+from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation.model import Conversation, Media, Message, Text, ToolCall, ToolResult
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.tokens.budget import Budget
@@ -26,32 +27,34 @@ def result(text=LONG, **fields):
     return ToolResult("c0", (Text(text),), **fields)
 
 
-def half(text):
-    return text[: len(text) // 2]
+PROSE = "".join(f"{chr(103 + n % 19)} went on\n" for n in range(200))
+LOG = "".join(f"worker {n} took {n * 7} ms\n" for n in range(50))
 
 
-def test_only_older_results_are_rewritten():
-    conversation = talk(result())
+def folded(conversation, deadline=None):
+    return log_runs.STEP.apply(conversation, budget_of(deadline))
+
+
+def test_only_older_results_are_edited():
+    conversation = talk(result(LOG))
     waiting = conversation.with_messages(conversation.messages[:-1])
-    assert rewrite_older_results(conversation, budget_of(), half).messages[2].results[0].text == half(LONG)
-    assert rewrite_older_results(waiting, budget_of(), half) is waiting
+    edited = folded(conversation).messages[2].results[0]
+    assert len(edited.text) < len(LOG) / 5
+    assert (edited.is_cut, edited.original_text) == (False, LOG)
+    assert folded(waiting) is waiting
 
 
-def test_a_rewrite_that_saves_little_is_not_made():
-    conversation = talk(result())
-    assert rewrite_older_results(conversation, budget_of(), lambda text: text[:-20]) is conversation
+@pytest.mark.parametrize("unchanged", [result(PROSE), result(LOG, is_cut=True), result(LOG[:140] + PROSE)])
+def test_a_result_stays_that_has_no_run_or_a_small_one_or_was_cut(unchanged):
+    conversation = talk(unchanged)
+    assert folded(conversation) is conversation
 
 
-def test_what_a_step_has_cut_is_left():
-    conversation = talk(result(is_cut=True))
-    assert rewrite_older_results(conversation, budget_of(), half) is conversation
-
-
-def test_rewriting_stops_at_the_deadline():
+def test_editing_stops_at_the_deadline():
     deadline = Deadline()
     deadline.stop()
     with pytest.raises(CompressionTimeoutError):
-        rewrite_older_results(talk(result()), budget_of(deadline), half)
+        folded(talk(result(LOG)), deadline)
 
 
 def test_a_cut_result_keeps_its_media_and_knows_what_it_came_with():
@@ -60,14 +63,6 @@ def test_a_cut_result_keeps_its_media_and_knows_what_it_came_with():
     assert cut.parts == (Text("short"), image)
     assert cut.is_cut
     assert cut.original_text == "first\nsecond"
-
-
-def test_a_rewritten_result_is_not_cut_and_an_unchanged_one_is_itself():
-    rewritten = with_texts(result(), half)
-    assert not rewritten.is_cut
-    assert rewritten.original_text == LONG
-    same = result()
-    assert with_texts(same, lambda text: text) is same
 
 
 def test_a_result_belongs_to_the_nearest_call_before_it_with_its_id():

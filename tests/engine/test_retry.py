@@ -152,7 +152,6 @@ class TestRetries:
                 "target_fraction": st.just(1.0),
                 "retrieval_fraction": st.just(0.5),
                 "tool_result_max_fraction": st.just(1.0),
-                "text_max_chars": st.just(10**6),
                 "reserve_tokens": st.just(0),
             },
         ),

@@ -109,7 +109,7 @@ def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
     ("openclaw", {"warn_below_tokens": 32_000, "block_below_tokens": 16_000}),
     ("pi", {"reserve_tokens": 16_384, "keep_recent_tokens": 20_000, "reserve_fraction": 0.08}),
     ("mycodeagent", {"tool_result_max_lines": 2_000, "tool_result_max_bytes": 51_200, "tool_result_direction": "head"}),
-    ("nanobot", {"tool_result_max_fraction": 0.3, "text_max_chars": 30_000, "reserve_tokens": 4_096}),
+    ("nanobot", {"tool_result_max_fraction": 0.3, "reserve_tokens": 4_096}),
     ("gentle", {"compaction": "gentle"}), ("off", {"enabled": False}),
 ])  # fmt: skip
 def test_presets_have_the_figures_of_the_systems_they_are_named_after(name, fields):
@@ -141,6 +141,7 @@ def test_the_environment_overrides_every_scope(monkeypatch):
 @pytest.mark.parametrize(("raw", "path"), [
     ({"defaultz": {}}, "callback_settings.ctx_hooks.defaultz"),
     ({"defaults": {"reserve_tokens": -1}}, "defaults.reserve_tokens"),
+    ({"defaults": {"text_max_chars": 9_000}}, "text_max_chars: there is no such field; a long older answer keeps"),
     ({"teams": {"a": {"languag": "en"}}}, "teams.a.languag"), ({"models": {"gpt": "no such policy"}}, "models.gpt.policy"),
     ({"defaults": {"locked": ["reserve"]} | {"locked": ["reserv_tokens"]}}, "defaults.locked"),
     ({"policies": {"x": {"extends": "y"}}}, "policies.x"), ("nonsense", "callback_settings.ctx_hooks"),
@@ -187,7 +188,7 @@ LEAST_AND_MOST = {
     "block_below_tokens": (0, None), "reserve_tokens": (0, None), "keep_recent_tokens": (0, None),
     "keep_recent_fraction": (0, 1), "retrieval_fraction": (0, 0.5), "retrieval_max_tokens": (0, None),
     "learned_limit_floor_fraction": (0, 1), "expected_turns": (1, None), "tool_result_max_chars": (2_000, None),
-    "tool_result_max_lines": (1, None), "tool_result_max_bytes": (200, None), "text_max_chars": (1_000, None),
+    "tool_result_max_lines": (1, None), "tool_result_max_bytes": (200, None),
     "rescue_attempts": (0, 3), "max_turns": (1, None),
 }  # fmt: skip
 ABOVE_0 = ("target_fraction", "tool_result_max_fraction", "compression_timeout_seconds")

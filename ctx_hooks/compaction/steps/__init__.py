@@ -3,19 +3,16 @@
 | step | costs | what it does | when |
 |---|---|---|---|
 | repeats | what was read again later | an earlier copy of a result says that a later call returned it | files read again |
-| terminal_noise | nothing | drops terminal escapes, trailing blanks, runs of blank lines | outputs of a terminal |
-| json_layout | nothing | writes indented JSON results compactly | API results |
 | log_runs | figures in a run | folds runs of near-identical or redrawn lines into first, count and last | logs, progress |
 | older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | large_newest | the middle of large newest results | leaves the older exchanges half of the room | small budgets |
 | live_results | lines nothing refers to | keeps the lines that later steps may name | agents with many results |
-| long_texts | the middle of long older texts, old media | keeps head and tail, names the files left out | pasted documents |
+| older_media | older images, sounds and files | a line says what each was | screenshots |
 | oldest_turns | exchanges | removes the least useful older exchanges and leaves a summary | nothing else is enough |
 | newest_loop | the newest results' middle | cuts inside them | the last attempt |
 
-Those that cost nothing are the pipeline's LOSSLESS: they keep every visible character of every text. The others are LOSSY:
-where they drop text a placeholder says so.
+Where a step drops text, a placeholder says so.
 
 A step never grows the token count, never breaks a provider's rule, and applied twice does what it did once.
 """

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from string import hexdigits
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.tool_results import rewrite_older_results
+from ctx_hooks.compaction.tool_results import edit_older_results
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Text, ToolResult
+from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.pieces import pieces, whole_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ctx_hooks.conversation.model import Conversation, Message, Part
+    from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_RUN_LINES = 4
 """Shorter runs are left: first, count and last would be three lines as well."""
+WORTHWHILE_FRACTION = 0.05
+"""Folding that saves less of a text is not done: it would cost a recount and the cached prefix for little."""
 _DIGITS = hexdigits.encode()
 # The text before the figure's first digit is looked at from the start of its run of hexadecimal letters alone.
 _FIGURES = re.compile(r"(?<![0-9a-fA-F])[a-fA-F]*[0-9][0-9a-fA-F]*")
 _BARS = re.compile(r"[\s=#>.*\-_|/\\█▉▊▋▌▍▎▏░▒▓━╸╺─\u2800-\u28ff]+")
 """What progress bars and spinners are drawn with."""
+
+_folds: ContentCache[str | None] = ContentCache()
 
 
 def fold(text: str) -> str:
@@ -80,27 +85,32 @@ def _placeholder(first: str, lines: int) -> str:
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    folded = rewrite_older_results(conversation, budget, fold)
-    if budget.cut_texts is None:
-        return folded
-    return conversation.with_messages(
-        tuple(
-            before if after is before else after.with_parts(tuple(_referring(before, after, budget)))
-            for before, after in zip(conversation.messages, folded.messages, strict=True)
-        )
-    )
+    return edit_older_results(conversation, lambda result: _folded(result, budget))
 
 
-def _referring(before: Message, after: Message, budget: Budget) -> Iterator[Part]:
-    """Yield the parts of a folded message: of each folded result a line says where the whole is, where it stays shorter."""
-    for whole, part in zip(before.parts, after.parts, strict=True):
-        if part is whole or not isinstance(part, ToolResult) or not isinstance(whole, ToolResult):
-            yield part
-            continue
-        reference = budget.reference(part.original_text)
-        line = placeholders.lines_folded(reference, budget.policy.language) if reference is not None else ""
-        referring = replace(part, parts=(*part.parts, Text(line)))
-        yield referring if len(referring.text) < len(whole.text) else whole
+def _folded(result: ToolResult, budget: Budget) -> ToolResult:
+    """Return a result with its runs folded, and a line that says where the whole is, if that is worthwhile."""
+    budget.counter.deadline.check()
+    if result.is_cut:
+        return result
+    parts = [
+        Text(short, p.raw)
+        if isinstance(p, Text) and (short := _folds.get(digest(p.text), partial(_worthwhile, p.text), getsizeof))
+        else p
+        for p in result.parts
+    ]
+    if all(a is b for a, b in zip(parts, result.parts, strict=True)):
+        return result
+    if (reference := budget.reference(result.original_text)) is not None:
+        parts.append(Text(placeholders.lines_folded(reference, budget.policy.language)))
+    folded = replace(result, parts=tuple(parts), came_text=result.original_text)
+    return folded if len(folded.text) < len(result.text) else result
+
+
+def _worthwhile(text: str) -> str | None:
+    """Return a text with its runs folded; None if that saves little, which most texts are."""
+    folded = fold(text)
+    return folded if len(folded) <= len(text) * (1 - WORTHWHILE_FRACTION) else None
 
 
 STEP = Step("log_runs", "lines that differ in figures only say the same", _apply)
