@@ -168,16 +168,6 @@ async def test_more_than_the_queue_holds_is_dropped_and_counted(worker, settings
         assert await one.store(settings, tenant, handle, text), "what is written makes room"
 
 
-async def test_texts_of_several_tenants_that_come_in_at_once_are_each_ones_own(worker, settings):
-    one = worker()
-    ann, bob = one.tenant("key", "ann"), one.tenant("key", "bob")
-    for tenant, text in ((ann, "a text of ann's"), (bob, "a text of bob's"), (ann, "another of ann's")):
-        one.put(settings, tenant, by_handle(tenant, [text]))
-    assert await settled(one, settings, bob)
-    for tenant, text in ((ann, "a text of ann's"), (bob, "a text of bob's"), (ann, "another of ann's")):
-        assert await one.get(settings, tenant, Handles(tenant).of(text)) == text
-
-
 @pytest.mark.usefixtures("patient")
 async def test_backends_and_folders_are_places_of_their_own(tmp_path):
     one = Archives(SharedStore(), b"")

@@ -232,13 +232,6 @@ def test_small_texts_that_leave_holes_do_not_exceed_the_bound_either(tmp_path):
     assert disk.read(tmp_path, NAME, [f"{699:012}"])
 
 
-def test_expired_texts_go_first_and_make_room(tmp_path):
-    disk.write(tmp_path, NAME, {"old": b"x" * 1_000}, time.time() - 1, MANY_BYTES)
-    assert disk.read(tmp_path, NAME, ["old"]) == {}
-    disk.write(tmp_path, NAME, {"new": b"x" * 1_000}, LATER, MANY_BYTES)
-    assert [text.name for text in disk.texts(tmp_path, NAME)] == ["new"]
-
-
 def test_of_a_deleted_tenant_nothing_stays_in_file_or_log_and_others_keep_theirs(tmp_path):
     other = tenant_name(tenant_key("team", "blue", b""))
     values = {f"{n:012}": b"the piano is tuned" * 1_000 for n in range(20)}

@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, called, every_format, hostile_texts, items_of, payloads
+from strategies import called, every_format, hostile_texts, items_of, payloads
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of
@@ -18,7 +18,7 @@ from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.testing import agent_session, violations
+from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -91,25 +91,6 @@ def test_what_an_earlier_request_has_cut_is_cut_again_from_any_later_one(fmt, da
     assert remembered.conversation == again.conversation == first.conversation
     assert again.cut == first.cut
     assert remembered.offers == first.offers
-
-
-@every_format
-def test_another_tenants_handles_are_others_and_name_the_same_texts(fmt):
-    content_cache.clear_all()
-    messages = items_of(agent_session(fmt, turns=30, seed=5))
-    ours, theirs = (outcome_of(messages, fmt, 6_000, tenant=tenant).cut for tenant in (b"ours", b"theirs"))
-    assert ours
-    assert not ours.keys() & theirs.keys()
-    assert set(ours.values()) == set(theirs.values())
-
-
-@every_format
-def test_what_refers_to_its_whole_keeps_the_rules_and_the_budget(fmt):
-    payload = agent_session(fmt, turns=30, seed=5)
-    outcome = outcome_of(items_of(payload), fmt, 6_000)
-    assert outcome.fits
-    assert outcome.tokens_after <= 6_000
-    assert not violations(fmt, {**payload, FIELDS[fmt]: CODECS[fmt].write(outcome.conversation)})
 
 
 def chat(*results):

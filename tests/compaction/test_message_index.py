@@ -4,8 +4,10 @@ import ast
 
 import orjson
 import pytest
+from strategies import every_format, items_of
 
 from ctx_hooks.compaction import message_index
+from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import BLOCK_MESSAGES, TokenSums, chain, digest_behind, message_stats
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.reader import MessageReader
@@ -89,3 +91,16 @@ def test_no_call_writes_a_large_conversation_at_once(messages, monkeypatch):
     assert max(map(len, written)) < 2 * AT_ONCE_CHARS
     changed = [str(message).replace(text, text + "!") for message, text in zip(messages, texts, strict=True)]
     assert set(digests).isdisjoint(message_index.digest_of(ast.literal_eval(message)) for message in changed)
+
+
+@every_format
+def test_a_counter_that_knows_them_counts_what_another_counts(fmt):
+    reader = MessageReader(fmt, items_of(agent_session(fmt, turns=5, result_chars=500)), ("Be brief.",))
+    known, counting = Counter("o200k_base"), Counter("o200k_base")
+    history = history_of(reader, message_stats(reader, known), known)
+    conversation = history.conversation(known)
+    assert len(conversation.messages) == len(history.index)
+    assert known.conversation(conversation) == counting.conversation(conversation) == history.tokens
+    whole, half = conversation.messages, conversation.messages[::2]
+    assert counting.messages(half, fmt) < counting.messages(whole, fmt)
+    assert known.conversation(conversation.with_messages(half)) == counting.conversation(conversation.with_messages(half))

@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import spoken
+from strategies import every_format, spoken
 
 import ctx_hooks
 from ctx_hooks.compaction.selection.blocks import block_segments, blocks, names_of
@@ -48,7 +48,7 @@ def test_a_pasted_file_stands_whole_or_is_named_as_left_out(style, target_tokens
     assert result.messages[-1] == QUESTION
 
 
-@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+@every_format
 def test_a_request_that_nobody_has_answered_fills_the_window(fmt):
     _, text = pasted(STYLES["elements"], files=60)
     said = (text, text.replace("step", "other"), QUESTION["content"])
@@ -72,32 +72,14 @@ def test_a_long_pasted_text_says_how_much_of_it_is_not_there():
     assert gone == total - len(kept)
 
 
+LINES = [
+    "```", "```python a.py", "~~~", "<file path='a.py'>", "</file>", "<document>", "</document>", "--- a/b.py", "", "x y",
+    "### File: c.go", "word " * 400, "a\u2028b", "<file name='q'>one</file>", "path.py:",
+]  # fmt: skip
+
+
 @settings(max_examples=60)
-@given(
-    lines=st.lists(
-        st.sampled_from(
-            [
-                "```",
-                "```python a.py",
-                "~~~",
-                "<file path='a.py'>",
-                "</file>",
-                "<document>",
-                "</document>",
-                "--- a/b.py",
-                "",
-                "x y",
-                "### File: c.go",
-                "word " * 400,
-                "a\u2028b",
-                "<file name='q'>one</file>",
-                "path.py:",
-            ]
-        ),
-        max_size=40,
-    ),
-    most=st.integers(1, 5_000),
-)
+@given(lines=st.lists(st.sampled_from(LINES), max_size=40), most=st.integers(1, 5_000))
 def test_blocks_cover_a_text_side_by_side_and_lose_no_identifier(lines, most):
     text = "\n".join(lines)
     spans = blocks(text, most)

@@ -61,12 +61,6 @@ def settled(messages, fmt, length):
 
 
 @every_format
-def test_between_two_compactions_every_byte_is_shared(fmt):
-    messages = items_of(agent_session(fmt, turns=40, thinking=fmt == "anthropic"))
-    assert assert_stable(messages, fmt, trigger=6_000) >= 2
-
-
-@every_format
 @settings(max_examples=5)
 @given(data=st.data(), trigger=st.integers(200, 1_500))
 def test_growing_conversations_are_stable(fmt, data, trigger):

@@ -4,12 +4,31 @@ import json
 from dataclasses import replace
 
 import pytest
-from engine_requests import MODEL, STORED, decided, only_newest_loop, sent, session, to, tokens_of
+from engine_requests import (
+    DEAR_CACHE,
+    MODEL,
+    NO_CACHE,
+    NOW,
+    STORED,
+    broken_session,
+    by_size,
+    decided,
+    only_newest_loop,
+    sent,
+    session,
+    stats_of,
+    to,
+    tokens_of,
+)
 from strategies import FIELDS, every_format
 
 from ctx_hooks import engine
-from ctx_hooks.decision import Compressed, GaveUp, Untouched, changes_of
-from ctx_hooks.learning.known import Known
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.compaction.cost import WritingPrices
+from ctx_hooks.decision import Compressed, GaveUp, Rescued, Untouched, changes_of
+from ctx_hooks.learning.known import Known, known_of
+from ctx_hooks.learning.stats import DeploymentStats
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.window import Window
@@ -164,3 +183,126 @@ class TestAClientThatCompactsFirst:
         decision, attempt = self.decide(int(self.size * 0.9), waits=True)
         assert isinstance(decision, Compressed)
         assert attempt.sent_tokens < self.size
+
+
+class TestBySizeAlone:
+    small = Request("openai-chat", {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]})
+
+    def test_what_is_small_in_any_vocabulary_is_not_counted(self):
+        decision, attempt = by_size(self.small, to())
+        assert isinstance(decision, Untouched)
+        assert attempt.sent_tokens is None
+        assert attempt.most_tokens >= tokens_of(self.small)
+
+    def test_what_could_be_too_long_is_counted(self):
+        assert by_size(session(turns=40), to(20_000)) is None
+
+    def test_what_has_to_be_counted_is(self):
+        assert by_size(self.small, to(), Known(to().window, counts=True)) is None
+
+    @pytest.mark.parametrize("policy", [{"repair": "always"}, {"max_turns": 3}], ids=str)
+    def test_a_policy_that_changes_what_fits_has_every_request_counted(self, policy):
+        assert known_of(to(**policy), DeploymentStats(), NOW).counts
+        assert not known_of(to(), DeploymentStats(), NOW).counts
+
+    def test_a_retry_and_a_tenant_with_an_odd_bill_are_counted(self):
+        assert known_of(to(attempt=1), DeploymentStats(), NOW).counts
+        assert known_of(to(), stats_of(("low_bill", "ann", 0, 4_000)), NOW).counts
+        assert not known_of(to(), stats_of(("low_bill", "bob", 0, 4_000)), NOW).counts
+
+
+class TestTheLastResort:
+    """Without a deadline: sizes are estimated, nothing is counted, and what is sent teaches nothing."""
+
+    @every_format
+    def test_the_oldest_turns_are_dropped(self, fmt):
+        request = session(fmt, turns=40)
+        target = to(20_000)
+        decision, attempt = engine.decide_by_last_resort(request, target, Known(target.window))[:2]
+        assert isinstance(decision, Compressed)
+        assert [step.name for step in decision.steps] == [last_resort.NAME]
+        assert not violations(fmt, sent(request, decision).fields)
+        assert attempt.guessed_tokens >= attempt.sent_tokens
+        assert tokens_of(sent(request, decision)) < 20_000
+
+    def test_what_answers_a_call_that_the_provider_keeps_stays(self):
+        decision, _ = engine.decide_by_last_resort(STORED, to(20_000), Known(Window(20_000, "model_info")))[:2]
+        assert [step.name for step in decision.steps] == [last_resort.NAME]
+        assert decision.changes["input"][-1] == STORED.items[-1]
+
+
+class TestRepair:
+    """`repair: always` repairs what fits as well, `auto` what is compressed, `off` nothing."""
+
+    @pytest.mark.parametrize(("repair", "repaired"), [("always", True), ("auto", False), ("off", False)])
+    def test_a_request_that_fits(self, repair, repaired):
+        request = broken_session()
+        decision, _ = decided(request, to(repair=repair))
+        assert bool(violations("openai-chat", request.fields))
+        assert bool(violations("openai-chat", sent(request, decision).fields)) != repaired
+
+    def test_a_request_that_is_not_made_smaller(self):
+        """To compact it does not pay; what is broken is repaired all the same."""
+        request = broken_session(turns=20)
+        cost = {"cost_aware": True, "expected_turns": 1, "prices": DEAR_CACHE}
+        window_tokens = int(tokens_of(request) * 1.02)
+        left, _ = decided(request, to(window_tokens, repair="auto", **cost))
+        assert not changes_of(left)
+        decision, _ = decided(request, to(window_tokens, repair="always", **cost))
+        assert not violations("openai-chat", sent(request, decision).fields)
+        assert len(changes_of(decision)["messages"]) == len(request.items) - 1
+
+    @pytest.mark.parametrize(("repair", "repaired"), [("always", True), ("auto", True), ("off", False)])
+    def test_a_request_that_is_compressed(self, repair, repaired):
+        messages = agent_session("openai-chat", turns=40)["messages"]
+        orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan"}
+        request = Request("openai-chat", {"model": MODEL, "messages": [*messages, orphan, messages[-1]]})
+        decision, _ = decided(request, to(20_000, repair=repair))
+        assert isinstance(decision, Compressed)
+        assert tokens_of(sent(request, decision)) == decision.figures.tokens_after <= decision.figures.budget_tokens
+        assert bool(violations("openai-chat", sent(request, decision).fields)) != repaired
+
+
+DEAR_MODEL = WritingPrices(read=1.0, written=1.0)
+
+
+class TestWhatCompactingCosts:
+    """With `cost_aware`, a compaction has to save more than the prompt cache it throws away."""
+
+    request = session(turns=40)
+    size = tokens_of(request)
+    window_tokens = int(size * 1.02)
+    """The request is above the budget, which leaves room for an answer, and the window would hold it."""
+
+    @pytest.mark.parametrize(("prices", "cost_aware", "window_tokens", "compacts"), [
+        (DEAR_CACHE, True, window_tokens, False), (DEAR_CACHE, True, int(size * 0.9), True),
+        (DEAR_CACHE, False, window_tokens, True), (NO_CACHE, True, window_tokens, True), (None, True, window_tokens, True),
+    ], ids=["does not pay", "the window does not hold it", "whatever it costs", "pays", "prices not known"])  # fmt: skip
+    def test_it_is_not_done_where_it_costs_more_than_it_saves(self, prices, cost_aware, window_tokens, compacts):
+        target = to(window_tokens, prices=prices, cost_aware=cost_aware, expected_turns=1)
+        decision, attempt = decided(self.request, target)
+        assert bool(changes_of(decision)) == compacts
+        assert isinstance(decision, Compressed if compacts else Untouched)
+        assert (attempt.sent_tokens < self.size) == compacts
+
+    def test_whether_the_window_holds_it_is_asked_in_the_providers_tokens(self):
+        """The local tokens are below the window's figure; the provider counts 1.3 for each of them."""
+        window = Window(self.window_tokens, "model_info")
+        target = to(self.window_tokens, prices=DEAR_CACHE, cost_aware=True, expected_turns=1)
+        decision, _ = decided(self.request, target, Known(window, factor=1.3))
+        assert isinstance(decision, Compressed)
+        assert decision.figures.tokens_after <= decision.figures.budget_tokens
+
+    @pytest.mark.parametrize(("writing", "compacts"), [(None, True), (WritingPrices(0.0, 0.0), True), (DEAR_MODEL, False)])
+    def test_the_summary_that_a_model_writes_of_it_counts_too(self, writing, compacts):
+        """Without a cache any compaction pays, unless the summary costs more than all that is saved."""
+        target = to(self.window_tokens, prices=NO_CACHE, cost_aware=True, expected_turns=1, summary={"model": "small"})
+        decision, _ = decided(self.request, replace(target, writing_prices=writing))
+        assert isinstance(decision, Compressed if compacts else Untouched)
+
+    def test_a_retry_asks_for_no_price(self):
+        _, first = decided(self.request, to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, expected_turns=1))
+        refused = replace(first, overflow=Overflow("input", "x"), failed=True)
+        retry = to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, expected_turns=1, attempt=1)
+        decision, _ = decided(self.request, retry, Known(Window(self.window_tokens, "model_info"), previous=refused))
+        assert isinstance(decision, Rescued)

@@ -20,6 +20,7 @@ from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.testing import violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
@@ -53,6 +54,7 @@ def test_what_is_sent_with_the_tool_is_within_the_budget(fmt):
     assert found.offers == (fmt in OFFERING)
     assert (RETRIEVE in json.dumps(whole.fields["tools"])) == found.offers
     assert tokens_of(whole) == found.attempt.sent_tokens <= found.decision.figures.budget_tokens
+    assert not violations(fmt, whole.fields)
     assert all(Handles(b"tenant").of(text) == handle for handle, text in found.cut.items())
 
 

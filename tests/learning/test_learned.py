@@ -7,11 +7,19 @@ import pytest
 
 from ctx_hooks.cli import main
 from ctx_hooks.learning import learned as learned_module
+from ctx_hooks.learning import stored_histories
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.redis_store import KEPT_FIELDS, KEY_PREFIX, MOST_FIELDS
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
+from ctx_hooks.learning.stored_histories import StoredHistories
 from ctx_hooks.store import shared_store
 from ctx_hooks.store.shared_store import HURRY_SECONDS, SharedStore
+
+
+@pytest.fixture
+def worker(redis_cache):
+    """Returns a function that makes what one more worker has learned, shared through Redis."""
+    return lambda: Learned(SharedStore(lambda: redis_cache))
 
 
 def seen(kind, tenant, *values, ago=0.0):
@@ -23,16 +31,16 @@ class BrokenCache:
         raise ConnectionError("down")
 
 
-async def test_another_worker_reads_what_one_has_learned(redis_cache):
-    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
+async def test_another_worker_reads_what_one_has_learned(worker):
+    one, other = worker(), worker()
     shown = seen("limit", "ann", 8_000) | seen("ratios", "ann", 1.15, 1.1, 1.2)
     await one.learn("deployment", shown)
     assert await other.of("deployment") == DeploymentStats(shown)
 
 
-async def test_a_worker_with_old_figures_erases_nothing(redis_cache):
+async def test_a_worker_with_old_figures_erases_nothing(worker):
     """Both have read the deployment before either has learned."""
-    one, other, third = (Learned(SharedStore(lambda: redis_cache)) for _ in range(3))
+    one, other, third = (worker() for _ in range(3))
     await one.of("shared"), await other.of("shared")
     limit, ratio = seen("limit", "ann", 8_000), seen("ratios", "ann", 1.15, 1.1)
     await one.learn("shared", limit)
@@ -40,38 +48,36 @@ async def test_a_worker_with_old_figures_erases_nothing(redis_cache):
     assert await third.of("shared") == DeploymentStats(limit | ratio)
 
 
-async def test_many_workers_at_once_lose_nothing(redis_cache):
-    workers = [Learned(SharedStore(lambda: redis_cache)) for _ in range(20)]
+async def test_many_workers_at_once_lose_nothing(worker):
+    workers = [worker() for _ in range(20)]
     shown = [seen("limit", f"tenant {n}", 8_000 + n) for n in range(20)]
     await asyncio.gather(*(w.learn("busy", s) for w, s in zip(workers, shown, strict=True)))
-    found = (await Learned(SharedStore(lambda: redis_cache)).of("busy")).observations
+    found = (await worker().of("busy")).observations
     assert found == {k: o for s in shown for k, o in s.items()}
 
 
-async def test_a_tenant_that_goes_on_asking_keeps_what_it_was_told_among_three_hundred(redis_cache):
-    worker = Learned(SharedStore(lambda: redis_cache))
+async def test_a_tenant_that_goes_on_asking_keeps_what_it_was_told_among_three_hundred(redis_cache, worker):
+    asked = worker()
     told = seen("limit", "busy", 8_000, ago=3_600)
-    await worker.learn("crowded", told | seen("accepted_input", ANYONE, 90_000, ago=3_600))
+    await asked.learn("crowded", told | seen("accepted_input", ANYONE, 90_000, ago=3_600))
     for n in range(300):
         kinds = ("limit", "refused", "ratios", "answer", "output_limit")
         shown = [seen(kind, f"tenant {n}", *((1.1, 1.1) if kind == "ratios" else (9_000,)), ago=310 - n) for kind in kinds]
-        await worker.learn("crowded", {k: o for found in shown for k, o in found.items()})
-        await worker.learn("crowded", seen("ratios", "busy", 1.2, 1.2, ago=309.5 - n))
+        await asked.learn("crowded", {k: o for found in shown for k, o in found.items()})
+        await asked.learn("crowded", seen("ratios", "busy", 1.2, 1.2, ago=309.5 - n))
     client = redis_cache.init_async_client()
     assert KEPT_FIELDS <= await client.hlen(KEY_PREFIX + "crowded") <= MOST_FIELDS
-    for found in (await worker.of("crowded"), await Learned(SharedStore(lambda: redis_cache)).of("crowded")):
+    for found in (await asked.of("crowded"), await worker().of("crowded")):
         assert found.observations.items() >= told.items()
         assert found.factor("busy", "some/model", time.time()) == 1.2
         assert found.accepted("accepted_input", time.time()) == 90_000
 
 
-async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache):
-    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
+async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache, worker):
+    one, other = worker(), worker()
     await one.learn("accepting", seen("accepted_input", ANYONE, 90_000, ago=60))
     await other.learn("accepting", seen("accepted_input", ANYONE, 20_000))
-    assert (await Learned(SharedStore(lambda: redis_cache)).of("accepting")).accepted(
-        "accepted_input", time.time()
-    ) == 90_000
+    assert (await worker().of("accepting")).accepted("accepted_input", time.time()) == 90_000
     await one.learn("aged", seen("accepted_input", ANYONE, 90_000, ago=23 * 3600))
     later = {("accepted_input", ANYONE): Observation((20_000.0,), time.time() + 2 * 3600)}
     await other.learn("aged", later)
@@ -79,9 +85,9 @@ async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache
     assert b"[20000.0]" in found
 
 
-async def test_what_others_learn_later_is_read_too(redis_cache, monkeypatch):
+async def test_what_others_learn_later_is_read_too(worker, monkeypatch):
     """Figures are read again once they are old, whatever was read before."""
-    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
+    one, other = worker(), worker()
     assert await one.of("watched") == DeploymentStats()
     shown = seen("limit", "ann", 8_000)
     await other.learn("watched", shown)
@@ -119,22 +125,22 @@ async def test_a_broken_redis_costs_no_request(caplog):
     assert "Redis" in caplog.text
 
 
-async def test_what_a_broken_redis_did_not_take_is_written_later(redis_cache):
+async def test_what_a_broken_redis_did_not_take_is_written_later(redis_cache, worker):
     caches = [BrokenCache()]
     learned = Learned(SharedStore(lambda: caches[0]))
     first, second = seen("limit", "ann", 9_000), seen("limit", "bob", 9_500)
     await learned.learn("late", first)
     caches[0] = redis_cache
     await learned.learn("late", second)
-    assert await Learned(SharedStore(lambda: redis_cache)).of("late") == DeploymentStats(first | second)
+    assert await worker().of("late") == DeploymentStats(first | second)
 
 
-async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache, caplog, monkeypatch):
-    await Learned(SharedStore(lambda: redis_cache)).learn("hanging", seen("limit", "ann", 8_000))
+async def test_a_redis_that_hangs_holds_up_no_request(redis_server, worker, caplog, monkeypatch):
+    await worker().learn("hanging", seen("limit", "ann", 8_000))
     monkeypatch.setattr(shared_store, "HURRY_SECONDS", HURRY_SECONDS)
     redis_server.hang()
     try:
-        one = Learned(SharedStore(lambda: redis_cache))
+        one = worker()
         assert await one.of("hanging") == DeploymentStats()
         shown = seen("limit", "ann", 9_000)
         await one.learn("hanging", shown)
@@ -144,9 +150,9 @@ async def test_a_redis_that_hangs_holds_up_no_request(redis_server, redis_cache,
         redis_server.resume()
 
 
-async def test_a_refusal_that_one_worker_has_learned_of_is_known_to_the_next_request_of_another(redis_cache):
+async def test_a_refusal_that_one_worker_has_learned_of_is_known_to_the_next_request_of_another(worker):
     """Only a request that is too small for a refusal goes by figures that are ten seconds old."""
-    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
+    one, other = worker(), worker()
     assert await other.of("refusing") == DeploymentStats()
     limit = seen("limit", "ann", 8_000)
     await one.learn("refusing", limit)
@@ -157,8 +163,8 @@ async def test_a_refusal_that_one_worker_has_learned_of_is_known_to_the_next_req
     assert await other.of("refusing", may_be_refused=True) == DeploymentStats(limit | refused)
 
 
-async def test_while_nothing_is_refused_no_figure_is_sent_again(redis_cache):
-    one, other = Learned(SharedStore(lambda: redis_cache)), Learned(SharedStore(lambda: redis_cache))
+async def test_while_nothing_is_refused_no_figure_is_sent_again(redis_cache, worker):
+    one, other = worker(), worker()
     known = {("ratios", f"tenant {n}"): Observation((1.1,) * 12, time.time()) for n in range(60)}
     await one.learn("busy reader", known)
     await other.of("busy reader")
@@ -187,17 +193,17 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("plant", FOREIGN.values(), ids=FOREIGN)
-async def test_whatever_stands_under_our_keys_is_survived_and_replaced(plant, redis_cache):
+async def test_whatever_stands_under_our_keys_is_survived_and_replaced(plant, redis_cache, worker):
     client = redis_cache.init_async_client()
     await client.delete(KEY_PREFIX + "planted")
     await plant(client, KEY_PREFIX + "planted")
-    assert await Learned(SharedStore(lambda: redis_cache)).of("planted") == DeploymentStats()
+    assert await worker().of("planted") == DeploymentStats()
     shown = seen("limit", "ann", 9_000)
-    await Learned(SharedStore(lambda: redis_cache)).learn("planted", shown)
-    assert await Learned(SharedStore(lambda: redis_cache)).of("planted") == DeploymentStats(shown)
+    await worker().learn("planted", shown)
+    assert await worker().of("planted") == DeploymentStats(shown)
 
 
-def test_the_operator_lists_and_clears_what_was_learned(redis_server, redis_cache, capsys, monkeypatch):
+def test_the_operator_lists_and_clears_what_was_learned(redis_server, worker, capsys, monkeypatch):
     monkeypatch.setenv("REDIS_HOST", "127.0.0.1")
     monkeypatch.setenv("REDIS_PORT", str(redis_server.port))
 
@@ -205,7 +211,50 @@ def test_the_operator_lists_and_clears_what_was_learned(redis_server, redis_cach
         assert main(["limits", *arguments]) == 0
         return capsys.readouterr().out
 
-    asyncio.run(Learned(SharedStore(lambda: redis_cache)).learn("listed:model", seen("limit", "ann", 12_345)))
+    asyncio.run(worker().learn("listed:model", seen("limit", "ann", 12_345)))
     assert "12,345" in limits("ls", "listed:model")
     assert limits("clear", "listed:model") == "cleared listed:model\n"
     assert limits("ls", "listed:model") == "Nothing was learned.\n"
+
+
+async def test_what_was_billed_is_known_to_the_request_that_continues():
+    histories = StoredHistories(SharedStore())
+    await histories.note("ann", "resp_1", 12_000)
+    assert await histories.tokens_of("ann", "resp_1") == 12_000
+    assert await histories.tokens_of("bob", "resp_1") == 0, "another tenant learns nothing of it"
+    assert await histories.tokens_of("ann", "resp_2") == 0
+    assert await histories.tokens_of("ann", "") == 0
+
+
+async def test_the_oldest_are_forgotten(monkeypatch):
+    monkeypatch.setattr(stored_histories, "MOST_HISTORIES", 3)
+    histories = StoredHistories(SharedStore())
+    for n in range(5):
+        await histories.note("ann", f"resp_{n}", 100 + n)
+    assert [await histories.tokens_of("ann", f"resp_{n}") for n in range(5)] == [0, 0, 102, 103, 104]
+
+
+async def test_a_broken_redis_is_survived():
+    histories = StoredHistories(SharedStore(BrokenCache))
+    await histories.note("ann", "resp_1", 12_000)
+    assert await histories.tokens_of("ann", "resp_1") == 12_000
+    assert await histories.tokens_of("ann", "resp_2") == 0
+
+
+async def test_another_worker_knows_it_through_redis(redis_cache):
+    one, other = (StoredHistories(SharedStore(lambda: redis_cache)) for _ in range(2))
+    await one.note("ann", "resp_shared", 12_000)
+    assert [await other.tokens_of(tenant, "resp_shared") for tenant in ("ann", "bob")] == [12_000, 0]
+
+
+@pytest.mark.parametrize("written", ["-1", "1e9", "none", "９", "9" * 19, "9" * 500_000, ""])
+async def test_what_is_no_size_is_none(redis_cache, written):
+    """Whoever has the Redis can write anything there."""
+    histories = StoredHistories(SharedStore(lambda: redis_cache))
+    await histories.note("ann", "resp_forged", 12_000)
+    client = redis_cache.init_async_client()
+    keys = [key async for key in client.scan_iter(f"*{stored_histories.KEY_PREFIX}*")]
+    assert keys
+    for key in keys:
+        await client.set(key, written)
+    assert await StoredHistories(SharedStore(lambda: redis_cache)).tokens_of("ann", "resp_forged") == 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
 from ctx_hooks.testing.protocol import Payload, Protocol
-from ctx_hooks.testing.responses import new_id
 from protocols import event_stream
 
 if TYPE_CHECKING:
@@ -67,25 +67,17 @@ def _usage(tokens: int, cached: int) -> dict[str, int]:
 
 def _whole_converse(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     del payload
-    use = {"toolUseId": new_id("tooluse"), "name": reply.tool, "input": dict(reply.arguments)}
-    block: dict[str, Any] = {"toolUse": use} if reply.tool else {"text": reply.text}
-    message = {"role": "assistant", "content": [block]}
-    stop = "tool_use" if reply.tool else "end_turn"
-    return {"output": {"message": message}, "stopReason": stop, "usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}}
+    output = {"message": {"role": "assistant", "content": [{"text": reply.text}]}}
+    return {"output": output, "stopReason": "end_turn", "usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}}
 
 
 def _converse_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
     del payload
     yield event_stream.event("messageStart", {"role": "assistant"})
-    deltas: Iterable[dict[str, Any]] = ({"text": word + " "} for word in reply.text.split(" "))
-    if reply.tool:
-        start = {"toolUse": {"toolUseId": new_id("tooluse"), "name": reply.tool}}
-        yield event_stream.event("contentBlockStart", {"contentBlockIndex": 0, "start": start})
-        deltas = [{"toolUse": {"input": json.dumps(dict(reply.arguments))}}]
-    for delta in deltas:
-        yield event_stream.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": delta})
+    for word in reply.text.split(" "):
+        yield event_stream.event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": word + " "}})
     yield event_stream.event("contentBlockStop", {"contentBlockIndex": 0})
-    yield event_stream.event("messageStop", {"stopReason": "tool_use" if reply.tool else "end_turn"})
+    yield event_stream.event("messageStop", {"stopReason": "end_turn"})
     yield event_stream.event("metadata", {"usage": _usage(tokens, cached), "metrics": {"latencyMs": 1}})
 
 
@@ -117,10 +109,6 @@ def _broken_invoke(body: Payload) -> Iterator[str]:
             yield f"Malformed input request: {extraneous}, please reformat your input and try again."
 
 
-def _whole_invoke(payload: Payload, reply: Reply, tokens: int, cached: int) -> Any:
-    return streams.whole("anthropic", payload, reply, tokens, cached)
-
-
 def _invoke_events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[bytes]:
     for told in streams.anthropic_events(payload, reply, tokens, cached):
         yield event_stream.event("chunk", {"bytes": base64.b64encode(json.dumps(told).encode()).decode()})
@@ -143,7 +131,7 @@ INVOKE = Protocol(
     read=_read_invoke,
     violations=_broken_invoke,
     refused=_refused,
-    whole=_whole_invoke,
+    whole=partial(streams.whole, "anthropic"),
     stream=_invoke_events,
     told=_told_alone,
     media_type=event_stream.MEDIA_TYPE,

@@ -14,27 +14,10 @@ if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 
 ACCEPTED = {
-    "model",
-    "messages",
-    "tools",
-    "tool_choice",
-    "documents",
-    "citation_options",
-    "response_format",
-    "safety_mode",
-    "max_tokens",
-    "stop_sequences",
-    "temperature",
-    "seed",
-    "frequency_penalty",
-    "presence_penalty",
-    "k",
-    "p",
-    "logprobs",
-    "stream",
-    "strict_tools",
-    "thinking",
-}
+    "model", "messages", "tools", "tool_choice", "documents", "citation_options", "response_format", "safety_mode",
+    "max_tokens", "stop_sequences", "temperature", "seed", "frequency_penalty", "presence_penalty", "k", "p", "logprobs",
+    "stream", "strict_tools", "thinking",
+}  # fmt: skip
 
 
 def _broken(body: Payload) -> Iterator[str]:
@@ -47,39 +30,21 @@ def _usage(tokens: int) -> dict[str, Any]:
     return {"billed_units": counts, "tokens": counts}
 
 
-def _call(reply: Reply) -> dict[str, Any]:
-    function = {"name": reply.tool, "arguments": json.dumps(dict(reply.arguments))}
-    return {"id": new_id("call"), "type": "function", "function": function}
-
-
-def _finish(reply: Reply) -> str:
-    return "TOOL_CALL" if reply.tool else "COMPLETE"
-
-
 def _whole(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     del payload, cached  # neither is said in an answer
-    said: dict[str, Any] = (
-        {"tool_plan": "I will look.", "tool_calls": [_call(reply)]}
-        if reply.tool
-        else {"content": [{"type": "text", "text": reply.text}]}
-    )
-    message = {"role": "assistant", **said}
-    return {"id": new_id("chat"), "finish_reason": _finish(reply), "message": message, "usage": _usage(tokens)}
+    message = {"role": "assistant", "content": [{"type": "text", "text": reply.text}]}
+    return {"id": new_id("chat"), "finish_reason": "COMPLETE", "message": message, "usage": _usage(tokens)}
 
 
 def _events(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
     del payload, cached
     yield _sent({"type": "message-start", "id": new_id("chat"), "delta": {"message": {"role": "assistant"}}})
-    if reply.tool:
-        yield _sent({"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": _call(reply)}}})
-        yield _sent({"type": "tool-call-end", "index": 0})
-    else:
-        yield _sent({"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}})
-        for word in reply.text.split(" "):
-            content = {"message": {"content": {"text": word + " "}}}
-            yield _sent({"type": "content-delta", "index": 0, "delta": content})
-        yield _sent({"type": "content-end", "index": 0})
-    yield _sent({"type": "message-end", "delta": {"finish_reason": _finish(reply), "usage": _usage(tokens)}})
+    yield _sent({"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}})
+    for word in reply.text.split(" "):
+        content = {"message": {"content": {"text": word + " "}}}
+        yield _sent({"type": "content-delta", "index": 0, "delta": content})
+    yield _sent({"type": "content-end", "index": 0})
+    yield _sent({"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": _usage(tokens)}})
 
 
 def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:

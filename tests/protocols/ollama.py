@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply
 
 MEDIA_TYPE = "application/x-ndjson"
+Form = Callable[[str], dict[str, Any]]
+"""What an answer says, in the shape of a path."""
 ROLES = {"system", "user", "assistant", "tool"}
 
 
@@ -71,34 +74,24 @@ def _head(payload: Payload) -> dict[str, Any]:
     return {"model": payload.get("model"), "created_at": "2026-01-01T00:00:00Z"}
 
 
-def _message(reply: Reply) -> dict[str, Any]:
-    calls = [{"function": {"name": reply.tool, "arguments": dict(reply.arguments)}}]
-    return {"role": "assistant", "content": reply.text, **({"tool_calls": calls} if reply.tool else {})}
+def _said(text: str) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": text}}
 
 
-def _whole_chat(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
+def _generated(text: str) -> dict[str, Any]:
+    return {"response": text}
+
+
+def _whole(form: Form, payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
     del cached  # Ollama does not say
-    return {**_head(payload), "message": _message(reply), **_end(tokens)}
+    return {**_head(payload), **form(reply.text), **_end(tokens)}
 
 
-def _whole_generate(payload: Payload, reply: Reply, tokens: int, cached: int) -> dict[str, Any]:
-    del cached
-    return {**_head(payload), "response": reply.text, **_end(tokens)}
-
-
-def _chat_lines(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
-    del cached
-    pieces = [_message(reply)] if reply.tool else [{"role": "assistant", "content": w + " "} for w in reply.text.split(" ")]
-    for piece in pieces:
-        yield _line({**_head(payload), "message": piece, "done": False})
-    yield _line({**_head(payload), "message": {"role": "assistant", "content": ""}, **_end(tokens)})
-
-
-def _generated_lines(payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
+def _lines(form: Form, payload: Payload, reply: Reply, tokens: int, cached: int) -> Iterator[str]:
     del cached
     for word in reply.text.split(" "):
-        yield _line({**_head(payload), "response": word + " ", "done": False})
-    yield _line({**_head(payload), "response": "", **_end(tokens)})
+        yield _line({**_head(payload), **form(word + " "), "done": False})
+    yield _line({**_head(payload), **form(""), **_end(tokens)})
 
 
 def _told(payload: Payload, body: Any, settings: ProviderSettings) -> Iterator[str]:
@@ -120,8 +113,8 @@ CHAT = Protocol(
     read=_read_chat,
     violations=_broken,
     refused=_refused,
-    whole=_whole_chat,
-    stream=_chat_lines,
+    whole=partial(_whole, _said),
+    stream=partial(_lines, _said),
     told=_told,
     media_type=MEDIA_TYPE,
 )
@@ -130,8 +123,8 @@ GENERATE = Protocol(
     fmt="openai-chat",
     read=_read_generate,
     refused=_refused,
-    whole=_whole_generate,
-    stream=_generated_lines,
+    whole=partial(_whole, _generated),
+    stream=partial(_lines, _generated),
     told=_told,
     media_type=MEDIA_TYPE,
 )

@@ -34,7 +34,7 @@ SETTINGS = ProviderSettings(
     },
 )
 FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
-ALIASES = {"nickname": "fitted", "unknown-nickname": "unknown"}
+ALIASES = {"nickname": "fitted"}
 DEFAULTS = {
     "rescue_attempts": 3,
     "locked": ["reserve_tokens"],

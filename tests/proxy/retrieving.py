@@ -1,18 +1,15 @@
-"""Clients, a scripted model and a plugin for tests of the hidden tool: what is retrieved comes from a dictionary."""
+"""Clients and a scripted model for tests of the hidden tool."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import assembled
 import httpx
 import pytest
-from configurations import importable
 from routes import CHAT, MESSAGES, RESPONSES
 
 from ctx_hooks.litellm_compat import takes_its_items_back
@@ -20,125 +17,19 @@ from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session
 from ctx_hooks.testing.rules import Format
 
 TOOL = "ctx_retrieve"
-HANDLES = ("aaaabbbbcccc", "ddddeeeeffff")
-FACTS = ("the launch code is 4711", "the owner of the code is Ada")
-UNKNOWN = "xxxxyyyyzzzz"
-LARGE = "llllmmmmnnnn"
-"""The handle of a text of some 9,000 tokens."""
-HELD = "hhhhiiiijjjj"
-"""The handle of a text that is returned once a byte is written to the gate."""
-NOT_AVAILABLE = "This text is not available."
-UNREADABLE = "The arguments are no JSON."
 LOOKING = "Let me look."
 FILE = "the body of the file"
 THOUGHT = "I should look at what was cut, before I answer."
-
-PLUGIN = f"""
-import asyncio, json, os
-
-import ctx_hooks
-from ctx_hooks.serving.tool_rounds import ToolRounds
-from litellm.integrations.custom_logger import CustomLogger
-
-TEXTS = {{**dict(zip({HANDLES!r}, {FACTS!r})), {HELD!r}: {FACTS[0]!r}}}
-TEXTS[{LARGE!r}] = {FACTS[0]!r} + "".join(f" The value {{n}} is {{n * n}}." for n in range(1_000))
-
-def wait_at_gate():
-    with open(os.environ["GATE"], "rb", buffering=0) as gate:
-        gate.read(1)
-
-class Dictionary:
-    def __init__(self):
-        self.records = {{}}
-
-    def was_offered(self, request_id):
-        return bool(request_id)
-
-    async def answer(self, request_id, arguments):
-        try:
-            handle = json.loads(arguments)["handle"]
-        except (ValueError, KeyError):
-            return {UNREADABLE!r}
-        if handle == {HELD!r}:
-            await asyncio.to_thread(wait_at_gate)
-        return TEXTS.get(handle, {NOT_AVAILABLE!r})
-
-    async def answers(self, request_id, calls):
-        return [await self.answer(request_id, arguments) for arguments in calls]
-
-    async def originals(self, request_id, items):
-        return items
-
-    def forget(self, request_id):
-        pass
-
-    async def get(self, fields, keys):
-        known = {{}} if fields["model"].endswith("-forgetful") else self.records
-        return {{key: known[key] for key in keys if key in known}}
-
-    async def put(self, fields, key, text):
-        self.records[key] = text
-        return True
-
-class Logger(CustomLogger):
-    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
-        logged = kwargs["standard_logging_object"]
-        told = [kwargs["litellm_call_id"], logged["metadata"]["user_api_key_hash"], logged["request_tags"]]
-        print("billed", json.dumps(told), logged["total_tokens"], "end", flush=True)
-
-handler = ctx_hooks.proxy_handler_instance
-handler.flow.rounds = ToolRounds(Dictionary(), handler.flow.asked_again, handler.flow.usage, handler.flow.running)
-logger = Logger()
-"""
-
-
-def plugin(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Write the plugin and make its gate, a named pipe; return LiteLLM's settings and the environment of its proxy."""
-    gate = folder / "gate"
-    os.mkfifo(gate)
-    callbacks = ["retrieving_plugin.handler", "retrieving_plugin.logger"]
-    return {"callbacks": callbacks, "num_retries": 0}, {**importable(folder, "retrieving_plugin", PLUGIN), "GATE": str(gate)}
-
-
-def script(fmt: str, payload: Any, _: int) -> Reply:
-    """Answer the newest task of the user as its first word says."""
-    items = payload.get("messages") or payload["input"]
-    asked = [(i, text) for i, item in enumerate(items) if (text := task_of(item))]
-    at, task = asked[-1]
-    since = json.dumps(items[at + 1 :])
-    thinking = "" if fmt == "openai-chat" else THOUGHT
-    look = tuple(Call(TOOL, {"handle": handle}) for handle in re.findall(r"handle (\w{12})", task))
-    word = task.split()[0]
-    known = [fact for fact in FACTS if fact in json.dumps(items)]
-    told = [text for text in (NOT_AVAILABLE, UNREADABLE) if text in since]
-    if word == "always":
-        is_last = payload.get("tool_choice") in ("none", {"type": "none"})
-        thinks = not is_last or fmt == "anthropic"  # reasoning alone would be refused back, of any server of Responses
-        return Reply("" if is_last else LOOKING, calls=look, thinking=thinking if thinks else "")
-    if word in ("fails", "mute") and known:
-        raise RuntimeError("the model is broken")
-    if word == "mute":
-        return Reply(calls=look, thinking=thinking)
-    if word == "broken" and not told:
-        return Reply(LOOKING, calls=[Call(TOOL, '{"handle": ')], thinking=thinking)
-    if word == "mixed" and FILE not in since:
-        return Reply(LOOKING, calls=[Call("read_file", {"path": "a.py"}), *look], thinking=thinking)
-    if word == "twice":
-        done = sum(fact in since for fact in FACTS)
-        return (
-            Reply(f"{LOOKING} {done}", calls=look[done : done + 1], thinking=thinking) if done < len(look) else final(known)
-        )
-    if word in ("once", "fails") and not known and not told:
-        return Reply(LOOKING, calls=look, thinking=thinking)
-    return final([*known, *told])
-
-
 FACT = "the vault opens at noon on every other tuesday"
 HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
 
 
 def seek(fmt: str, payload: Any, _: int) -> Reply:
-    """Answer the newest question: `seek` asks for what was cut until it is known, `try HANDLE` asks for that handle."""
+    """Answer the newest question by its first word.
+
+    `try HANDLE` asks for that handle, all others for what was cut: `always` each time, the others until it is known, `mixed`
+    beside a file, `mute` without a word. Then `fails` and `mute` do.
+    """
     items = payload.get("messages") or payload["input"]
     text = json.dumps(items, ensure_ascii=False)
     names = json.dumps(payload.get("tools", []))
@@ -151,10 +42,18 @@ def seek(fmt: str, payload: Any, _: int) -> Reply:
         if "not available" in said or FACT in said:
             return Reply(f"I got: {said}")
         return Reply(calls=[Call(TOOL, {"handle": question.split()[1], "query": "vault"})], thinking=thinking)
-    if FACT in text:
-        return Reply(f"It says that {FACT}.")
     calls = [Call(TOOL, {"handle": handle, "query": "vault"}) for handle in dict.fromkeys(HANDLE.findall(text))]
-    return Reply("Let me look.", calls=calls, thinking=thinking)
+    if question == "always":
+        is_last = payload.get("tool_choice") in ("none", {"type": "none"})
+        thinks = not is_last or fmt == "anthropic"  # reasoning alone would be refused back, of any server of Responses
+        return Reply("" if is_last else LOOKING, calls=calls, thinking=thinking if thinks else "")
+    if question == "mixed" and FILE not in text:
+        calls.insert(0, Call("read_file", {"path": "a.py"}))
+    elif FACT in text:
+        if question in ("fails", "mute"):
+            raise RuntimeError("the model is broken")
+        return Reply(f"It says that {FACT}.")
+    return Reply("" if question == "mute" else LOOKING, calls=calls, thinking=thinking)
 
 
 def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24) -> list[Any]:
@@ -173,18 +72,6 @@ def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24)
 def answered_requests(provider: Any) -> list[dict[str, Any]]:
     """Return what the provider read."""
     return [r for r in provider.requests() if r["status"] == 200]
-
-
-def final(facts: list[str]) -> Reply:
-    return Reply(f"I know: {'; '.join(facts)}")
-
-
-def task_of(item: Any) -> str:
-    """Return what a user's message asks, "" for all others."""
-    content = item.get("content")
-    blocks = [{"text": content}] if isinstance(content, str) else content or []
-    texts = [b["text"] for b in blocks if isinstance(b.get("text"), str)] if item.get("role") == "user" else []
-    return texts[-1] if texts else ""
 
 
 @dataclass(frozen=True)

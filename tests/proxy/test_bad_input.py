@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from routes import CHAT, SIZE
+from routes import CHAT
 
-from ctx_hooks.testing import LOOPBACK, agent_session
+from ctx_hooks.testing import LOOPBACK
 
 
 def post(proxy, body):
@@ -38,17 +38,6 @@ def test_what_needs_no_help_is_answered_as_it_came(messages, proxy, provider):
 def test_what_is_no_conversation_gets_the_same_answer_as_without_the_plugin(messages, proxy, plain_proxy):
     body = {"model": "fitted", "messages": messages}
     assert post(proxy, body).status_code == post(plain_proxy, body).status_code
-
-
-def test_broken_pairing_in_an_overflowing_request_is_repaired(proxy, provider):
-    payload = agent_session("openai-chat", model="fitted", **SIZE)
-    messages = payload["messages"]
-    del messages[3]  # the first call loses its result
-    messages.insert(8, {"role": "tool", "tool_call_id": "call_of_nobody", "content": "orphan"})
-    messages.append({"role": "user", "content": None})
-    messages.append({"role": "user", "content": "Go on."})
-    assert post(proxy, payload).status_code == 200
-    assert provider.requests()[-1]["status"] == 200
 
 
 @pytest.mark.parametrize("max_tokens", ["many", -5, 10**9, 1.5], ids=str)

@@ -89,14 +89,6 @@ def test_a_caller_that_disables_fallbacks_is_rescued_on_the_same_model_and_on_no
     assert {r["model"] for r in provider.requests()} == {"tiny"}
 
 
-def test_a_callers_own_list_of_fallbacks_runs_after_the_retries(proxy, provider):
-    answer = CHAT.ask(proxy, group="hopeless", fallbacks=["large"])
-    assert answer.status_code == 200, answer.text
-    models = [r["model"] for r in provider.requests()]
-    assert models[0] == "tiny"
-    assert models[-1] == "large"
-
-
 @in_turn
 @pytest.mark.parametrize(("group", "models"), [("hopeless", ["tiny"]), ("cornered", ["tiny", "large"])])
 def test_what_cannot_shrink_is_asked_once_and_goes_to_a_fallback_at_once(route, stream, group, models, proxy, provider):

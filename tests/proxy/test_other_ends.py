@@ -1,6 +1,6 @@
 """How a request ends that is not simply answered by its own model.
 
-The client leaves, another group takes over, the deployments have an order, or there is no time to compress.
+The client leaves, another group takes over, or the deployments have an order.
 """
 
 from __future__ import annotations
@@ -10,17 +10,11 @@ import json
 
 import httpx
 import pytest
-from configurations import WINDOW, deployment
-from routes import CHAT, GEMINI, MESSAGES, RESPONSES
-from strategies import items_of
-
-from ctx_hooks.conversation.placeholders import MARK
-from ctx_hooks.testing import agent_session
-from ctx_hooks.testing.rules import violations
+from configurations import deployment
+from routes import CHAT, MESSAGES, RESPONSES
 
 THREE = {CHAT: "openai", MESSAGES: "anthropic", RESPONSES: "openai"}
 ROUTES = pytest.mark.parametrize("route", THREE, ids=["chat", "messages", "responses"])
-HASTY = {"compression_timeout_seconds": 0.001}
 
 
 def groups(url):
@@ -35,8 +29,6 @@ def groups(url):
                 made = deployment(url, f"{place}-{route.fmt}", f"{prefix}/{model}")
                 made[place]["order"] = order
                 yield made
-    for route, prefix in {**THREE, GEMINI: "gemini"}.items():
-        yield deployment(url, f"hasty-{route.fmt}", f"{prefix}/served", max_input_tokens=WINDOW, ctx_hooks=HASTY)
 
 
 @ROUTES
@@ -79,18 +71,3 @@ def test_an_overflow_is_retried_on_the_order_that_refused_it(route, place, proxy
     assert answer.status_code == 200, answer.text
     assert [(r["model"], r["status"]) for r in provider.requests()] == [("served", 400), ("served", 200)]
     assert answer.headers["x-ctx-hooks"].startswith("retried")
-
-
-@pytest.mark.parametrize("route", [*THREE, GEMINI], ids=["chat", "messages", "responses", "gemini"])
-def test_no_time_costs_the_oldest_turns_and_no_answer(route, proxy, provider):
-    question = f"What is new on {route.path}?"
-    payload = agent_session(route.fmt, turns=25, result_chars=2_000, model=f"hasty-{route.fmt}", question=question)
-    response = route.post(proxy, payload)
-    assert response.status_code == 200, response.text
-    (sent,) = provider.requests()
-    assert violations(sent["format"], sent["payload"]) == []
-    items = items_of(sent["payload"])
-    assert question in str(items[-1])
-    assert MARK in str(items[:2])
-    assert len(items) < len(items_of(payload))
-    assert "took too long to compress" in proxy.log()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import litellm
 import pytest
 from configurations import WINDOW, deployment
-from routes import CHAT, MESSAGES, RESPONSES, SIZE
-
-from ctx_hooks.testing import agent_session
-from ctx_hooks.testing.rules import violations
+from routes import CHAT, MESSAGES, RESPONSES
 
 ROUTES = pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
 OUTPUT_FIELDS = {"openai-chat": "max_tokens", "anthropic": "max_tokens", "openai-responses": "max_output_tokens"}
@@ -21,7 +17,6 @@ def groups(url):
         yield deployment(url, f"sum-{route.fmt}", f"{kind}/roomy")
         yield deployment(url, f"mute-{route.fmt}", f"{kind}/served")
     yield deployment(url, "capped", "openai/roomy")
-    yield deployment(url, "short-lived", "openai/roomy", max_input_tokens=12_000, ctx_hooks={"max_turns": 1})
 
 
 @ROUTES
@@ -49,29 +44,6 @@ def test_an_output_above_the_models_own_cap_is_lowered_to_it(proxy, provider):
         assert [r["status"] for r in provider.requests()] == expected
         assert provider.requests()[-1]["max_tokens"] == 4_096
         provider.reset()
-
-
-def test_only_the_newest_turns_are_sent_where_the_policy_says_so(proxy, provider):
-    messages = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "first"},
-        {"role": "assistant", "content": "one"},
-        {"role": "user", "content": "second"},
-    ]
-    assert CHAT.post(proxy, {"model": "short-lived", "messages": messages}).status_code == 200
-    assert [m["content"] for m in provider.requests()[-1]["payload"]["messages"]] == ["Be brief.", "second"]
-
-
-async def test_a_plain_router_fits_as_well(provider, monkeypatch):
-    import ctx_hooks
-
-    monkeypatch.setattr(litellm, "callbacks", [ctx_hooks.proxy_handler_instance])
-    router = litellm.Router(model_list=[deployment(provider.url, "known", "openai/served", max_input_tokens=WINDOW)])
-    answer = await router.acompletion(**agent_session("openai-chat", model="known", **SIZE))
-    assert "Answer" in answer.choices[0].message.content
-    (only,) = provider.requests()
-    assert only["input_tokens"] <= WINDOW
-    assert violations("openai-chat", only["payload"]) == []
 
 
 @ROUTES

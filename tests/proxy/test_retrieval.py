@@ -1,4 +1,7 @@
-"""What compaction cut is retrieved by the model, on every route, by whichever worker, and by its own tenant proxy."""
+"""What compaction cut is retrieved by the model, on every route, by whichever worker and by its own tenant only.
+
+The client sees one answer, and none of the calls between.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from configurations import deployment
@@ -17,7 +21,9 @@ from retrieving import (
     FACT,
     HALF,
     HANDLE,
+    LOOKING,
     OTHER_HALF,
+    THOUGHT,
     TOOL,
     answered_requests,
     over,
@@ -28,10 +34,11 @@ from retrieving import (
 from routes import CHAT, MESSAGES, RESPONSES, SIZE
 
 from ctx_hooks.litellm_compat import takes_its_items_back
-from ctx_hooks.testing import LOOPBACK, agent_session
+from ctx_hooks.testing import LOOPBACK, agent_session, sign
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOW = 4_000
+ROUNDS = 3
 NOT_AVAILABLE = "not available"
 KEPT = Path(tempfile.gettempdir(), f"ctx_hooks_archive_{os.getpid()}")
 """The archive on disk that two proxies share."""
@@ -69,10 +76,19 @@ def headers(team):
     return {"Authorization": f"Bearer sk-{team}"}
 
 
-def ask(client, proxy, messages, team="research", kind="memory", **fields):
+def as_team(proxy, team="research"):
+    return SimpleNamespace(url=proxy.url, headers=headers(team))
+
+
+def ask(client, proxy, messages, team="research", kind="memory"):
     """Ask as a client that has a tool of its own, and return what it sees."""
-    as_team = type("Proxy", (), {"url": proxy.url, "headers": headers(team)})
-    return of(client, kind).ask(as_team, messages, tools=[client.tool("read_file")], **fields)
+    return of(client, kind).ask(as_team(proxy, team), messages, tools=[client.tool("read_file")])
+
+
+def post(client, proxy, question, seed):
+    """Return the answer as it comes, which may be an error."""
+    messages = read_long_ago(client, question, seed)
+    return of(client, "memory").post(as_team(proxy), messages, tools=[client.tool("read_file")])
 
 
 @over(CLIENTS)
@@ -107,11 +123,12 @@ def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it
     answer = ask(client, proxy, messages, kind="disk")
     assert FACT in answer.text
     assert TOOL not in answer.raw
-    provider.reset()
+    assert hides_all(answer, provider)
     following = [*messages, *answer.messages, user("question: again")]
     assert FACT in ask(client, checking, following, kind="disk").text
-    (only,) = answered_requests(provider)
-    assert f'"name": "{TOOL}"' in json.dumps(only["payload"].get("messages") or only["payload"]["input"])
+    _, second, again = map(items_of, answered_requests(provider))
+    assert f'"name": "{TOOL}"' in json.dumps(again)
+    assert (sign(THOUGHT) in json.dumps(second)) is (sign(THOUGHT) in json.dumps(again))
     assert list(kept.iterdir())
 
 
@@ -119,9 +136,8 @@ def test_what_was_retrieved_is_known_in_the_next_turn_whichever_worker_serves_it
     "client", [c for c in CLIENTS if c.speaks_responses and c.group == "chat"], ids=["whole", "streamed"]
 )
 def test_an_operator_may_have_a_deployment_keep_no_answers_so_that_it_is_offered(client, provider, proxy):
-    asked = type("Proxy", (), {"url": proxy.url, "headers": headers("research")})
     fields = {"tools": [client.tool("read_file")], "store": None}
-    answer = replace(client, group="unstored").ask(asked, read_long_ago(client, "seek"), **fields)
+    answer = replace(client, group="unstored").ask(as_team(proxy), read_long_ago(client, "seek"), **fields)
     assert FACT in answer.text
     assert all(request["payload"]["store"] is False for request in answered_requests(provider))
     assert len(answered_requests(provider)) == 2
@@ -133,6 +149,93 @@ def test_an_overflow_of_an_unknown_window_is_rescued_with_the_tool(client, proxy
     answer = ask(client, proxy, read_long_ago(client, "seek", seed=6), kind="unknown")
     assert FACT in answer.text
     assert TOOL not in answer.raw
+
+
+def items_of(request):
+    return request["payload"].get("messages") or request["payload"]["input"]
+
+
+def called_in(items):
+    """Return the ids of the calls that have a result."""
+    return set(re.findall(r'"(?:call_id|tool_use_id|tool_call_id)": "([^"]+)"', json.dumps(items)))
+
+
+def hides_all(answer, provider):
+    """Whether nothing that a client gets names the tool, or an id of a call that is not its own."""
+    listed = [*answer.messages, *(b for m in answer.messages for b in m.get("content") or () if isinstance(b, dict))]
+    listed += [call for m in answer.messages for call in m.get("tool_calls") or ()]
+    ids = {i.get("call_id") or i["id"] for i in listed if i.get("type") in ("tool_use", "function", "function_call")}
+    first, *further = (called_in(items_of(r)) for r in provider.requests())
+    hidden = set().union(*further) - first
+    return TOOL not in answer.raw and not any(name in answer.raw for name in hidden - ids)
+
+
+@over(OTHER_HALF)
+def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, provider, proxy):
+    """The last request forbids calls; what is called nevertheless is taken out, and the answer ends as any other."""
+    messages = read_long_ago(client, "always", seed=20)
+    answer = ask(client, proxy, messages)
+    read = provider.requests()
+    assert len(read) == 1 + ROUNDS
+    assert total_tokens(answer.usage) == sum(r["input_tokens"] + OUTPUT_TOKENS for r in read), "all of them are billed"
+    assert answer.text.split() == LOOKING.split() * ROUNDS
+    assert answer.stop in ("stop", "end_turn")
+    assert hides_all(answer, provider)
+    assert read[-1]["payload"]["tool_choice"] in ("none", {"type": "none"})
+    following = ask(client, proxy, [*messages, *answer.messages, user("question: again")])
+    assert following.stop in ("stop", "end_turn")
+
+
+@over(CLIENTS)
+def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, provider, proxy):
+    """Behind the client's result both calls are answered, in their order."""
+    messages = read_long_ago(client, "mixed", seed=21)
+    shown = ask(client, proxy, messages)
+    assert shown.stop in ("tool_calls", "tool_use")
+    assert TOOL not in shown.raw
+    assert len(provider.requests()) == 1
+    messages += [*shown.messages, client.file_result(shown)]
+    answer = ask(client, proxy, messages)
+    assert FACT in answer.text
+    assert answer.stop in ("stop", "end_turn")
+    ask(client, proxy, [*messages, *answer.messages, user("question: again")])
+    assert [r["status"] for r in provider.requests()] == [200] * 3
+    assert FACT in json.dumps(items_of(provider.requests()[-1])[1:])
+
+
+@over(HALF)
+def test_without_its_record_a_conversation_goes_on_as_the_client_has_it(client, provider, proxy, kept):
+    messages = read_long_ago(client, "mixed", seed=22)
+    shown = ask(client, proxy, messages, kind="disk")
+    for file in kept.iterdir():
+        file.unlink()
+    messages += [*shown.messages, client.file_result(shown)]
+    answer = ask(client, proxy, messages, kind="disk")
+    assert FACT in answer.text, "it is asked for once more"
+    assert {r["status"] for r in provider.requests()} == {200}
+
+
+@over(HALF)
+def test_where_a_further_call_fails_the_client_gets_what_was_said_or_the_error(client, proxy):
+    """Not streamed: what was said, as cut off. Streamed: the error behind what was said."""
+    answer = post(client, proxy, "fails", seed=24)
+    assert answer.status_code == 200
+    assert LOOKING.split()[0] in answer.text
+    assert not re.search(f'"name": ?"{TOOL}"', answer.text)
+    assert ('"error":{' in answer.text.replace('"error": {', '"error":{')) is client.stream
+    if not client.stream:
+        body = answer.json()
+        details = body.get("incomplete_details") or {}
+        reason = details.get("reason") or body.get("stop_reason") or body["choices"][0]["finish_reason"]
+        assert reason in ("max_tokens", "length", "max_output_tokens")
+
+
+@over(OTHER_HALF)
+def test_where_nothing_was_said_before_it_the_client_gets_the_error_of_the_further_call(client, proxy):
+    answer = post(client, proxy, "mute", seed=25)
+    assert answer.status_code == (200 if client.stream else 500)
+    assert '"error"' in answer.text
+    assert TOOL not in answer.text
 
 
 def handles_of(client, provider, proxy, team, seed=17):

@@ -108,15 +108,3 @@ def test_after_its_only_overflow_a_session_is_compacted_rarely(route, proxy, pro
     cached = [r["cached_tokens"] / r["input_tokens"] for r in records[1:] if r["status"] == 200]
     assert sum(share < 0.8 for share in cached) <= 5
     assert min(cached) > 0.4, "the system text stays in front of every request, byte for byte"
-
-
-def test_a_request_that_nothing_cures_ends_in_googles_form(proxy, provider):
-    provider.configure(wording="gemini")
-    question = {"role": "user", "parts": [{"text": "Why is the sky blue? " * 400}]}
-    answer = GEMINI.post(proxy, {"model": "hopeless-gemini", "contents": [question]})
-    error = answer.json()["error"]
-    assert answer.status_code == error["code"] == 400
-    assert error["status"] == "INVALID_ARGUMENT"
-    (only,) = provider.requests()
-    counts = f"({only['input_tokens']}) exceeds the maximum number of tokens allowed (60)."
-    assert error["message"].startswith(f"The input token count {counts}")

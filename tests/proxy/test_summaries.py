@@ -247,13 +247,6 @@ def test_so_it_is_on_other_routes(proxy, provider, seed, path, field, model):
     assert MARK in json.dumps(compacted)
 
 
-def test_blocking_the_first_compaction_has_its_summary(proxy, provider, seed):
-    answered(proxy, seed, COMPACTED, group("answers", "blocking"))
-    (compacted,) = sent(provider)
-    assert MARK in compacted
-    assert len(asked_for(provider, seed)) == 1
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_two_workers_that_answer_in_turn_send_the_same_bytes_and_ask_for_one_summary(proxies, provider, seed, mode):
     for turns in (8, 16, ABOVE_SOFT_MARK, 32):
@@ -292,51 +285,6 @@ def test_without_a_usable_summary_the_deterministic_form_is_sent(proxy, provider
     provider.reset()
     answered(proxy, seed, COMPACTED, group(model, "blocking"))
     assert sent(provider) == [expected]
-
-
-def test_after_two_failures_a_conversation_is_left_alone(proxies, provider, seed):
-    for n in range(4):
-        answer = answered(proxies[n % 2], seed, ABOVE_SOFT_MARK + n // 3, group("nothing", "background"))
-        if n < 2:
-            summary_of(proxies[n % 2], answer)
-    assert len(sent(provider, "nothing")) == 2
-
-
-def test_a_compaction_keeps_its_form_when_a_summary_is_ready_a_moment_later(proxies, provider, seed):
-    provider.configure(held_models=["leased"])
-    one, two = proxies
-    name = group("leased", "background")
-    first = answered(one, seed, ABOVE_SOFT_MARK, name)
-    provider.wait_until(lambda requests: requests[-1]["model"] == "leased")
-    answered(one, seed, COMPACTED, name)
-    summary_of(one, first)
-    provider.reset(held_models=[])
-    assert summary_of(one, answered(one, seed, ABOVE_SOFT_MARK, name))[0] == "accepted"
-    for proxy in (one, two):
-        answered(proxy, seed, COMPACTED, name)
-    _, first, second = sent(provider)
-    assert first == second
-    assert MARK not in first
-
-
-def test_a_worker_that_dies_leaves_its_summary_to_another(provider, proxy, redis, seed, tmp_path):
-    provider.configure(held_models=["leased"])
-    with started(provider, tmp_path, redis) as dying:
-        answered(dying, seed, ABOVE_SOFT_MARK, group("leased", "background"))
-        provider.wait_until(lambda requests: requests[-1]["model"] == "leased")
-        dying.kill()
-    provider.reset(held_models=[])
-    answered(proxy, seed, ABOVE_SOFT_MARK, group("leased", "background"))
-    assert sent(provider, "leased") == [], "the lease is not over"
-    calls = []
-
-    def summarised():
-        calls.append(id_of(answered(proxy, seed, ABOVE_SOFT_MARK, group("leased", "background"))))
-        return summaries_of(proxy, *calls)
-
-    proxy.wait_until(summarised, "the lease to be over")
-    assert summaries_of(proxy, *calls)[0][0] == "accepted"
-    assert len(sent(provider, "leased")) == 1
 
 
 def test_a_client_that_leaves_does_not_take_the_summary_along(proxy, provider, seed):
@@ -385,18 +333,6 @@ def test_redis_killed_and_restarted_costs_no_request(proxies, provider, redis, s
         for proxy in proxies:
             answered(proxy, seed, turns, group("answers", "background"))
     assert any(MARK in messages for messages in sent(provider))
-
-
-def test_redis_that_hangs_costs_no_request(proxies, redis, seed):
-    one, two = proxies
-    answered(one, seed, 1, group("answers", "blocking"))
-    redis.hang()
-    try:
-        for proxy in (one, two):
-            answered(proxy, seed, COMPACTED, group("answers", "blocking"))
-    finally:
-        redis.resume()
-    answered(one, seed, COMPACTED + 1, group("answers", "blocking"))
 
 
 def logged_of(proxy, model, asked):

@@ -21,7 +21,6 @@ MODELS = {"openai-chat": "openai/chat", "anthropic": "anthropic/messages", "open
 def groups(url):
     for name, model in MODELS.items():
         yield deployment(url, f"tenant-{name}", model, max_input_tokens=WINDOW, id=f"id-tenant-{name}")
-    yield deployment(url, "many/*", "openai/*", max_input_tokens=WINDOW)
 
 
 @pytest.fixture(autouse=True)
@@ -73,14 +72,6 @@ def test_what_the_provider_tells_one_tenant_is_not_believed_of_another(attack, r
     victim_gets_all(proxy, provider, route)
 
 
-def test_a_refusal_of_what_only_the_provider_can_count_teaches_nothing(proxy, provider):
-    provider.configure(window_tokens=1, wording="bedrock")
-    tools = [{"type": "mcp", "server_label": "docs", "server_url": "https://mcp.example.com"}]
-    for _ in range(2):
-        post(proxy, RESPONSES, "victim", session(RESPONSES, tools=tools))
-    victim_gets_all(proxy, provider, RESPONSES)
-
-
 def test_requests_with_one_call_id_are_not_taken_for_one_another(proxy, provider):
     """A client's static trace id: one request's bill compared with another's size would look like a truncation."""
     payloads = [session(CHAT, turns=turns, user=str(turns)) for turns in (1, 30, 2, 35, 1, 40)]
@@ -90,20 +81,6 @@ def test_requests_with_one_call_id_are_not_taken_for_one_another(proxy, provider
     truncating = [line for line in proxy.log().splitlines() if "refuses nothing that is too long" in line]
     assert not [line for line in truncating if "tenant-" in line]
     victim_gets_all(proxy, provider, CHAT)
-
-
-def test_a_long_line_of_dashes_teach_nothing(proxy, provider):
-    for _ in range(2):
-        payload = {"model": "tenant-openai-chat", "messages": [{"role": "user", "content": "-" * 300_000}]}
-        assert post(proxy, CHAT, "victim", payload).status_code in (200, 400)
-    victim_gets_all(proxy, provider, CHAT)
-
-
-def test_models_behind_a_wildcard_have_a_limit_each(proxy, provider):
-    provider.configure(windows={"small": 4_000, "large": WINDOW})
-    assert post(proxy, CHAT, "victim", session(CHAT, turns=30, model="many/small")).status_code == 200
-    assert [r["status"] for r in provider.requests()] == [400, 200]
-    victim_gets_all(proxy, provider, CHAT, model="many/large")
 
 
 @pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])

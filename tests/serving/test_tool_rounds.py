@@ -141,6 +141,29 @@ async def test_where_the_second_further_call_fails_the_client_has_what_was_said_
         assert texts.offered == set()
 
 
+async def test_a_client_that_leaves_takes_the_further_call_along():
+    begun, left = asyncio.Event(), asyncio.Event()
+
+    async def further():
+        try:
+            for event in responses.events(KNOWS):
+                begun.set()
+                yield event
+        finally:
+            left.set()
+
+    async def ask(fields, changes):
+        return with_request_id({**fields, **changes, "metadata": None}), further()
+
+    fields, running = with_request_id({**ASKED, "stream": True}), Running()
+    rounds = ToolRounds(Texts(request_id_of(fields)), ask, ReportedUsage(running), running)
+    shown = rounds.streamed(fields, came(responses.events(LOOKS)))
+    while not begun.is_set():
+        await anext(shown)
+    await shown.aclose()
+    await asyncio.wait_for(left.wait(), 60)
+
+
 @pytest.mark.parametrize("size", [1, 1_000_000])
 async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_tool_as_they_are(size):
     arguments = {"handle": "x" * size}

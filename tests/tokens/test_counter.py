@@ -1,12 +1,18 @@
 """Counts are those of the vocabulary; estimates are of the right size."""
 
 import base64
+import json
+import statistics
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hostile_texts import kinds
+from litellm.types.utils import PromptTokensDetailsWrapper, Usage
 
 from ctx_hooks.formats import CODECS
 from ctx_hooks.tokens.counter import MESSAGE_TOKENS, PIECE_CHARS, Counter
+from ctx_hooks.tokens.usage import Billed, billed_of
 from ctx_hooks.tokens.vocabulary import encoding, vocabulary_of
 
 PROSE = "The quick brown fox jumps over the lazy dog, and nobody knows why it should. " * 40
@@ -80,3 +86,48 @@ def test_other_scripts_figures_and_base64_count_by_their_weight(text):
 )
 def test_latin_words_code_and_boxes_count_as_they_are(text):
     assert Counter("o200k_base", other_weight=3.0).text(text) == Counter("o200k_base").text(text)
+
+
+MEASURED = json.loads((Path(__file__).parents[2] / "benchmarks" / "languages.json").read_text(encoding="utf-8"))
+
+
+COUNTER = Counter(vocabulary_of("some/model-of-tomorrow"))
+
+
+def shares(language):
+    """Return local tokens as a share of what each measured vocabulary counts."""
+    counted = COUNTER.text(MEASURED[language]["text"])
+    return [counted / tokens for tokens in MEASURED[language]["tokens"].values()]
+
+
+def test_there_are_twenty_languages():
+    assert len(MEASURED) == 20
+
+
+@pytest.mark.parametrize("language", MEASURED)
+def test_a_count_is_within_a_fifth_of_the_median_and_no_bill_looks_cut(language):
+    assert 0.785 <= statistics.median(shares(language)) <= 1.215
+    assert max(shares(language)) < 1 / 0.6
+
+
+@pytest.mark.parametrize(("usage", "expected"), [
+    ({"prompt_tokens": 120, "completion_tokens": 7}, 120),
+    ({"input_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 80}, 400),
+    ({"input_tokens": 500, "input_tokens_details": {"cached_tokens": 400}}, 500), (SimpleNamespace(prompt_tokens=11), 11),
+    ({}, None), (None, None), ({"prompt_tokens": "many"}, None),
+])  # fmt: skip
+def test_the_whole_input_is_read_from_every_kind_of_usage(usage, expected):
+    billed = billed_of(usage)
+    assert (billed.input_tokens if billed else None) == expected
+
+
+@pytest.mark.parametrize(("usage", "expected"), [
+    ({"input_tokens": 20, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 80}, Billed(400, 300, 80)),
+    ({"input_tokens": 500, "input_tokens_details": {"cached_tokens": 400}, "output_tokens": 9}, Billed(500, 400, 0, 9)),
+    (Usage(prompt_tokens=90, completion_tokens=3, prompt_tokens_details={"cached_tokens": 50}), Billed(90, 50, 0, 3)),
+    ({"prompt_tokens": 90, "prompt_tokens_details": PromptTokensDetailsWrapper(cached_tokens=50)}, Billed(90, 50)),
+    ({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 500}}, Billed(90, 90)),
+    (Usage(prompt_tokens=400, cache_read_input_tokens=300, cache_creation_input_tokens=80), Billed(400, 300, 80)),
+], ids=str)  # fmt: skip
+def test_what_the_prompt_cache_served_and_took_is_read(usage, expected):
+    assert billed_of(usage) == expected

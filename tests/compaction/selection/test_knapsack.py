@@ -4,7 +4,10 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
+from strategies import every_format
+from strategies import items_of as messages_of
 
+from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.bm25 import rarity
 from ctx_hooks.compaction.selection.knapsack import SEEN_VALUE, USED_VALUE, Values, ordered, within
 from ctx_hooks.compaction.selection.lines import lines_of
@@ -18,14 +21,11 @@ from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
 COUNTER = Counter("cl100k_base")
 
 
 def session(fmt, turns=30):
-    payload = agent_session(fmt, turns=turns, result_chars=2_000)
-    return CODECS[fmt].read(payload.get("messages") or payload["input"])
+    return CODECS[fmt].read(messages_of(agent_session(fmt, turns=turns, result_chars=2_000)))
 
 
 def budget_of(goal_tokens):
@@ -69,14 +69,6 @@ def test_where_nothing_may_go_each_exchange_keeps_its_frame(fmt):
     selector = Selector(conversation, budget_of(8_000))
     selection = selector.select(0, may_remove=False)
     assert selection.whole | selection.shortened == {item.messages for item in selector.items}
-
-
-@every_format
-def test_a_selection_is_the_same_however_often_it_is_asked_for(fmt):
-    selector = Selector(session(fmt), budget_of(8_000))
-    first = selector.select(2_000, may_remove=True)
-    selector.select(500, may_remove=True)
-    assert selector.select(2_000, may_remove=True) == first
 
 
 def test_an_identifier_that_the_assistant_has_used_has_more_value():
@@ -152,3 +144,19 @@ def test_the_rarer_a_word_is_the_more_weight_it_has():
     weights = [rarity(holding, 1_000) for holding in (0, 1, 10, 500, 1_000)]
     assert weights == sorted(weights, reverse=True)
     assert min(weights) > 0
+
+
+@every_format
+def test_what_was_tried_before_changes_nothing(fmt):
+    """What a selection leaves of a message follows from that selection alone."""
+    conversation, budget = session(fmt), budget_of(8_000)
+    selector = Selector(conversation, budget)
+    shortener = Shortener(conversation, selector.items, budget)
+    order = selector.order(8_000, may_remove=False)
+    tried = [order.within(room_tokens) for room_tokens in (3_000, 6_000, 4_000, 3_000)]
+    forms = [shortener.messages(selection) for selection in tried]
+    alone = [Shortener(conversation, selector.items, budget).messages(selection) for selection in tried]
+    assert forms == alone
+    assert forms[0] != forms[1]
+    again = forms[3]
+    assert all(again[i] is form for i, form in forms[0].items())

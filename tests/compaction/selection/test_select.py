@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from strategies import called
 
 import ctx_hooks
@@ -67,22 +68,17 @@ def test_kept_lines_stay_in_their_own_result_and_in_order():
     assert holder["content"].index("port=8443") < holder["content"].index("db-7.internal")
 
 
-def test_a_turn_of_plain_dialogue_that_answers_the_question_survives():
-    turns = [f"We talked about this and that, nothing important, part {n} of the day." for n in range(400)]
-    turns[37] = "My grandmother's piano was tuned by Mr Albrecht in spring."
-    messages = [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
-    question = {"role": "user", "content": "Who tuned the piano?"}
-    assert "Mr Albrecht" in sent_text([*messages, question], 2_000)
-
-
-def test_chinese_dialogue_keeps_its_evidence_as_well():
-    turns = [f"今天没有什么特别的事情,只是随便聊聊第{n}件小事。" for n in range(400)]
-    turns[41] = "外婆的钢琴是阿尔布雷希特先生在春天调的音。"
-    messages = [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
-    out = ctx_hooks.compress(
-        [*messages, {"role": "user", "content": "钢琴是谁调音的?"}], format="openai-chat", budget_tokens=2_500
-    )
-    assert any(turns[41] in str(m["content"]) for m in out.messages)
+@pytest.mark.parametrize(("said", "evidence", "question"), [
+    ("We talked about this and that, nothing important, part {n} of the day.",
+     "My grandmother's piano was tuned by Mr Albrecht in spring.", "Who tuned the piano?"),
+    ("今天没有什么特别的事情,只是随便聊聊第{n}件小事。", "外婆的钢琴是阿尔布雷希特先生在春天调的音。", "钢琴是谁调音的?"),
+], ids=["English", "Chinese"])  # fmt: skip
+def test_a_turn_of_plain_dialogue_that_answers_the_question_survives(said, evidence, question):
+    turns = [said.format(n=n) for n in range(400)]
+    turns[41] = evidence
+    messages = [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate((*turns, question))]
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=2_500).messages
+    assert any(evidence in str(m["content"]) for m in sent)
 
 
 def test_identifiers_are_what_names_something():

@@ -1,16 +1,13 @@
 """A summary that a model has written becomes part of a request at a compaction, once for all, and changes nothing else."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, FORMATS, called, every_format, hostile_texts, items_of, spoken
+from strategies import FIELDS, called, every_format, hostile_texts, items_of, spoken
 
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
@@ -34,7 +31,6 @@ from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.policy.summary_settings import SummarySettings
-from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget
@@ -156,36 +152,6 @@ def test_a_compaction_that_was_sent_in_one_form_keeps_it():
     chosen = {outcome.choice.compaction: summary.prefix}
     assert sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary, newer, chosen=chosen))[0] == holding
     assert sent(messages[:n], "openai-chat", known(messages, "openai-chat", newer, chosen=chosen))[0] == plain
-
-
-PROCESS = """
-import sys
-sys.path[:0] = {paths!r}
-from test_written_summaries import bytes_of_a_session
-print(bytes_of_a_session())
-"""
-
-
-def bytes_of_a_session():
-    """Return a digest of all that is sent of sessions whose compactions hold a summary."""
-    found = sha256()
-    for fmt in FORMATS:
-        messages = session(fmt)
-        summaries = known(messages, fmt, written_of(messages, fmt, first_compaction(fmt) // 2))
-        now, outcome, _ = sent(messages, fmt, summaries)
-        found.update("\n".join((outcome.choice.compaction, outcome.choice.prefix, *now)).encode())
-    return found.hexdigest()
-
-
-def test_a_process_that_has_seen_nothing_sends_the_same_bytes():
-    here = bytes_of_a_session()
-    content_cache.clear_all()
-    assert bytes_of_a_session() == here
-    paths = [path for path in sys.path if path.endswith(("tests", "proxy", "overflow"))]
-    paths.append(__file__.rpartition("/")[0])
-    program = PROCESS.format(paths=paths)
-    elsewhere = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
-    assert elsewhere.stdout.strip() == here
 
 
 def text_of(tokens):
