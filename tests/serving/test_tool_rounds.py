@@ -156,7 +156,7 @@ async def test_a_client_that_leaves_takes_the_further_call_along():
         return with_request_id({**fields, **changes, "metadata": None}), further()
 
     fields, running = with_request_id({**ASKED, "stream": True}), Running()
-    rounds = ToolRounds(Texts(request_id_of(fields)), ask, ReportedUsage(running), running)
+    rounds = ToolRounds(Texts(litellm_compat.Call(fields).request_id), ask, ReportedUsage(running), running)
     shown = rounds.streamed(fields, came(responses.events(LOOKS)))
     while not begun.is_set():
         await anext(shown)
