@@ -55,8 +55,8 @@ def provider():
 def asked(provider, monkeypatch):
     """Return what a client gets of a proxy's Router, and the requests that the provider got."""
 
-    async def ask(fields, *, stream, stated=WINDOW, **settings):
-        provider.reset(window_tokens=WINDOW)
+    async def ask(fields, *, stream, stated=WINDOW, refused_form="wording", **settings):
+        provider.reset(window_tokens=WINDOW, refused_form=refused_form, refused_after_opening=True)
         policy = {"retrieval": True, "warn_below_tokens": 0}
         parameters = {"model": "openai/served", "api_base": f"{provider.url}/v1", "api_key": "none"}
         info = {"id": f"one-{stated}", "max_input_tokens": stated, "ctx_hooks": policy}
@@ -95,11 +95,14 @@ async def test_a_model_that_asks_for_every_text_gets_what_the_window_has_room_fo
     assert further >= first, "what was removed is counted of what the client sent"
 
 
-@every_way
+@pytest.mark.parametrize(("stream", "refused_form"), [(False, "wording"), (True, "wording"), (True, "nested")])
 @pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (2_900, "Let me look.")])
-async def test_a_further_call_that_is_too_long_ends_in_an_answer(stream, system_words, ending, asked):
-    """Where the texts have no room at all, the model goes on without them, and else the client has what was said."""
-    text, reason, requests = await asked(session(system_words), stream=stream)
+async def test_a_further_call_that_is_too_long_ends_in_an_answer(stream, refused_form, system_words, ending, asked):
+    """Where the texts have no room at all, the model goes on without them, and else the client has what was said.
+
+    So it does where the provider answers 200, opens the stream, and reports the overflow in it.
+    """
+    text, reason, requests = await asked(session(system_words), stream=stream, refused_form=refused_form)
     assert 400 in [r["status"] for r in requests[1:]]
     assert text.endswith(ending)
     assert reason == ["stop" if ending == DONE or stream else "length"]
