@@ -19,6 +19,8 @@ logger = logging.getLogger("ctx_hooks")
 NAME = "ctx_hooks"
 PARENT = "callback_settings"
 SECTION = f"{PARENT}.{NAME}"
+DEEPEST = 2
+"""Sections above misplaced settings: `callback_settings` under `litellm_settings`."""
 SECTIONS = ("models", "teams", "keys", "sessions", "tags")
 """Sections of scopes by the caller's names."""
 
@@ -33,11 +35,14 @@ def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
         return parent[NAME], []
     if parent and not isinstance(parent, Mapping):
         return [parent], [f"{PARENT}: a mapping is expected, with the key `{NAME}`, not {parent!r:.60}"]
-    sections = {"": config} | {f"{name}.": found for name, found in config.items() if isinstance(found, Mapping)}
-    for path, section in sections.items():
+    sections = [("", config)]
+    for path, section in sections:
         for name, found in section.items():
-            if found and resembling(name, [NAME]):
+            begins = isinstance(found, Mapping) and str(name).lower().replace("-", "_").startswith(NAME)
+            if found and (begins or resembling(name, [NAME])):
                 return found, [f"{path}{name}: belongs under `{PARENT}`, as `{NAME}`; it is read as {SECTION}"]
+        if path.count(".") < DEEPEST:
+            sections += [(f"{path}{name}.", found) for name, found in section.items() if isinstance(found, Mapping)]
     return None, []
 
 
@@ -94,16 +99,14 @@ def _sections(raw: Any) -> tuple[dict[str, Any], list[str]]:
         if name in found:
             continue
         meant = next((n for n in resembling(name, Settings.model_fields) if n not in found), None)
-        if current_name(name) in Policy.model_fields or name in OWN_KEYS:
+        if current_name(name) in (*Policy.model_fields, *OWN_KEYS) or not meant:
             fields[name] = value
-            wrong.append(f"{SECTION}.{name}: belongs under `defaults`, where it is read")
-        elif meant:
+            is_known = current_name(name) in (*Policy.model_fields, *OWN_KEYS)
+            line = "belongs" if is_known else f"there is no such section{suggestion(name, Settings.model_fields)}; it is put"
+            wrong.append(f"{SECTION}.{name}: {line} under `defaults`, where it is read")
+        else:
             found[meant] = value
             wrong.append(f"{SECTION}.{name}: there is no such section; it is read as {meant!r}")
-        else:
-            wrong.append(
-                f"{SECTION}.{name}: there is no such section{suggestion(name, Settings.model_fields)}; it is ignored"
-            )
     if fields:
         defaults = with_off(found.get("defaults")) or {}
         defaults = {"policy": defaults} if isinstance(defaults, str) else defaults

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -25,6 +27,10 @@ RESEMBLES = 0.75
 """One wrong letter of four, by difflib's ratio. Above it `tenants` would be read as `teams`."""
 SUGGESTED = 0.6
 """difflib's own: a name is only suggested, not read."""
+MOST_READ = 1_000
+"""Values looked at in something of an unknown name."""
+_SWITCHES = ("off", "observ", "dry_run", "dry-run")
+"""How the name of a switch begins."""
 _METADATA = ("organization", "project", "team", "key")
 """Scopes in LiteLLM's metadata: whoever may make a key writes one."""
 _CONFIGURATION_ONLY = ("path", "max_bytes")
@@ -169,7 +175,27 @@ def _spelled(
         elif meant and meant not in right:
             right[meant] = right.pop(name)
             wrong.append(f"{origin}.{name}: there is no such field; it is read as {meant!r}")
-    return right, wrong, weakest(modes)
+        else:
+            modes.append(_stated(name, value, policies))
+    return {str(with_off(name)): value for name, value in right.items()}, wrong, weakest(modes)
+
+
+def _stated(name: Any, value: Any, policies: Mapping[str, Scope]) -> Mode | None:
+    """Return the mode that something of an unknown name states: by its name, or by a mode or a policy's name in it."""
+    switch = str(with_off(name)).lower()
+    if switch.startswith(_SWITCHES) and value:
+        return "off" if switch == "off" else "observe"
+    modes, waiting = [], deque([(name, value)])
+    for _ in range(MOST_READ):
+        name, value = waiting.popleft() if waiting else ("", None)
+        if isinstance(value, Mapping):
+            waiting.extend(islice(value.items(), MOST_READ))
+        elif isinstance(value, str) and value != "off" and value in {**PRESETS, **policies}:
+            read = _named("", value, policies, ())
+            modes.append(_not_enforcing(weakest((read.fields.get("mode"), read.at_most))))
+        elif name == "mode":
+            modes.append(_mode_meant(value))
+    return weakest(modes)
 
 
 def _lists(origin: str, scope: Mapping[str, Any], policies: Mapping[str, Scope]) -> tuple[dict[str, Any], list[str]]:
