@@ -58,7 +58,8 @@ _UNREADABLE = re.compile(
     re.IGNORECASE,
 )
 """How LiteLLM words that it cannot read an answer. Such an error quotes the answer, which may hold any words."""
-_URL = re.compile(r"https?://\S+")
+_NO_WORDS = re.compile(r"https?://\S+|LiteLLM (?:Retried: \d+ times|Max Retries: \d+)", re.IGNORECASE)
+"""Addresses, which name accounts and files, and what LiteLLM adds of its own retries."""
 _PREFIX = re.compile(
     r"(?:(?:litellm\.)?\w{0,60}(?:Exception|Error): ?|\w{1,60}Exception(?: \w{1,60})? ?- ?|Error code: \d{3} - |"
     r"[{\[\s'\"]{1,6}(?:error|message|detail)['\"]?: ?['\"]?){1,8}"
@@ -115,8 +116,8 @@ def own_words(*sources: Any) -> OwnWords:
 
 
 def plain(text: str) -> str:
-    """Return a text as patterns read it: lower-case, on one line, without addresses, which name accounts and files."""
-    return " ".join(_URL.sub("", text).lower().split())
+    """Return a text as patterns read it: lower-case, on one line, without what says nothing of the error."""
+    return " ".join(_NO_WORDS.sub("", text).lower().split())
 
 
 def sentences(text: str) -> list[str]:

@@ -103,7 +103,8 @@ def test_quotas_queues_uploads_guardrails_and_parameters_are_no_contexts(text):
 
 @pytest.mark.parametrize(("text", "limit", "given"), ALL_WORDINGS, ids=[t[:40] for t, _, _ in ALL_WORDINGS])
 def test_wordings_in_the_manner_of_real_servers_are_known_with_their_figures(text, limit, given):
-    wrapped = f"{text}. Received Model Group=gpt\nAvailable Model Group Fallbacks=None LiteLLM Retried: 2 times"
+    retries = "LiteLLM Retried: 2 times, LiteLLM Max Retries: 2"
+    wrapped = f"{text}. Received Model Group=gpt\nAvailable Model Group Fallbacks=None {retries}"
     in_litellm = litellm.BadRequestError(f"OpenAIException - {text}", "gpt", "openai", body={"error": {"message": text}})
     for error in (text, wrapped, in_litellm, {"object": "error", "message": text, "code": 400}):
         found = recognise_overflow(error, status=400)

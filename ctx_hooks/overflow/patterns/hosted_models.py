@@ -67,18 +67,6 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
         "https://docs.anthropic.com/en/docs/build-with-claude/context-windows",
     ),
     pattern(
-        "bedrock_nova",
-        r"max input tokens: {limit}, request input token count: {input}",
-        "Too many input tokens. Max input tokens: 128000, request input token count: 140000",
-        "https://docs.aws.amazon.com/nova/latest/userguide/",
-    ),
-    pattern(
-        "bedrock_mantle",
-        r"prompt tokens \({input}\) exceed model maximum \({limit}\)",
-        "invalid_prompt: prompt tokens (330095) exceed model maximum (278528)",
-        "https://docs.aws.amazon.com/bedrock/latest/userguide/",
-    ),
-    pattern(
         "gemini_counted",
         r"input token count \(?{input}\)? exceeds the maximum number of tokens allowed \(?{limit}",
         "The input token count (134123) exceeds the maximum number of tokens allowed (131072).",
@@ -91,55 +79,11 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
         "https://github.com/arkavo-org/arkavo-edge/issues/371",
     ),
     pattern(
-        "gemini_supports",
-        r"token count is {input},? but (?:the |this )?model (?:only )?supports (?:up to |at most )?{limit}",
-        "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576. Reduce the "
-        "input token count and try again.",
-        "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference",
-    ),
-    pattern(
-        "mistral",
-        r"prompt contains {input} tokens(?: and \d+ draft tokens)?,? too large for model with {limit}",
-        "Prompt contains 170397 tokens and 0 draft tokens, too large for model with 131072 maximum context length",
-        "https://docs.mistral.ai/api/",
-    ),
-    pattern(
-        "cohere_excess",
-        r"size limit exceeded by {excess} tokens.{0,80}limit for this model is {limit}",
-        "too many tokens: size limit exceeded by 713295 tokens. Try using shorter or fewer inputs. The limit for this model "
-        "is 288000 tokens.",
-        "https://docs.cohere.com/reference/errors",
-    ),
-    pattern(
         "cohere_total",
         r"\(prompt and prediction\) cannot exceed {limit} - received {total}",
         "too many tokens: total number of tokens (prompt and prediction) cannot exceed 2048 - received 6354.",
         "https://github.com/cohere-ai/sandbox-topically/issues/4",
         kind="input_plus_output",
-    ),
-    pattern(
-        "xai",
-        r"maximum prompt length is {limit}(?: tokens)?,? but (?:the|your) request contains {input}",
-        "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
-        "https://github.com/cline/cline/issues/3120",
-    ),
-    pattern(
-        "fireworks",
-        r"prompt is too long: {input}, model maximum context length: {limit}",
-        "The prompt is too long: 40177, model maximum context length: 32767",
-        "https://github.com/fw-ai/cookbook/issues/134",
-    ),
-    pattern(
-        "cerebras",
-        r"current length is {input} while limit is {limit}",
-        "Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000",
-        "https://github.com/cline/cline/issues/5140",
-    ),
-    pattern(
-        "moonshot",
-        r"exceeded model token limit: {limit} \(requested: {input}\)",
-        "Invalid request: Your request exceeded model token limit: 262144 (requested: 275363)",
-        "https://github.com/multica-ai/multica/issues/4130",
     ),
     pattern(
         "dashscope",
@@ -148,23 +92,11 @@ HOSTED_MODELS: tuple[Pattern, ...] = (
         "https://github.com/QwenLM/qwen-code/issues/98",
     ),
     pattern(
-        "github_copilot",
-        r"prompt token count of {input} exceeds the limit of {limit}",
-        "prompt token count of 138898 exceeds the limit of 64000",
-        "https://github.com/microsoft/copilot-intellij-feedback/issues/94",
-    ),
-    pattern(
         "sambanova",
         r"maximum context length of .{1,80}? is {limit}\. however, answering your request will take {total} tokens",
         "The maximum context length of DeepSeek-V3-0324 is 32768. However, answering your request will take 39732 tokens.",
         "https://github.com/OpenHands/OpenHands/pull/9252",
         kind="input_plus_output",
-    ),
-    pattern(
-        "siliconflow_prompt",
-        r"prompt_tokens \({input}\) must be less than max_seq_len \({limit}\)",
-        "prompt_tokens (40960) must be less than max_seq_len (32768)",
-        "https://github.com/continuedev/continue/issues/10993",
     ),
     pattern(
         "github_models",

@@ -12,12 +12,6 @@ INFERENCE_SERVERS: tuple[Pattern, ...] = (
         "https://grpc.github.io/grpc/core/md_doc_statuscodes.html",
     ),
     pattern(
-        "longer_than_context",
-        r"input \({input} tokens\) is (?:longer|larger) than the (?:model's )?(?:max )?context (?:length|size|window) \({limit}",
-        "The input (8391 tokens) is longer than the model's context length (8192 tokens).",
-        "https://github.com/sgl-project/sglang",
-    ),
-    pattern(
         "tgi",
         r"must be <= {limit}\. given: {input} `inputs` tokens and {output} `max_new_tokens`",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: 6204 `inputs` tokens and 2047 "
@@ -104,36 +98,10 @@ INFERENCE_SERVERS: tuple[Pattern, ...] = (
         kind="input_plus_output",
     ),
     pattern(
-        "input_length_exceeds",
-        r"input length \(?{input}(?: tokens)?\)? exceeds (?:the |model's )?maximum (?:allowed |context )?(?:input )?length "
-        r"(?:of )?\(?{limit}",
-        "Input length 131393 exceeds the maximum allowed input length of 131040 tokens.",
-        "https://github.com/sgl-project/sglang",
-    ),
-    pattern(
-        "llamacpp",
-        r"(?:request|input|prompt) \({input} tokens\) (?:exceeds|is larger than) the (?:available|max) context size \({limit}",
-        "request (5274 tokens) exceeds the available context size (4096 tokens), try increasing it",
-        "https://github.com/ggml-org/llama.cpp/issues/17284",
-    ),
-    pattern(
         "llama_cpp_python",
         r"requested tokens \({input}\) exceed context window of {limit}",
         "Requested tokens (2285) exceed context window of 2048",
         "https://github.com/abetlen/llama-cpp-python",
-    ),
-    pattern(
-        "lm_studio_keep",
-        r"\(?n_keep:? \(?{input}\)? ?>= ?n_ctx:? \(?{limit}\)?",
-        "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 13055>= n_ctx: 4096).",
-        "https://github.com/Gitlawb/openclaude/issues/353",
-    ),
-    pattern(
-        "lm_studio_first",
-        r"keep the first {input} tokens when context.{0,80}context length of only {limit}",
-        "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length "
-        "of only 32768 tokens, which is not enough.",
-        "https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/546",
     ),
     pattern(
         "tensorrt_llm",
