@@ -55,11 +55,6 @@ def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[Hid
 
     What is in place already is found no more: its hidden calls are said, and so its anchor is another.
 
-    Args:
-        messages: as the client sends them; they are not changed.
-        anchors: of the messages.
-        turns: of its answers.
-
     Returns:
         A new list; the very messages where no anchor is among them.
     """

@@ -56,12 +56,7 @@ class Calibration:
     is_bound: bool = False
 
     def observe(self, local_tokens: LocalTokens, provider_tokens: ProviderTokens) -> Calibration:
-        """Return the calibration after one more answer; itself when the observation says nothing.
-
-        Args:
-            local_tokens: what was sent.
-            provider_tokens: what the provider counted of it.
-        """
+        """Return the calibration after one more answer; itself when the observation says nothing."""
         if local_tokens < LEAST_LOCAL_TOKENS or provider_tokens <= 0:
             return self
         ratio = provider_tokens / local_tokens

@@ -45,13 +45,7 @@ class Stored:
 
 
 def stored_of(conversation: str, fields: Mapping[str, str], now: float) -> Stored:
-    """Return what the fields of a conversation's hash say, without what is none of it.
-
-    Args:
-        conversation: its key.
-        fields: the values by name, as anybody may have written them.
-        now: epoch seconds.
-    """
+    """Return what the fields of a conversation's hash say, without what is none of it."""
     written = {n: _written(n, v) for n, v in ((n[len(WRITTEN) :], v) for n, v in fields.items() if n.startswith(WRITTEN))}
     chosen = {n[len(CHOSEN) :]: chosen_of(v) for n, v in fields.items() if n.startswith(CHOSEN)}
     return Stored(

@@ -53,10 +53,6 @@ def can_call_again() -> bool:
 async def call_again(route: str, fields: Mapping[str, Any]) -> Any:
     """Return the answer of the proxy's Router, or its stream.
 
-    Args:
-        route: the Router's method, by which LiteLLM names the call as well.
-        fields: what `further_fields` has returned.
-
     Raises:
         Exception: whatever the Router or the provider raise.
     """

@@ -17,11 +17,6 @@ def logged_answer(logged: Mapping[str, Any], result: Any) -> Any:
     """Return the answer that is logged, None while its stream has not ended.
 
     LiteLLM calls the logging hook for parts of a stream, too, but tells of success only once the stream is put together.
-
-    Args:
-        logged: LiteLLM's record of the call.
-        result: What the hook is given as the answer: of a stream its last event.
-
     """
     whole = logged.get(WHOLE_STREAM)
     if whole is not None:
@@ -33,11 +28,6 @@ def billed_usage_of(logged: Mapping[str, Any], answer: Any) -> Any:
     """Return the usage that a provider billed, a mapping or an object; None where the answer has none.
 
     An answer of LiteLLM's own cache states the usage of the call that it was kept of: it is billed nothing.
-
-    Args:
-        logged: LiteLLM's record of the call.
-        answer: The answer of any route.
-
     """
     if logged.get("cache_hit") is True:
         return None
@@ -52,10 +42,6 @@ def price(fields: Mapping[str, Any], answer: Any) -> None:
 
     The header with the cost is made after all hooks, for some routes by the usage that the client sees, if the answer is
     not logged by then. The log takes a cost that is known; it is the one that it would calculate itself.
-
-    Args:
-        fields: the arguments of the hook that is given the answer.
-        answer: the answer as it was billed.
     """
     logged = fields.get("litellm_logging_obj")
     details = getattr(logged, "model_call_details", None)

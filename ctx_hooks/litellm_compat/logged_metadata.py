@@ -54,11 +54,6 @@ def write_figures(call: Call, figures: Mapping[str, Any]) -> None:
     The mapping is LiteLLM's and is changed in place: Router, proxy and logger share it, and later writes would miss a copy.
     The caller's `spend_logs_metadata` inside it is replaced, not changed. One attempt may pass twice, before the deployment
     is chosen or before a translation: a second pass that fits does not overwrite the figures of the first.
-
-    Args:
-        call: The attempt.
-        figures: Figures of the attempt, with `attempt` and `decision`.
-
     """
     metadata = call.metadata
     if not isinstance(metadata, dict):

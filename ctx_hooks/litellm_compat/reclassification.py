@@ -40,11 +40,6 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
     LiteLLM raises many overflows as BadRequestError, APIError and others, depending on the provider. Every attempt on every
     route passes `Router.make_call`.
 
-    Args:
-        recognise: Returns whether an error of LiteLLM is an overflow.
-        note: Called with an overflow for which LiteLLM calls no failure hook.
-        handles: Where it returns False, the attempt and its stream are left to LiteLLM.
-
     Returns:
         Whether this LiteLLM has `Router.make_call`.
 

@@ -96,13 +96,6 @@ async def ask(
 ) -> Answer:
     """Return what a model group of the proxy answers, after the checks that a request of this caller goes through.
 
-    Args:
-        model: the model group.
-        messages: chat messages.
-        max_tokens: the longest answer.
-        timeout_seconds: how long it may take, checks included.
-        payer: what `payer_of` has returned.
-
     Raises:
         TimeoutError: it takes longer.
         Exception: whatever the checks, the Router or the provider raise; the call's place and reservation are given back.

@@ -53,13 +53,7 @@ class Facts:
 
 
 def readable_error(fmt: Format, facts: Facts, policy: Policy) -> str:
-    """Return the text of the final context-window error: an opening by which clients know it, and what happened.
-
-    Args:
-        fmt: the format that the caller speaks.
-        facts: what is known of the request.
-        policy: its `language`, and `error_text` in the place of what happened.
-    """
+    """Return the text of the final context-window error: an opening by which clients know it, and what happened."""
     opening = _opening(fmt, facts)
     if policy.error_text:
         return f"{opening} {policy.error_text}"

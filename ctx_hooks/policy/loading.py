@@ -49,10 +49,6 @@ def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
 def load_settings(raw: Any, misplaced: list[str] | None = None) -> Settings:
     """Return the settings of `callback_settings.ctx_hooks`; mistakes are logged.
 
-    Args:
-        raw: the section.
-        misplaced: what is wrong with its place in the configuration.
-
     Raises:
         ConfigurationError: There is a mistake, and `strict` is true.
     """

@@ -85,25 +85,13 @@ class Target:
 
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
-    """Return the target of an attempt whose deployment the Router has chosen.
-
-    Args:
-        call: the attempt.
-        policies: the settings that are resolved for its caller.
-        attempt: 0 for the first attempt of a request; retries count from 1.
-    """
+    """Return the target of an attempt whose deployment the Router has chosen."""
     to = _resolved(call.deployment, call, policies, call.model_group, attempt)
     return replace(to, retried=litellm_compat.is_proxy())
 
 
 def of_listed(call: Call, policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
-    """Return each deployment that the Router has listed for an attempt as its target, in the same order.
-
-    Args:
-        call: the attempt, before the Router has chosen.
-        policies: the settings that are resolved for its caller.
-        listed: the Router's entries.
-    """
+    """Return each deployment that the Router has listed for an attempt as its target, in the same order."""
     return tuple(_resolved(litellm_compat.listed_deployment(d), call, policies, call.model_group) for d in listed)
 
 

@@ -56,10 +56,6 @@ class Archiving:
     A client sends its whole history with each request: what the archive has lost, or another worker's memory holds, is cut
     again from the request that names it.
 
-    Args:
-        store: what the workers share.
-        running: the requests that run.
-
     Attributes:
         archives: where the texts are.
         storing: what is made again to be stored, behind requests; None before that was ever necessary.

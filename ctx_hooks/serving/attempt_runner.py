@@ -80,10 +80,6 @@ class AttemptRunner:
 
         Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
         was refused is NotRetried, whatever the reason.
-
-        Args:
-            request: the request as it came.
-            to: where the attempt goes.
         """
         request = replace(request, honors_skip=to.policy.truncation_skip == "honor")
         to = self.archiving.named(request, self.numbered(to))

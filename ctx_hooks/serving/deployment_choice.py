@@ -52,14 +52,7 @@ class Option(NamedTuple):
 async def preferred(
     request: Request, listed: Sequence[Mapping[str, Any]], policies: Policies, runner: AttemptRunner
 ) -> Sequence[Mapping[str, Any]]:
-    """Return the deployments that the Router is to choose from: all that are listed, unless the policy says otherwise.
-
-    Args:
-        request: the request as the Router has it.
-        listed: the Router's entries of the deployments that are up.
-        policies: the settings that are resolved for its caller.
-        runner: remembers what was learned of each deployment, and which one has refused the request.
-    """
+    """Return the deployments that the Router is to choose from: all that are listed, unless the policy says otherwise."""
     # A history that the provider keeps lies with one of them, which only its id tells.
     if len(listed) <= 1 or request.continues_stored_history:
         return listed

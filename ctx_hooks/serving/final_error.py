@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 def final_error(fields: Mapping[str, Any], error: Exception, attempt: Attempt | None, policy: Policy) -> Exception:
-    """Return the final context-window error as its caller reads it.
-
-    Args:
-        fields: the request's data, which tell the format that its caller speaks.
-        error: the error that the request ended in; read only where the last attempt noted no overflow.
-        attempt: the last attempt, None where none is known.
-        policy: the request's policy.
-    """
+    """Return the final context-window error as its caller reads it."""
     noted = attempt.overflow if attempt is not None else None
     facts = facts_of(attempt, noted or litellm_compat.overflow_of(error), policy)
     fmt = format_of(fields)

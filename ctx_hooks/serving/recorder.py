@@ -50,14 +50,7 @@ class Recorder:
         self._spans = Guard("OpenTelemetry")
 
     def decided(self, request: Request, to: Target, decision: Decision, attempt: Attempt | None) -> None:
-        """Record what was decided for an attempt.
-
-        Args:
-            request: the request as it came.
-            to: where the attempt goes.
-            decision: what was decided.
-            attempt: the attempt as it is remembered; None where the request was not looked at.
-        """
+        """Record what was decided for an attempt."""
         if isinstance(decision, ShownAgain):
             return  # its decision is recorded, and is what its answer is about
         event = decision_event(names_of(request.call, to), request, to, decision, attempt)
@@ -118,13 +111,7 @@ class Recorder:
             emit(event)
 
     def answered(self, request_id: str, answered: Answered, logged: Mapping[str, Any]) -> None:
-        """Record an answer.
-
-        Args:
-            request_id: the request's id in this process.
-            answered: the attempt that was answered, and its bill.
-            logged: LiteLLM's record of the call.
-        """
+        """Record an answer."""
         state = self._running.of(request_id)
         first = state.before_choice
         known, state.decided = state.decided, None
@@ -233,13 +220,7 @@ def _trigger(number: int, decision: Decision) -> Trigger:
 
 
 def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | None) -> AnswerEvent:
-    """Return the record of an answer.
-
-    Args:
-        decided: the record of the decision about the attempt that was answered.
-        answered: that attempt, and its bill.
-        prices: of the deployment's input tokens, None where they are not known.
-    """
+    """Return the record of an answer."""
     attempt, billed = answered
     saved = _saved(decided, attempt, billed, prices)
     return AnswerEvent(

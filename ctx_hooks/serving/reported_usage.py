@@ -29,13 +29,7 @@ class ReportedUsage:
         self._running = running
 
     def note(self, to: Target, decision: Decision, attempt: Attempt | None) -> None:
-        """Remember by how much an attempt was cut.
-
-        Args:
-            to: where it goes.
-            decision: what was decided; an attempt that goes on untouched is not cut.
-            attempt: the attempt as it is sent.
-        """
+        """Remember by how much an attempt was cut."""
         if isinstance(decision, (NotRetried, ShownAgain)):
             return
         reports = to.policy.report_usage == "original" and not isinstance(decision, Untouched)
@@ -52,12 +46,7 @@ class ReportedUsage:
         state.growth = Growth(growth) if growth > 1 else None
 
     def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
-        """Return an answer as the client is to see it.
-
-        Args:
-            fields: the request's fields.
-            answer: the answer of any route; it is not changed.
-        """
+        """Return an answer as the client is to see it."""
         state = self._running.of(litellm_compat.Call(fields).request_id)
         growth, state.growth = state.growth, None
         if growth is None:
@@ -72,10 +61,6 @@ class ReportedUsage:
 
         Bytes come as the network cuts them: a line of an event is yielded whole, with the chunk that ends it, before
         which no client can read it.
-
-        Args:
-            fields: the request's fields.
-            stream: the chunks of any route: models, mappings, or bytes of server-sent events.
         """
         state = self._running.of(litellm_compat.Call(fields).request_id)
         unfinished = b""

@@ -78,13 +78,6 @@ class SummaryFlights:
 
         Whatever is wrong with the summaries, it is made without them.
 
-        Args:
-            request: the request as it came.
-            to: where the attempt goes.
-            known: what is known of that deployment.
-            decide: makes the decision by what is known.
-            away: does work where it holds nothing up.
-
         Raises:
             MalformedConversationError: the request holds no conversation.
         """

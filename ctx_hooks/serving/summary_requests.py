@@ -49,11 +49,6 @@ async def asking_of(
 ) -> Asking | None:
     """Return a request as one of a conversation that summaries are written of; None where none are.
 
-    Args:
-        request: the request as it came.
-        to: where it goes.
-        away: does work where it holds nothing up: messages are as long as the caller likes.
-
     Raises:
         MalformedConversationError: a message that has to be read is none.
     """

@@ -45,14 +45,7 @@ T = TypeVar("T")
 
 
 class ToolRounds:
-    """Answers the hidden tool for all requests.
-
-    Args:
-        retrieval: what answers the tool.
-        ask: makes a further call.
-        usage: what clients see of the bill of each answer.
-        running: the requests that run.
-    """
+    """Answers the hidden tool for all requests."""
 
     def __init__(self, retrieval: Retrieval, ask: Ask, usage: ReportedUsage, running: Running) -> None:
         self._retrieval = retrieval
@@ -62,11 +55,7 @@ class ToolRounds:
         self._workers = Workers()
 
     async def restored(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Return a request, whose policy allows the tool, with the provider's own messages for those that hide something.
-
-        Args:
-            fields: of the client's request, with its id.
-        """
+        """Return a request, whose policy allows the tool, with the provider's own messages for those that hide something."""
         with failing_open("sends a conversation without what was retrieved for it"):
             request = Request(format_of(fields), fields)
             form, messages = request.wire.hidden_calls, request.items
@@ -86,10 +75,6 @@ class ToolRounds:
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it, the very answer where it hides nothing.
-
-        Args:
-            fields: the request's fields.
-            answer: of any route, not streamed; it is not changed.
 
         Raises:
             Exception: a further call failed, and nothing was said before it.
@@ -139,10 +124,6 @@ class ToolRounds:
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them, each at once, but for the end of a round.
-
-        Args:
-            fields: the request's fields.
-            stream: the chunks of any route: models, mappings, or bytes of server-sent events.
 
         Raises:
             Exception: a further call failed.

@@ -29,14 +29,7 @@ FAILED: Outcome = "failed"
 def with_decision(
     headers: Mapping[str, str], decision: Decision, attempt: int = 0, scopes: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the headers of a request with a decision about it; an untouched attempt says nothing of the one before it.
-
-    Args:
-        headers: those so far.
-        decision: what was decided.
-        attempt: 0 for the first attempt of a request; retries count from 1.
-        scopes: those that set a field of the policy.
-    """
+    """Return the headers of a request with a decision about it; an untouched attempt says nothing of the one before it."""
     if isinstance(decision, NotRetried):
         return dict(headers)  # the attempt before it says what was sent
     told = _told(decision, attempt, scopes)

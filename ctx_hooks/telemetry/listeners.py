@@ -107,12 +107,7 @@ class Guard:
 
 
 def attach(name: str, listeners: Mapping[EventName, Listener]) -> Callable[[], None]:
-    """Let a sink hear events, each by a listener of its own, until one of them fails; return a function that ends it.
-
-    Args:
-        name: the sink's name, for the warning.
-        listeners: what the sink does with each event that it wants.
-    """
+    """Let a sink hear events, each by a listener of its own, until one of them fails; return a function that ends it."""
     guard, ends = Guard(name), ExitStack()
     for event, listener in listeners.items():
         ends.callback(on(event, partial(guard.run, listener)))

@@ -19,10 +19,6 @@ first attempt; answered after at least one refused attempt; refused as too long 
 def outcome_of(decision: Decision, attempt: int) -> Outcome:
     """Return what a request ends in if the attempt is answered.
 
-    Args:
-        decision: what was decided about the attempt.
-        attempt: 0 for the first attempt of a request; retries count from 1.
-
     >>> from ctx_hooks.decision import Untouched
     >>> outcome_of(Untouched("fits"), 0), outcome_of(Untouched("fits"), 1)
     ('fits', 'retried')

@@ -34,13 +34,7 @@ class Notes(NamedTuple):
 
 
 def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -> Mapping[str, Any]:
-    """Return what was decided for an attempt and its figures; never a text of the request.
-
-    Args:
-        decision: what was decided.
-        attempt: 0 for the first attempt of a request; retries count from 1.
-        policy_scopes: the scopes that set a field of the policy, as `team`.
-    """
+    """Return what was decided for an attempt and its figures; never a text of the request."""
     figures: dict[str, Any] = {
         "decision": outcome_of(decision, attempt),
         "attempt": attempt,
@@ -59,10 +53,6 @@ def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
 
     The figures are below zero where the plugin cost more than it saved. What is only observed changes nothing: its figures
     say what it would have saved, and it has neither savings nor tags.
-
-    Args:
-        event: the record of the answer.
-        prices: of the deployment's input tokens, None where they are not known.
     """
     saved = {
         "tokens_saved": event.provider_tokens_saved,
