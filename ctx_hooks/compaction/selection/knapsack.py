@@ -1,28 +1,26 @@
 """A greedy knapsack: of the older exchanges, what has the most value for its tokens comes first.
 
-What can be kept are lines (`Lines`). The cost of a line is its tokens; before the first line of an exchange its frame has to
-be paid, which is what stays of it without any line. The value of a line is the sum of the values of the identifiers in it
-that nothing before it shows, and of its relevance to the newest request; the frame has the identifiers of the calls.
+What can be kept are segments of texts. The cost of one is its tokens; before the first of an exchange its frame has to be
+paid, which is what stays of it without any. The value of a segment is the sum of the values of the identifiers in it that
+nothing before it shows, and of its relevance to the newest request; the frame has the identifiers of the calls.
 
-All lines are put in one order, by value per token, and what a room holds is its beginning. An identifier counts for the
-first line that shows it: who is first depends on the order, and the order on what counts for whom. So a first order, for
-which every identifier counts everywhere, is corrected by the values that it gives, and then once more.
-
-A frame is taken for the sake of its lines. It is placed at the best value per token that it reaches together with the best
-of them, as many as raise it, and these come directly behind it: of more value for themselves, they cannot come before it.
+What is taken lowers the value of others and raises none: so of these only the one that seems best is valued anew (Minoux
+1978). A frame is taken for the sake of its segments: it has the best value per token that it reaches together with the best
+of them, as many as raise it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from heapq import heapify, heappop, heappush
+from itertools import accumulate, chain, islice
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ctx_hooks.compaction.selection.lines import Lines
-    from ctx_hooks.compaction.selection.relevance import Floats
-    from ctx_hooks.compaction.selection.segments import Integers
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from ctx_hooks.compaction.selection.scoring import Item
+    from ctx_hooks.compaction.selection.user_words import Position
 
 SEEN_VALUE = 1.0
 """The value of an identifier that nothing kept shows yet: the unit of all values."""
@@ -31,120 +29,155 @@ USED_VALUE = 9.0
 sessions, the assistant's next answers name 13.8 % of the identifiers that it has used before, and 1.6 % of those that it
 was only shown: 8.8 times as many."""
 REQUEST_VALUE = 2.0
-"""The value of the line that fits the newest request best: more than an identifier that was only shown, far less than
+"""The value of the segment that fits the newest request best: more than an identifier that was only shown, far less than
 one that was used, since words of a question also stand in much that does not answer it."""
 RECENCY_VALUE = 0.5
-"""How much more value a line of just now has than the same line of long ago: it decides between equals. The newest
-exchanges are kept whole anyway, before any line is weighed."""
-CORRECTIONS = 2
-"""How often the order is made anew from the values that it gave."""
+"""How much more value a segment of just now has than the same segment of long ago: it decides between equals. The newest
+exchanges are kept whole anyway, before any segment is weighed."""
+GAP_TOKENS = 1.5
+"""What the mark between two kept segments costs: a token, and at times one for its line break."""
 REFUSALS = 50
-"""After so many lines that the room no longer holds it counts as spent: a shorter line may still fit."""
+"""After so many segments that the room no longer holds it counts as spent: a shorter one may still fit."""
+
+MOST_VALUATIONS = 16
+"""So often a row is valued in the mean at most; real sessions take 3, and 8 at most. Where each row shares something with
+each other one, the time would grow with the square of their number: the rest is taken by the values that it had last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """What the identifiers are worth that nothing kept brings yet, by number.
+class Row(NamedTuple):
+    """A frame or a segment.
 
     Attributes:
-        shown: to the first line that shows one; a frame that names it before then has as much.
-        named: to the first line or frame beside that: the assistant is then seen to name it.
+        item: the number of its exchange.
+        position: of the part that the segment stands in; None for a frame.
+        segment: its number in that part; of a frame it means nothing.
+        tokens: about what it costs, of a segment with the mark beside it.
+        relevance: to the newest request, 0 to 1.
+        identifiers: those that it brings.
     """
 
-    shown: Floats
-    named: Floats
-
-    @classmethod
-    def of(cls, lines: Lines, used: Integers) -> Values:
-        """Return the values while nothing is kept; `used` are the identifiers that the assistant has used."""
-        named = np.zeros(len(lines.numbers))
-        named[used] = USED_VALUE - SEEN_VALUE
-        return cls(np.full(len(lines.numbers), SEEN_VALUE), named)
-
-    def without(self, shown: Integers, named: Integers) -> Values:
-        """Return the values after some identifiers have been shown, and others named by the assistant."""
-        left = Values(self.shown.copy(), self.named.copy())
-        left.shown[shown] = left.named[shown] = left.named[named] = 0.0
-        return left
+    item: int
+    position: Position | None
+    segment: int
+    tokens: float
+    relevance: float
+    identifiers: frozenset[str]
 
 
-def ordered(lines: Lines, values: Values, weights: Floats, *, frames_are_paid: bool) -> Integers:
-    """Return the rows of `lines` that have any value, first what has most for its tokens.
+class Knapsack:
+    """The frames and segments of exchanges in the order in which they are taken; it is found as far as it is asked for.
 
     Args:
-        lines: what can be taken.
-        values: of the identifiers in it.
-        weights: of each item: by how much its lines count more than those of others; of weight 0 none is taken.
+        items: the exchanges.
+        used: the identifiers that the assistant has used.
+        shown: those that stand in what is kept in any case.
+        named: those that the assistant names there.
+        without: the numbers of exchanges of which nothing is taken.
         frames_are_paid: whether the exchanges stay in any case: their frames are not among what is taken.
     """
-    bonus = REQUEST_VALUE * lines.relevance
-    value = lines.by_row((values.shown + values.named)[lines.name])
-    order = _by_density(lines, bonus + value, weights, frames_are_paid=frames_are_paid)
-    for _ in range(CORRECTIONS):
-        value = _added(lines, values, order)
-        order = _by_density(lines, bonus + value, weights, frames_are_paid=frames_are_paid)
-    return order
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        used: AbstractSet[str],
+        shown: AbstractSet[str],
+        named: AbstractSet[str],
+        *,
+        without: Collection[int] = (),
+        frames_are_paid: bool,
+    ) -> None:
+        self._shown = set(shown)
+        self._unnamed = used - shown - named
+        self._weights = [1 + RECENCY_VALUE * item.recency for item in items]
+        self._segments = {n: list(_segments(n, item)) for n, item in enumerate(items) if n not in without}
+        frames = (
+            Row(n, None, 0, item.frame_tokens, 0.0, frozenset(item.identifiers))
+            for n, item in enumerate(items)
+            if n not in without
+        )
+        first = chain.from_iterable(self._segments.values()) if frames_are_paid else frames
+        self._found: list[Row] = []
+        self._rest = self._taken(first)
+
+    def within(self, room_tokens: float) -> tuple[list[Row], float]:
+        """Return what a room holds of the rows in their order, and the tokens that are left of it.
+
+        What does not fit is passed over, a frame with all its segments; so is the frame of which the best does not fit.
+        """
+        taken: list[Row] = []
+        closed: set[int] = set()
+        refusals = 0
+        for row in self._rows():
+            if row.item in closed:
+                continue
+            if row.tokens <= room_tokens:
+                room_tokens -= row.tokens
+                taken.append(row)
+                continue
+            if taken and taken[-1].position is None and taken[-1].item == row.item:
+                room_tokens += taken.pop().tokens
+                closed.add(row.item)
+            elif row.position is None:
+                closed.add(row.item)
+            refusals += 1
+            if refusals == REFUSALS:
+                return taken, 0.0
+        return taken, room_tokens
+
+    def _rows(self) -> Iterator[Row]:
+        yield from self._found
+        for row in self._rest:
+            self._found.append(row)
+            yield row
+
+    def _taken(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows of any value, those with the most per token first, behind each frame its segments as well."""
+        waiting = [(-self._density(row), n, row) for n, row in enumerate(rows)]
+        heapify(waiting)
+        number = len(waiting)
+        valuations = MOST_VALUATIONS * sum(1 + len(segments) for segments in self._segments.values())
+        while waiting:
+            _, n, row = heappop(waiting)
+            density = self._density(row)
+            valuations -= 1 if row.position is not None else 1 + len(self._segments[row.item])
+            if density <= 0:
+                continue
+            if waiting and -density > waiting[0][0] and valuations > 0:
+                heappush(waiting, (-density, n, row))
+                continue
+            self._unnamed -= row.identifiers
+            if row.position is not None:
+                self._shown |= row.identifiers
+            yield row
+            for segment in self._segments[row.item] if row.position is None else ():
+                heappush(waiting, (-self._density(segment), number, segment))
+                number += 1
+
+    def _density(self, row: Row) -> float:
+        """Return the value per token of a segment, or the best of a frame with segments behind it."""
+        value = self._value(row)
+        if row.position is not None:
+            return value / row.tokens * self._weights[row.item]
+        behind = [(self._value(s), s.tokens) for s in self._segments[row.item]]
+        behind.sort(key=lambda worth: -worth[0] / worth[1])
+        sums = accumulate(behind, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(value, row.tokens))
+        return max(value / tokens for value, tokens in sums) * self._weights[row.item]
+
+    def _value(self, row: Row) -> float:
+        new, unnamed = row.identifiers - self._shown, row.identifiers & self._unnamed
+        return SEEN_VALUE * len(new) + (USED_VALUE - SEEN_VALUE) * len(unnamed) + REQUEST_VALUE * row.relevance
 
 
-def _by_density(lines: Lines, value: Floats, weights: Floats, *, frames_are_paid: bool) -> Integers:
-    """Return the rows of any value, those with the most per token first, and of equal ones the frame before its lines."""
-    density = weights[lines.item] * _density(lines, value, frames_are_paid=frames_are_paid)
-    order = np.argsort(-density, kind="stable")
-    return order[density[order] > 0]
-
-
-def _density(lines: Lines, value: Floats, *, frames_are_paid: bool) -> Floats:
-    """Return the value per token at which each row is placed."""
-    density: Floats = value / lines.tokens
-    if frames_are_paid:
-        density[: lines.frames] = 0.0
-        return density
-    alone = density.copy()
-    alone[: lines.frames] = np.inf
-    # Item by item: its frame, then its lines, the best first. Small integers are sorted faster, by their digits.
-    grouped = np.lexsort((-alone, lines.item.astype(np.min_scalar_type(lines.frames))))
-    starts = np.searchsorted(lines.item[grouped], np.arange(lines.frames))
-    values, tokens = np.cumsum(value[grouped]), np.cumsum(lines.tokens[grouped])
-    item = lines.item[grouped]
-    together = (values - (values - value[grouped])[starts][item]) / (tokens - (tokens - lines.tokens[grouped])[starts][item])
-    best = np.maximum.reduceat(together, starts)
-    density[: lines.frames] = best
-    np.minimum(density, best[lines.item], out=density)
-    return density
-
-
-def _added(lines: Lines, values: Values, order: Integers) -> Floats:
-    """Return the value of the identifiers that each row adds to those before it in `order`."""
-    rows = len(lines.item)
-    place = np.full(rows, rows)
-    place[order] = np.arange(len(order))
-    places = place[lines.holder]
-    first_shown = np.full(len(lines.numbers), rows)
-    np.minimum.at(first_shown, lines.name[~lines.in_frame], places[~lines.in_frame])
-    first_named = np.full(len(lines.numbers), rows)
-    np.minimum.at(first_named, lines.name, places)
-    shows = np.where(lines.in_frame, places < first_shown[lines.name], places == first_shown[lines.name])
-    names = places == first_named[lines.name]
-    return lines.by_row(shows * values.shown[lines.name] + names * values.named[lines.name])
-
-
-def within(room_tokens: float, lines: Lines, order: Integers) -> tuple[Integers, float]:
-    """Return what a room holds of the rows in `order`, and the tokens that are left of it.
-
-    What does not fit is passed over, a frame with all its lines; so is the frame of which the best line does not fit.
-    """
-    taken = []
-    for _ in range(REFUSALS):
-        # No row costs less than a token: so many at most fit, and the first that does not is among them.
-        spent_tokens = np.cumsum(lines.tokens[order[: max(1, int(room_tokens) + 1)]])
-        fitting = int(np.searchsorted(spent_tokens, room_tokens, side="right"))
-        if 0 < fitting < len(order) and order[fitting - 1] == lines.item[order[fitting]]:
-            fitting -= 1
-        taken.append(order[:fitting])
-        room_tokens -= spent_tokens[fitting - 1] if fitting else 0.0
-        if fitting == len(order):
-            return np.concatenate(taken), room_tokens
-        refused, order = order[fitting], order[fitting + 1 :]
-        if refused < lines.frames:
-            order = order[lines.item[order] != lines.item[refused]]
-    return np.concatenate(taken), 0.0
+def _segments(n: int, item: Item) -> Iterator[Row]:
+    """Yield the segments that add identifiers to their text, and others that are relevant."""
+    for source in item.sources:
+        segments, names = source.segments, iter(source.segments.identifiers)
+        relevance, spans = source.relevance.tolist(), segments.spans
+        brought = {
+            k: islice(names, count) for k, count in zip(segments.cover.tolist(), segments.added.tolist(), strict=True)
+        }
+        brought_by = {k: frozenset(of_segment) for k, of_segment in brought.items()}
+        relevant = {k: frozenset[str]() for k, score in enumerate(relevance) if score > 0 and k not in brought_by}
+        for k, identifiers in (brought_by | relevant).items():
+            tokens = (spans[k][1] - spans[k][0]) * source.tokens_per_char + GAP_TOKENS
+            yield Row(n, source.position, k, tokens, relevance[k], identifiers)

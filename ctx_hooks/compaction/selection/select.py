@@ -16,11 +16,8 @@ from functools import cached_property
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.compaction.selection.knapsack import RECENCY_VALUE, Values, ordered, within
-from ctx_hooks.compaction.selection.lines import GAP_TOKENS, lines_of
+from ctx_hooks.compaction.selection.knapsack import GAP_TOKENS, Knapsack
 from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, user_words
 from ctx_hooks.conversation.exchanges import is_question
@@ -28,11 +25,9 @@ from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from ctx_hooks.compaction.selection.lines import Lines
     from ctx_hooks.compaction.selection.scoring import Item
-    from ctx_hooks.compaction.selection.segments import Integers
     from ctx_hooks.conversation.model import Conversation, Message
     from ctx_hooks.tokens.budget import Budget
 
@@ -62,15 +57,13 @@ class Order:
     Attributes:
         items: the exchanges, oldest first.
         whole: the numbers of those that are kept whole before any line of the others is.
-        lines: the frames and lines of all.
-        rows: those of the others that have a value, the most for their tokens first.
+        others: the frames and lines of the others, the most value for their tokens first.
         may_remove: whether whole exchanges may go; otherwise each keeps at least its frame.
     """
 
     items: tuple[Item, ...]
     whole: tuple[int, ...]
-    lines: Lines
-    rows: Integers
+    others: Knapsack
     may_remove: bool
 
     def within(self, room_tokens: float) -> Selection:
@@ -84,13 +77,12 @@ class Order:
                 return self._selection(whole, paid_tokens, {})
             whole.add(n)
             room_tokens -= price
-        rows, room_tokens = within(room_tokens, self.lines, self.rows)
-        for n, tokens in zip(self.lines.item[rows].tolist(), self.lines.tokens[rows].tolist(), strict=True):
-            paid_tokens[n] += tokens
+        rows, room_tokens = self.others.within(room_tokens)
         taken: dict[Position, set[int]] = {}
-        in_source = rows[rows >= self.lines.frames]
-        for source, line in zip(self.lines.source[in_source].tolist(), self.lines.line[in_source].tolist(), strict=True):
-            taken.setdefault(self.lines.sources[source].position, set()).add(line)
+        for row in rows:
+            paid_tokens[row.item] += row.tokens
+            if row.position is not None:
+                taken.setdefault(row.position, set()).add(row.segment)
         self._fill(room_tokens, whole, paid_tokens, taken)
         return self._selection(whole, paid_tokens, taken)
 
@@ -137,7 +129,6 @@ class Selector:
         self.items = items_of(conversation, budget, self.words)
         self._budget = budget
         self._conversation = conversation
-        self._lines = lines_of(self.items)
 
     def order(self, room_tokens: float, *, may_remove: bool) -> Order:
         """Return the order in which the older exchanges are kept in a room of about `room_tokens`.
@@ -152,11 +143,7 @@ class Selector:
         if len(newest) < len(self.items):
             newest = self._newest(room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
-        weights = np.array([1.0 + RECENCY_VALUE * item.recency for item in self.items])
-        weights[list(whole)] = 0.0
-        frames = () if may_remove else self.items
-        rows = ordered(self._lines, self._values(whole, frames), weights, frames_are_paid=not may_remove)
-        return Order(self.items, whole, self._lines, rows, may_remove)
+        return Order(self.items, whole, self._others(whole, frames_are_paid=not may_remove), may_remove)
 
     def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
         """Return what is kept of the older exchanges in a room; the arguments are those of `order`."""
@@ -207,11 +194,13 @@ class Selector:
     def _messages(self, n: int) -> list[Message]:
         return [self._conversation.messages[i] for i in self.items[n].messages]
 
-    def _values(self, whole: Iterable[int], frames: Iterable[Item]) -> Values:
-        """Return the values of what identifiers bring that neither stand in exchanges kept whole nor in kept frames."""
+    def _others(self, whole: Collection[int], *, frames_are_paid: bool) -> Knapsack:
+        """Return the exchanges that are not kept whole: of value is what neither these nor kept frames bring."""
         kept = [self._conversation.messages[i] for i in protected(self._conversation)]
         kept += [message for n in whole for message in self._messages(n)]
         used = identifiers_of(m for m in self._conversation.messages if m.role == "assistant")
-        named = identifiers_of(m for m in kept if m.role == "assistant").union(*(item.identifiers for item in frames))
+        named = identifiers_of(m for m in kept if m.role == "assistant")
+        if frames_are_paid:
+            named.update(*(item.identifiers for item in self.items))
         shown = identifiers_of(m for m in kept if m.role != "assistant")
-        return Values.of(self._lines, self._lines.named(used)).without(self._lines.named(shown), self._lines.named(named))
+        return Knapsack(self.items, used, shown, named, without=set(whole), frames_are_paid=frames_are_paid)

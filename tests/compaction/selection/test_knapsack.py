@@ -9,8 +9,7 @@ from strategies import items_of as messages_of
 
 from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.bm25 import rarity
-from ctx_hooks.compaction.selection.knapsack import SEEN_VALUE, USED_VALUE, Values, ordered, within
-from ctx_hooks.compaction.selection.lines import lines_of
+from ctx_hooks.compaction.selection.knapsack import MOST_VALUATIONS, Knapsack
 from ctx_hooks.compaction.selection.scoring import Item, Source, items_of
 from ctx_hooks.compaction.selection.segments import with_cover
 from ctx_hooks.compaction.selection.select import Selector
@@ -71,15 +70,6 @@ def test_where_nothing_may_go_each_exchange_keeps_its_frame(fmt):
     assert selection.whole | selection.shortened == {item.messages for item in selector.items}
 
 
-def test_an_identifier_that_the_assistant_has_used_has_more_value():
-    items = items_of(session("openai-chat"), budget_of(8_000), {})
-    lines = lines_of(items)
-    name = lines.named(next(source.segments.identifiers[:1] for item in items for source in item.sources))
-    unused, used = Values.of(lines, lines.named(())), Values.of(lines, name)
-    assert unused.shown[name] + unused.named[name] == SEEN_VALUE
-    assert used.shown[name] + used.named[name] == USED_VALUE
-
-
 def items_with(*exchanges):
     """Return items whose frame has ten tokens and no identifier, each with one text of the given lines."""
     items = []
@@ -92,42 +82,65 @@ def items_with(*exchanges):
     return tuple(items)
 
 
-def rows_in_order(items, *, frames_are_paid):
-    """Return the frames and lines of the items in order: the number of the item, and the line's own number or None."""
-    lines = lines_of(items)
-    values = Values.of(lines, lines.named(()))
-    order = ordered(lines, values, np.ones(len(items)), frames_are_paid=frames_are_paid)
-    return [(int(lines.item[row]), int(lines.line[row]) if row >= lines.frames else None) for row in order]
+def in_order(items, room_tokens=1e9, used=(), *, frames_are_paid=False):
+    """Return what a room holds of the items in order: the number of the item, and the line's own number or None."""
+    rows, left_tokens = Knapsack(items, {*used}, set(), set(), frames_are_paid=frames_are_paid).within(room_tokens)
+    assert sum(row.tokens for row in rows) <= room_tokens - left_tokens + 1e-6
+    return [(row.item, None if row.position is None else row.segment) for row in rows]
 
 
 def test_an_identifier_counts_for_one_line_alone():
     items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
-    assert rows_in_order(items, frames_are_paid=True) == [(0, 0), (1, 1)]
+    assert in_order(items, frames_are_paid=True) == [(0, 0), (1, 1)]
+
+
+def test_an_identifier_that_the_assistant_has_used_has_more_value():
+    items = items_with(["a_10 b_20 c_30"], ["d_40 and so on, for some words more than there"])
+    assert in_order(items, frames_are_paid=True) == [(0, 0), (1, 0)]
+    assert in_order(items, used={"d_40"}, frames_are_paid=True) == [(1, 0), (0, 0)]
 
 
 def test_a_frame_comes_directly_before_the_lines_that_pay_for_it():
     items = items_with(["a_10 a_11 " + "word " * 40], ["b_20 c_30", "d_40 e_50", "f_60 " + "word " * 40])
-    assert rows_in_order(items, frames_are_paid=False) == [(1, None), (1, 0), (1, 1), (0, None), (0, 0), (1, 2)]
+    assert in_order(items) == [(1, None), (1, 0), (1, 1), (0, None), (0, 0), (1, 2)]
 
 
 @pytest.mark.parametrize("room_tokens", [0, 30, 100, 400, 10_000])
-def test_a_room_holds_the_beginning_of_the_order_and_no_line_without_its_frame(room_tokens):
+def test_a_room_holds_rows_in_order_and_no_line_without_its_frame_whatever_room_was_asked_for_before(room_tokens):
     items = items_of(session("openai-chat"), budget_of(8_000), {})
-    lines = lines_of(items)
-    order = ordered(lines, Values.of(lines, lines.named(())), np.ones(len(items)), frames_are_paid=False)
-    taken, left_tokens = within(room_tokens, lines, order)
-    assert lines.tokens[taken].sum() <= room_tokens - left_tokens + 1e-6
-    assert set(lines.item[taken[taken >= lines.frames]]) <= set(taken[taken < lines.frames])
-    assert list(taken) == [row for row in order if row in set(taken)]
+    knapsack = Knapsack(items, set(), set(), set(), frames_are_paid=False)
+    knapsack.within(2_000)
+    rows = [(row.item, None if row.position is None else row.segment) for row in knapsack.within(room_tokens)[0]]
+    assert rows == in_order(items, room_tokens)
+    assert {n for n, line in rows if line is not None} <= {n for n, line in rows if line is None}
+    assert [row for row in in_order(items) if row in set(rows)] == rows
 
 
 def test_what_the_room_does_not_hold_is_passed_over():
     items = items_with(["a_10 b_20 c_30 d_40 e_50 " + "x_60 " * 10], ["f_70"])
-    lines = lines_of(items)
-    order = ordered(lines, Values.of(lines, lines.named(())), np.array([9.0, 1.0]), frames_are_paid=False)
-    taken, _ = within(14.0, lines, order)
-    assert lines.item[order[0]] == 0
-    assert set(lines.item[taken]) == {1}
+    used = {"a_10", "b_20", "c_30"}
+    assert in_order(items, used=used)[0] == (0, None)
+    assert {n for n, _ in in_order(items, 14.0, used)} == {1}
+
+
+class Counted(Knapsack):
+    times = 0
+
+    def _value(self, row):
+        self.times += 1
+        return super()._value(row)
+
+
+@pytest.mark.parametrize("frames_are_paid", [True, False])
+def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of_times(frames_are_paid):
+    def names(n):
+        return " ".join(f"a_{min(n, other)}_{max(n, other)}" for other in range(150) if other != n)
+
+    items = items_with(*([names(n)] for n in range(150)))
+    knapsack = Counted(items, set(), set(), set(), frames_are_paid=frames_are_paid)
+    rows, _ = knapsack.within(1e9)
+    assert len(rows) >= 149
+    assert knapsack.times <= (MOST_VALUATIONS + 4) * 300
 
 
 @every_format
