@@ -12,12 +12,12 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.policy.loading import load_settings, located
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.deployment_choice import preferred
-from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.final_error import final_error
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import start

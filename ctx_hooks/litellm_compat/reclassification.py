@@ -8,14 +8,14 @@ from __future__ import annotations
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.errors import as_overflow
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, EXCEPTIONS, IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
@@ -58,7 +58,7 @@ def _make_call(original: Any, recognise: Recognise, note: Note, handles: Handles
             answer = await original(self, original_function, *args, **kwargs)
         except Exception as error:
             known = False
-            with _failing_open("leaves an error as it is"):
+            with failing_open("leaves an error as it is"):
                 if handles(kwargs):
                     known = recognise(error) if _was_told(kwargs, error) else await note(kwargs, error)
             if not known or isinstance(error, litellm.ContextWindowExceededError):
@@ -85,7 +85,7 @@ async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:
     """Return a stream that yields every event; raise an overflow that the stream reports before its content."""
     unread: list[Any] = []
     error = None
-    with _failing_open("hands a stream on as it is"):
+    with failing_open("hands a stream on as it is"):
         found = await read_opening(stream, unread)
         if found is not None and await note(kwargs, found):
             error = found
@@ -106,7 +106,7 @@ def _in_stream(original: Any, note: Note) -> Any:
     async def fall_back(self: Any, e: Exception, *args: Any, **kwargs: Any) -> Any:
         attempt = kwargs.get("kwargs")
         cause = getattr(e, "original_exception", None) or e
-        with _failing_open("leaves an error as it is"):
+        with failing_open("leaves an error as it is"):
             if isinstance(attempt, Mapping) and await note(attempt, cause):
                 e = as_overflow(cause, attempt)
         return await original(self, e, *args, **kwargs)
@@ -121,7 +121,7 @@ def _with_flat_errors(original: Any, recognise: Recognise) -> Any:
     """
 
     def raise_for_error_event(self: Any, result: Any) -> None:
-        with _failing_open("leaves an error as it is"):
+        with failing_open("leaves an error as it is"):
             error = flat_error(result)
             if error is not None and _is_ours(self) and recognise(StreamedError(error)):
                 result = SimpleNamespace(type="error", error=error)
@@ -135,7 +135,7 @@ def _with_flat_chat_errors(original: Any, recognise: Recognise) -> Any:
 
     def chunk_creator(self: Any, chunk: Any) -> Any:
         told = None
-        with _failing_open("passes over a chunk"):
+        with failing_open("passes over a chunk"):
             error = flat_chat_error(chunk)
             if error is not None and _is_ours(self) and recognise(StreamedError(error)):
                 told = StreamedError(error)
@@ -150,15 +150,6 @@ def _is_ours(stream: Any) -> bool:
     """Whether a stream of LiteLLM's answers a request for which the plugin is on."""
     logged = getattr(getattr(stream, "logging_obj", None), "model_call_details", None)
     return isinstance(logged, Mapping) and bool(Call(logged).request_id)
-
-
-@contextmanager
-def _failing_open(consequence: str) -> Iterator[None]:
-    """Log any exception and go on: the Router must not lose an answer or an error to this plugin."""
-    try:
-        yield
-    except Exception as error:
-        logger.warning("ctx_hooks failed and %s", consequence, exc_info=error)
 
 
 MOST_READ = 6

@@ -95,9 +95,9 @@ def of_listed(call: Call, policies: Policies, listed: Sequence[Mapping[str, Any]
     return tuple(_resolved(litellm_compat.listed_deployment(d), call, policies, call.model_group) for d in listed)
 
 
-def of_group(call: Call, policies: Policies, group: str = "") -> Target:
-    """Return the target with the largest window among the deployments of a group, by default of the one that is asked."""
-    group = group or str(call.fields.get("model") or "")
+def of_group(call: Call, policies: Policies) -> Target:
+    """Return the target with the largest window among the deployments of the request's model group."""
+    group = str(call.fields.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
     return max((_resolved(d, call, policies, group) for d in deployments), key=lambda d: d.window.tokens)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from ctx_hooks.formats.event_stream import EventBuffer, data_of, event_bytes
-from ctx_hooks.serving.failing_open import failing_open
+from ctx_hooks.litellm_compat.failing_open import failing_open
 
 if TYPE_CHECKING:
     from ctx_hooks.formats.hidden_calls import Stream, Turn

@@ -14,12 +14,12 @@ from ctx_hooks import engine
 from ctx_hooks.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.decision import changes_of
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.request import retrieval_tool
 from ctx_hooks.request.retrieved_page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.request_state import KeptRequest, Offer
 from ctx_hooks.telemetry.archive_events import RetrievalEvent

@@ -11,6 +11,7 @@ from ctx_hooks.decision import NotRetried, changes_of
 from ctx_hooks.formats.caller_flags import are_many
 from ctx_hooks.formats.hosted_tools import used_hosted_tools
 from ctx_hooks.learning.attempts import DeploymentName
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies, switched_off
 from ctx_hooks.request import retrieval_tool, target
@@ -18,10 +19,8 @@ from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.attempt_runner import AttemptRunner
-from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
-from ctx_hooks.serving.retrieval import Retrieval
 from ctx_hooks.serving.tool_rounds import ToolRounds
 from ctx_hooks.telemetry.headers import of_ignored
 
@@ -52,8 +51,7 @@ class RequestFlow:
         self.recorder = Recorder(self.running)
         self.usage = ReportedUsage(self.running)
         self._workers = Workers()
-        retrieval = Retrieval(self.policies, self.runner.archiving)
-        self.rounds = ToolRounds(retrieval, self.asked_again, self.usage, self.running)
+        self.rounds = ToolRounds(self.runner.archiving, self.asked_again, self.usage, self.running)
 
     async def arranged(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
@@ -67,8 +65,9 @@ class RequestFlow:
         self.running.open(litellm_compat.Call(fields).request_id).headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
-        if group.policy.retrieval:
-            fields = await self.rounds.restored(fields)
+        kept_in = group.policy.archive_in_use
+        if group.policy.retrieval and kept_in is not None:
+            fields = await self.rounds.restored(fields, kept_in)
         arranged = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
         return await self._fitted_before_choice(replace(request, fields=arranged), group)
 

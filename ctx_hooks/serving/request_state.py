@@ -44,11 +44,13 @@ class View(NamedTuple):
 
     Attributes:
         said: what was said.
+        settings: of the archive that has what is hidden of it.
         is_open: whether it ends with words or items of the assistant.
         shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
     """
 
     said: Said
+    settings: ArchiveSettings
     is_open: bool
     shows_calls: bool = False
 

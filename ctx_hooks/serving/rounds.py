@@ -10,14 +10,14 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.formats import hidden_turns
 from ctx_hooks.formats.conversation_digest import said_in, says_anything
 from ctx_hooks.formats.hidden_turns import HiddenTurn
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.retrieved_page import NO_ROOM
-from ctx_hooks.serving.failing_open import failing_open
 
 if TYPE_CHECKING:
     from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
+    from ctx_hooks.serving.archiving import Archiving
     from ctx_hooks.serving.request_state import View
-    from ctx_hooks.serving.retrieval import Retrieval
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""
@@ -36,10 +36,10 @@ class Rounds:
     """
 
     def __init__(
-        self, retrieval: Retrieval, ask: Ask, form: HiddenCalls, fields: Mapping[str, Any], view: View | None
+        self, archiving: Archiving, ask: Ask, form: HiddenCalls, fields: Mapping[str, Any], view: View | None
     ) -> None:
         self.form = form
-        self._retrieval = retrieval
+        self._archiving = archiving
         self._ask = ask
         self._fields = fields
         self._view = view
@@ -51,7 +51,7 @@ class Rounds:
     @property
     def is_known(self) -> bool:
         """Whether the model that answers the client's request knows of the tool."""
-        return self._retrieval.was_offered(self._request_ids[0]) or (self._view is not None and self._view.shows_calls)
+        return self._archiving.was_offered(self._request_ids[0]) or (self._view is not None and self._view.shows_calls)
 
     def goes_on(self, turn: Turn) -> bool:
         """Whether a turn is followed by a round."""
@@ -67,7 +67,7 @@ class Rounds:
         self._left -= 1
         said = Request(format_of(self._fields), self._fields).items
         if litellm_compat.checks_before_deployment():
-            said = await self._retrieval.originals(self._request_ids[0], said)
+            said = await self._archiving.originals(self._request_ids[0], said)
         for results in (await self._results(turn), self.form.results(turn.hidden, [NO_ROOM] * len(turn.hidden))):
             self._messages = [*before, *self.form.messages_of(results)]
             changes = {self.form.MESSAGES: [*said, *self._messages], "stream": stream}
@@ -96,18 +96,19 @@ class Rounds:
                 return  # nothing to keep, nothing to put at its end, or nothing to find it by
             anchor = said_in(shown, self._view.said).anchor
             kept = HiddenTurn(anchor, [*self._messages, *last], results)
-            await self._retrieval.put(self._fields, anchor, hidden_turns.written(kept))
+            call = litellm_compat.Call(self._fields)
+            await self._archiving.note(call, self._view.settings, anchor, hidden_turns.written(kept))
 
     def end(self) -> None:
         """Have nothing more kept for these requests."""
         for request_id in self._request_ids:
-            self._retrieval.forget(request_id)
+            self._archiving.forget(request_id)
 
     @property
     def _offered_id(self) -> str:
         """The id of the last request that the tool was offered to: a further one may have it from the one before."""
-        return next(filter(self._retrieval.was_offered, reversed(self._request_ids)), self._request_ids[-1])
+        return next(filter(self._archiving.was_offered, reversed(self._request_ids)), self._request_ids[-1])
 
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
-        texts = await self._retrieval.answers(self._offered_id, [call.arguments for call in turn.hidden])
+        texts = await self._archiving.answers(self._offered_id, [call.arguments for call in turn.hidden])
         return self.form.results(turn.hidden, texts)

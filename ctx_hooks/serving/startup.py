@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_hooks import litellm_compat
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach

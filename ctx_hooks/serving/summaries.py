@@ -20,9 +20,9 @@ from ctx_hooks.compaction.summary import state
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.stored_summaries import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.summary_requests import asking_of
 from ctx_hooks.serving.summary_writer import Writing, summary_task, write

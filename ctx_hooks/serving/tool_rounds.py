@@ -20,18 +20,19 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.formats import WIRE_FORMATS, conversation_digest, hidden_turns
 from ctx_hooks.formats.conversation_digest import says_anything
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.request.retrieval_tool import can_hide_calls
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
-from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.serving.request_state import View
 from ctx_hooks.serving.rounds import Rounds
 
 if TYPE_CHECKING:
+    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.serving.archiving import Archiving
     from ctx_hooks.serving.reported_usage import ReportedUsage
-    from ctx_hooks.serving.retrieval import Retrieval
     from ctx_hooks.serving.rounds import Ask
     from ctx_hooks.serving.running import Running
 
@@ -47,14 +48,14 @@ T = TypeVar("T")
 class ToolRounds:
     """Answers the hidden tool for all requests."""
 
-    def __init__(self, retrieval: Retrieval, ask: Ask, usage: ReportedUsage, running: Running) -> None:
-        self._retrieval = retrieval
+    def __init__(self, archiving: Archiving, ask: Ask, usage: ReportedUsage, running: Running) -> None:
+        self._archiving = archiving
         self._ask = ask
         self._usage = usage
         self._running = running
         self._workers = Workers()
 
-    async def restored(self, fields: dict[str, Any]) -> dict[str, Any]:
+    async def restored(self, fields: dict[str, Any], settings: ArchiveSettings) -> dict[str, Any]:
         """Return a request, whose policy allows the tool, with the provider's own messages for those that hide something."""
         with failing_open("sends a conversation without what was retrieved for it"):
             request = Request(format_of(fields), fields)
@@ -64,11 +65,11 @@ class ToolRounds:
             before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
             heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
             anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
-            kept = await self._retrieval.get(fields, anchors) if anchors else {}
+            kept = await self._archiving.noted(request.call, settings, anchors) if anchors else {}
             turns = [turn for turn in map(hidden_turns.read, kept.values()) if turn is not None]
             whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
             is_spliced = whole is not messages
-            view = View(heard.said, heard.is_open, shows_calls=is_spliced)
+            view = View(heard.said, settings, heard.is_open, shows_calls=is_spliced)
             self._running.open(request.call.request_id).view = view
             return {**fields, form.MESSAGES: whole} if is_spliced else fields
         return fields
@@ -169,7 +170,7 @@ class ToolRounds:
         """Return the rounds of a request, None where its format has none."""
         view = self._running.of(litellm_compat.Call(fields).request_id).view
         form = WIRE_FORMATS[format_of(fields)].hidden_calls
-        return None if form is None else Rounds(self._retrieval, self._ask, form, fields, view)
+        return None if form is None else Rounds(self._archiving, self._ask, form, fields, view)
 
     async def _away(self, work: Callable[[], T]) -> T:
         """Do in a thread what grows with the conversation."""

@@ -5,12 +5,12 @@ import logging
 
 import pytest
 
+from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.warnings import MOST_TRACEBACKS, REMEMBERED, forget_warnings
-from ctx_hooks.serving.failing_open import failing_open
 from ctx_hooks.tokens.window import window_of
 
 

@@ -13,6 +13,7 @@ from litellm.types.llms.openai import ResponsesAPIResponse
 from ctx_hooks import litellm_compat
 from ctx_hooks.formats import conversation_digest
 from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.serving.answer_forms import HIDDEN
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running
@@ -20,6 +21,7 @@ from ctx_hooks.serving.tool_rounds import ToolRounds
 from ctx_hooks.testing import Call, Reply, responses, streams
 
 TOOL = "ctx_retrieve"
+ARCHIVE = ArchiveSettings()
 ASKED = {"model": "served", "input": "What was it?", "store": False, "tools": []}
 LOOKS = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, {"handle": "x"})]), 10, 0)
 KNOWS = streams.whole("openai-responses", ASKED, Reply("It was this."), 10, 0)
@@ -46,14 +48,14 @@ class Texts:
     def forget(self, request_id):
         self.offered.discard(request_id)
 
-    async def get(self, fields, keys):
+    async def noted(self, call, settings, keys):
         self.keys.update(keys)
         return {key: self.records[key] for key in keys if key in self.records}
 
-    async def too_late(self, fields, keys):
+    async def too_late(self, call, settings, keys):
         return {}
 
-    async def put(self, fields, key, text):
+    async def note(self, call, settings, key, text):
         self.records[key] = text
         return True
 
@@ -187,11 +189,11 @@ async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
     for before, hides in ((asked, True), ([*asked, last], False)):
         texts = Texts()
         rounds = rounds_of(texts, KNOWS)
-        fields = await rounds.restored(with_request_id({**ASKED, "input": before}))
+        fields = await rounds.restored(with_request_id({**ASKED, "input": before}), ARCHIVE)
         texts.offered.add(litellm_compat.Call(fields).request_id)
         answer = await rounds.whole(fields, LOOKS)
         following = with_request_id({**ASKED, "input": [*before, *answer["output"], *asked]})
-        sent = (await rounds.restored(following))["input"]
+        sent = (await rounds.restored(following, ARCHIVE))["input"]
         assert (sent[: len(before)], sent[-1:]) == (before, asked)
         assert (TOOL in json.dumps(sent)) is hides
 
@@ -219,11 +221,12 @@ async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_o
     """As where the next request goes to a larger window, and nothing is cut from it."""
     texts = Texts()
     rounds = rounds_of(texts, KNOWS, KNOWS)
-    fields = await rounds.restored(with_request_id(ASKED))
+    fields = await rounds.restored(with_request_id(ASKED), ARCHIVE)
     texts.offered.add(litellm_compat.Call(fields).request_id)
     first = await rounds.whole(fields, LOOKS)
     asked = {"role": "user", "content": "What was it?"}
-    later = await rounds.restored(with_request_id({**ASKED, "input": [asked, *first["output"], asked], "metadata": None}))
+    following = {**ASKED, "input": [asked, *first["output"], asked], "metadata": None}
+    later = await rounds.restored(with_request_id(following), ARCHIVE)
     assert TOOL in json.dumps(later["input"])
     assert texts.offered == set()
     assert TOOL not in json.dumps(await rounds.whole(later, LOOKS))
@@ -284,12 +287,12 @@ async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same
         for text, calls in (("I look.", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
     )
     rounds = rounds_of(texts, knows)
-    alice = await rounds.restored(with_request_id({"model": "served", **ALICE}))
+    alice = await rounds.restored(with_request_id({"model": "served", **ALICE}), ARCHIVE)
     texts.offered.add(litellm_compat.Call(alice).request_id)
     (choice,) = (await rounds.whole(alice, looks))["choices"]
     asked = {"model": "served", **ALICE, **BOB[other]}
     asked["messages"] = [*asked["messages"], choice["message"], CHAT["messages"][0]]
-    sent = await rounds.restored(with_request_id(asked))
+    sent = await rounds.restored(with_request_id(asked), ARCHIVE)
     assert (TOOL in json.dumps(sent["messages"])) is (other == "nothing")
 
 
@@ -302,13 +305,13 @@ async def test_an_answer_that_cannot_be_made_of_several_reaches_the_client_as_it
         for text, calls in (("{}", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
     )
     rounds = rounds_of(texts, knows)
-    alice = await rounds.restored(with_request_id(CHAT))
+    alice = await rounds.restored(with_request_id(CHAT), ARCHIVE)
     texts.offered.add(litellm_compat.Call(alice).request_id)
     (choice,) = (await rounds.whole(alice, looks))["choices"]
     later = {**CHAT, **asked, "messages": [*CHAT["messages"], choice["message"], *CHAT["messages"]]}
-    assert TOOL in json.dumps(await rounds.restored(with_request_id({**CHAT, "messages": later["messages"]})))
+    assert TOOL in json.dumps(await rounds.restored(with_request_id({**CHAT, "messages": later["messages"]}), ARCHIVE))
     fields = with_request_id(later)
-    assert await rounds.restored(fields) is fields
+    assert await rounds.restored(fields, ARCHIVE) is fields
     pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": "{}"}} for call_id in ("a", "b")]
     chunks = [{**HEAD, "choices": [{"index": i, "delta": {"tool_calls": [piece]}}]} for i, piece in enumerate(pieces)]
     assert [chunk async for chunk in rounds.streamed(fields, came(chunks))] == chunks
@@ -331,7 +334,7 @@ async def test_the_billing_header_of_claude_code_is_no_part_of_its_system_text()
     texts = Texts()
     for number in range(2):
         header = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.0; cch={number};"}
-        await rounds_of(texts).restored(with_request_id({"model": "served", **ALICE, "system": [header]}))
+        await rounds_of(texts).restored(with_request_id({"model": "served", **ALICE, "system": [header]}), ARCHIVE)
     (_,) = texts.keys
 
 
@@ -342,7 +345,7 @@ def test_messages_of_any_form_are_left_as_they_are_and_nothing_is_logged(message
     logger = logging.getLogger("ctx_hooks")
     logger.addFilter(logged.append)
     try:
-        assert asyncio.run(rounds_of(Texts()).restored(fields)) is fields
+        assert asyncio.run(rounds_of(Texts()).restored(fields, ARCHIVE)) is fields
     finally:
         logger.removeFilter(logged.append)
     assert logged == []
@@ -356,14 +359,14 @@ async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monk
 
     monkeypatch.setattr(conversation_digest, "heard", on_thread(conversation_digest.heard))
     fields = with_request_id(CHAT)
-    await rounds_of(Texts()).restored(fields)
+    await rounds_of(Texts()).restored(fields, ARCHIVE)
     assert threads
     assert threading.get_ident() not in threads
 
 
 async def looked_up(rounds, texts, beginning, answer):
     """Have a text retrieved in the answer to a conversation; return the conversation as the client has it then."""
-    fields = await rounds.restored(with_request_id({**CHAT, "messages": beginning}))
+    fields = await rounds.restored(with_request_id({**CHAT, "messages": beginning}), ARCHIVE)
     texts.offered.add(litellm_compat.Call(fields).request_id)
     (choice,) = (await rounds.whole(fields, answer))["choices"]
     return [*beginning, choice["message"], *CHAT["messages"]]
@@ -383,7 +386,7 @@ async def test_sessions_that_begin_alike_at_the_same_time_keep_what_each_has_ret
     (looks, _) = answers("")
     sessions = await asyncio.gather(*(looked_up(r, texts, CHAT["messages"], looks) for r in rounds))
     for messages in sessions:
-        sent = await rounds[0].restored(with_request_id({**CHAT, "messages": messages}))
+        sent = await rounds[0].restored(with_request_id({**CHAT, "messages": messages}), ARCHIVE)
         assert json.dumps(sent["messages"]).count(TOOL) == 1
 
 
@@ -395,7 +398,7 @@ async def test_an_archive_that_is_slow_once_costs_no_turn_that_it_has(monkeypatc
     for is_slow in (False, True, False):
         with monkeypatch.context() as patched:
             if is_slow:
-                patched.setattr(texts, "get", texts.too_late)
+                patched.setattr(texts, "noted", texts.too_late)
             messages = await looked_up(rounds, texts, messages, looks)
-    sent = await rounds.restored(with_request_id({**CHAT, "messages": messages}))
+    sent = await rounds.restored(with_request_id({**CHAT, "messages": messages}), ARCHIVE)
     assert json.dumps(sent["messages"]).count(TOOL) == 3
