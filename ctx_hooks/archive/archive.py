@@ -36,7 +36,7 @@ READ_AGAIN_SECONDS = 10.0
 STORE_SECONDS = 1.0
 """Behind an answer, which took longer than that."""
 MOST_KNOWN = 50_000
-"""Handles that this process has written lately, 10 MB at most: a hundred of each of 500 conversations."""
+"""Handles that this process has written lately, 23 MB at most (measured): a hundred of each of 500 conversations."""
 KNOWN_FRACTION = 0.5
 """Of the retention: a text that is cut again later than that is written again, and so is kept as long as it is in use."""
 

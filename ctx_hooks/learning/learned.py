@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 
 from ctx_hooks.learning import redis_store
-from ctx_hooks.learning.stats import KEPT_SECONDS, DeploymentStats, Key, Observation
+from ctx_hooks.learning.stats import KEPT_SECONDS, DeploymentStats, Key, Observation, bounded
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 
 REFRESH_SECONDS = 10.0
@@ -50,7 +50,7 @@ class Learned:
         """Add observations of a deployment; what Redis did not take is written with the next ones."""
         self._merge(deployment, shown)
         if self._store.is_shared:
-            self._unwritten[deployment] = {**self._unwritten.get(deployment, {}), **shown}
+            self._unwritten[deployment] = bounded({**self._unwritten.get(deployment, {}), **shown})
             with suppress(UnavailableError):  # then it is written later; the store warns
                 await self._store.briefly(partial(self._write, deployment))
 
@@ -72,7 +72,7 @@ class Learned:
         try:
             await self._store.run(redis_store.MERGE, redis_store.KEY_PREFIX + deployment, args)
         except UnavailableError:
-            self._unwritten[deployment] = {**unwritten, **self._unwritten.get(deployment, {})}
+            self._unwritten[deployment] = bounded({**unwritten, **self._unwritten.get(deployment, {})})
 
     def _merge(self, deployment: str, found: Mapping[Key, Observation]) -> None:
         if not found:

@@ -138,7 +138,7 @@ class DeploymentStats:
             known = merged.get(key)
             if valid(key[0], other, now) and (known is None or _replaces(key[0], other, known)):
                 merged[key] = other
-        return DeploymentStats(merged if len(merged) <= MOST_TENANTS else _bounded(merged))
+        return DeploymentStats(merged if len(merged) <= MOST_TENANTS else bounded(merged))
 
     def of(self, kind: Kind, tenant: str, now: float) -> Observation | None:
         """Return what a tenant has shown, while it holds."""
@@ -280,7 +280,7 @@ def _replaces(kind: Kind, other: Observation, known: Observation) -> bool:
     return other.at > known.at
 
 
-def _bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:
+def bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:
     """Return what the deployment has shown to anyone, and the tenants from whom something was heard last."""
     by_age = sorted(observations.items(), key=lambda item: -item[1].at)
     tenants = {ANYONE, *list(dict.fromkeys(tenant for (_, tenant), _ in by_age if tenant != ANYONE))[:MOST_TENANTS]}

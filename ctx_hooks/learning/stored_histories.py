@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
 
 MOST_HISTORIES = 100_000
-"""About 10 MB; the oldest are forgotten first."""
+"""At most 26 MB (measured); the oldest are forgotten first."""
 KEY_PREFIX = "ctx_hooks:history:"
 KEPT_SECONDS = 30 * 24 * 3600
 """OpenAI keeps a response for 30 days."""

@@ -96,6 +96,23 @@ def test_the_caches_hold_no_more_than_they_say(shape):
     assert 0 < held <= 1.2 * memory.size_bytes
 
 
+def test_the_map_is_counted_also_where_it_has_just_doubled():
+    """Python's maps make room for three times what is in them: just above a third of a power of two most of it is empty."""
+    entries = 2**14 // 3 + 50
+    memory = Memory()
+    cache: ContentCache[int] = ContentCache(memory)
+    for n in range(6 * entries):
+        if n == entries:
+            memory.limit(memory.size_bytes)
+        cache.get((b"%016d" % n, n), lambda: 1)
+    assert len(memory) >= entries - 1
+    held = sum(sys.getsizeof(found) for found in vars(memory).values() if isinstance(found, dict))
+    for own, kept in memory._entries.items():  # noqa: SLF001
+        collected = sum(isinstance(found, tuple) for found in (own, own[1], kept))
+        held += memory_of(own, {id(own[0])}) + memory_of(kept, {id(1)}) + 16 * collected
+    assert held <= memory.size_bytes
+
+
 def test_a_key_counts_as_well():
     memory = Memory()
     ContentCache(memory).get(("x" * 10_000, b"y" * 5_000), lambda: 1)
