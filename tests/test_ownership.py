@@ -54,13 +54,6 @@ def assert_owned(fmt, clean, budget_tokens, target_tokens):
 
 
 @every_format
-@pytest.mark.parametrize("target_tokens", [None, "auto", 3_000])
-def test_what_callers_change_in_place_reaches_no_later_result(fmt, target_tokens):
-    messages = items_of(agent_session(fmt, turns=40, thinking=fmt == "anthropic"))
-    assert_owned(fmt, messages, 9_000, target_tokens)
-
-
-@every_format
 @settings(max_examples=8)
 @given(data=st.data(), budget_tokens=st.integers(100, 1_500), target_tokens=st.sampled_from([None, "auto"]))
 def test_it_reaches_none_of_any_conversation(fmt, data, budget_tokens, target_tokens):

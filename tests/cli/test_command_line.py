@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import shlex
 import signal
@@ -324,44 +323,7 @@ def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
     assert not started & processes(None)
 
 
-@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_has_colours_unless_it_wants_none(environment, coloured, inputs):
-    own = {**os.environ, **environment}
-    for name in ("COLUMNS", *(() if environment else ("NO_COLOR",))):
-        own.pop(name, None)
-    text = on_terminal("stdout", ["check", CONFIG], inputs, own)
-    assert bool(re.search(rb"\x1b\[[0-9;]*3[0-7]m", text)) == coloured
-
-
-def on_terminal(stream, arguments, cwd, environment):
-    """Return what a command that succeeds writes to a stream that is a terminal; the other one goes nowhere."""
-    shown, terminal = pty.openpty()
-    own = {**environment, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
-    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: terminal}
-    with subprocess.Popen([*PROGRAM, *arguments], cwd=cwd, env=own, **streams) as command:
-        os.close(terminal)
-        text = b""
-        while piece := _read(shown):
-            text += piece
-        assert command.wait(60) == 0
-    os.close(shown)
-    return text
-
-
-def _read(descriptor):
-    try:
-        return os.read(descriptor, 65_536)
-    except OSError:  # Linux says so when the other side of a terminal is closed
-        return b""
-
-
 class TestCompletion:
-    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-    def test_each_shell_has_a_script(self, shell, inputs):
-        done = run(inputs, _CTX_HOOKS_COMPLETE=f"{shell}_source")
-        assert done.returncode == 0
-        assert "_CTX_HOOKS_COMPLETE" in done.stdout
-
     @pytest.mark.parametrize(("typed", "completed"), [
         ("ctx-hooks ", sorted(commands.commands)), ("ctx-hooks ch", ["check"]),
         ("ctx-hooks archive ", ["delete", "ls", "prune", "show"]), ("ctx-hooks explain --po", ["--policy"]),

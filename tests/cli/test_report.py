@@ -9,15 +9,13 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SECRET, SUMMARY, secret_session
+from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SUMMARY
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.rendering import dollars, milliseconds, nice, percent, short, whole
 from ctx_hooks.cli.report import files_of
 from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Quantiles, Series
 from ctx_hooks.cli.report.page import page
-from ctx_hooks.policy.settings import Settings
-from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed
@@ -215,15 +213,6 @@ class TestThePage:
         parsed = Words(report(event))
         assert parsed.tags[-1]
         assert "nan" not in "".join(parsed.words)
-
-    async def test_no_text_of_a_conversation_is_on_it(self, tmp_path):
-        attach_sinks(Settings(events={"path": str(tmp_path)}))
-        await secret_session()
-        detach_sinks()
-        assert main(["report", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 0
-        text = (tmp_path / "page.html").read_text()
-        assert "Requests that lost most" in text
-        assert SECRET not in text
 
 
 class TestWhichFiles:

@@ -128,13 +128,6 @@ def test_a_command_that_is_not_run_exists_with_its_options(block, command):
     assert all(re.search(rf"^{name} = \[", declared, re.MULTILINE) for name in groups), block
 
 
-@pytest.mark.parametrize("page", ELSEWHERE)
-def test_the_test_that_runs_a_page_reads_it(page):
-    test = ROOT / ELSEWHERE[page]
-    texts = [path.read_text(encoding="utf-8") for path in (*test.parent.glob("*.py"), ROOT / "tests" / "documentation.py")]
-    assert any(Path(page).name in text or Path(page).stem in text for text in texts)
-
-
 def test_every_reason_is_of_some_command():
     everything = [command for block in blocks(*SHELL) for command in block.commands]
     assert [pattern for pattern in NOT_RUN if not any(re.fullmatch(pattern, c) for c in everything)] == []

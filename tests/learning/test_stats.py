@@ -61,11 +61,6 @@ def test_a_limit_that_was_named_after_the_acceptance_holds_for_the_tenant_that_w
     assert limit(stats_of(("accepted_input", ANYONE, 100_000), at=NOW - 60).merged(later, NOW)) == 60_000
 
 
-def test_what_was_learned_is_forgotten_after_a_day():
-    stats = stats_of(("limit", "cat", 8_000))
-    assert limit(stats, now=NOW + DAY_SECONDS + 1) is None
-
-
 def test_what_others_have_shown_is_forgotten_too():
     stats = stats_of(
         ("limit", "ann", 8_000), ("limit", "bob", 8_000), ("holds_output", "ann", 1), ("holds_output", "bob", 1)

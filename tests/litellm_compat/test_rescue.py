@@ -48,13 +48,6 @@ def test_without_retries_nothing_is_arranged(router):
     assert arrange_rescue({"model": ["group", "other"]}, 3) == {"model": ["group", "other"]}
 
 
-def test_the_operators_fallbacks_stand_behind_the_retries(router):
-    router(context_window_fallbacks=[{"group": ["large"]}, {"other": ["large"]}])
-    arranged = arrange_rescue({"model": "group"}, 2)
-    assert chain(arranged) == [1, 2, "large"]
-    assert arranged["context_window_fallbacks"][1:] == [{"other": ["large"]}]
-
-
 @pytest.mark.parametrize(("entries", "expected"), [
     ([{"*": ["any"]}], ["any"]), ([{"*": ["any"]}, {"openai/group": ["large"]}], ["large"]),
     ([{"*": ["any"]}, {"group": ["large"]}], ["large"]),
@@ -66,32 +59,10 @@ def test_a_groups_own_fallbacks_stand_above_those_of_every_group(router, entries
     assert chain(arrange_rescue(data, 1), "openai/group") == [1, *expected]
 
 
-@pytest.mark.parametrize(
-    "listed", [["large"], [{"model": "large", "temperature": 0}], ["large", {"model": "larger"}]], ids=str
-)
-def test_a_callers_plain_list_holds_for_all_errors_and_stands_behind_the_retries(router, listed):
-    router(context_window_fallbacks=[{"group": ["operators"]}])
-    arranged = arrange_rescue({"model": "group", "fallbacks": listed}, 2)
-    assert chain(arranged) == [1, 2, *listed]
-    assert arranged["fallbacks"] == [{"group": listed}]
-
-
 @pytest.mark.parametrize("listed", [[{"group": ["large"]}], [], None, "large"], ids=str)
 def test_fallbacks_of_any_other_form_stay_as_they_are(router, listed):
     router()
     assert arrange_rescue({"model": "group", "fallbacks": listed}, 1)["fallbacks"] == listed
-
-
-def test_who_switches_fallbacks_off_gets_retries_on_the_same_model_and_nothing_else(router):
-    router(context_window_fallbacks=[{"group": ["large"]}], fallbacks=[{"group": ["large"]}])
-    arranged = arrange_rescue({"model": "group", "disable_fallbacks": True, "fallbacks": ["large"]}, 2)
-    assert arranged["context_window_fallbacks"] == [
-        {"group": [{"model": "group", RETRY_MARK_KEY: {"group": "group", "number": n}} for n in (1, 2)]}
-    ]
-    assert arranged["fallbacks"] == arranged["content_policy_fallbacks"] == []
-    assert arranged["disable_fallbacks"] is False
-    kept = arrange_rescue({"model": "group", "disable_fallbacks": False}, 2)
-    assert chain(kept) == [1, 2, "large"]
 
 
 @pytest.mark.parametrize(("configured", "numbers"), [(7, 0), (4, 1), (3, 2), (2, 3), (0, 3)])

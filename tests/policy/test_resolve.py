@@ -104,19 +104,6 @@ def test_a_preset_puts_nothing_back_that_a_wider_scope_has_set():
     assert resolve(settings, team_names=("beta",)).policy.reserve_tokens == 4_096
 
 
-@pytest.mark.parametrize(("name", "fields"), [
-    ("openclaw", {"tool_result_max_fraction": 0.3, "tool_result_max_chars": 400_000, "rescue_attempts": 3}),
-    ("openclaw", {"warn_below_tokens": 32_000, "block_below_tokens": 16_000}),
-    ("pi", {"reserve_tokens": 16_384, "keep_recent_tokens": 20_000, "reserve_fraction": 0.08}),
-    ("mycodeagent", {"tool_result_max_lines": 2_000, "tool_result_max_bytes": 51_200, "tool_result_direction": "head"}),
-    ("nanobot", {"tool_result_max_fraction": 0.3, "reserve_tokens": 4_096}),
-    ("gentle", {"compaction": "gentle"}), ("off", {"enabled": False}),
-])  # fmt: skip
-def test_presets_have_the_figures_of_the_systems_they_are_named_after(name, fields):
-    policy = resolve({"defaults": name}).policy
-    assert {f: getattr(policy, f) for f in fields} == fields
-
-
 def test_a_request_sets_what_it_may_and_nothing_else():
     settings = {"defaults": {"request_may_set": ["language"], "request_policies": ["gentle", "off"]}}
     found = resolve(settings, request={"language": "zh", "reserve_tokens": 1}, request_policy="gentle")
@@ -129,13 +116,6 @@ def test_a_request_sets_what_it_may_and_nothing_else():
 def test_a_request_cannot_set_a_locked_field():
     settings = {"defaults": {"request_may_set": ["language"], "locked": ["language"]}}
     assert resolve(settings, request={"language": "zh"}).policy.language == "en"
-
-
-def test_the_environment_overrides_every_scope(monkeypatch):
-    monkeypatch.setenv("TOOL_OUTPUT_MAX_LINES", "77")
-    monkeypatch.setenv("TOOL_OUTPUT_TRUNCATE_DIRECTION", "tail")
-    policy = resolve({"defaults": {"tool_result_max_lines": 5, "locked": ["tool_result_max_lines"]}}).policy
-    assert (policy.tool_result_max_lines, policy.tool_result_direction) == (77, "tail")
 
 
 @pytest.mark.parametrize(("raw", "path"), [

@@ -7,21 +7,16 @@ import json
 import pytest
 from configurations import deployment
 from litellm_versions import STATES_STREAMED_USAGE
-from routes import CHAT, MESSAGES, MODELS, NAMES, ROUTES, SIZE, logged
+from routes import MESSAGES, MODELS, NAMES, ROUTES, logged
 
-from ctx_hooks.testing import LOOPBACK, agent_session
+from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOW = 5_200
 PRICES = {"input_cost_per_token": 0.001, "cache_read_input_token_cost": 0.0001, "output_cost_per_token": 0.01}
 LONG_RESULTS = {"turns": 6, "result_chars": 4_200}
 ORIGINAL = {"report_usage": "original"}
-KINDS = {
-    "provider": (WINDOW, {}),
-    "original": (WINDOW, ORIGINAL),
-    "observed": (WINDOW, {**ORIGINAL, "mode": "observe"}),
-    "whole": (1_000_000, ORIGINAL),
-}
+KINDS = {"original": (WINDOW, ORIGINAL), "whole": (1_000_000, ORIGINAL)}
 """Of groups: their window and policy."""
 MOST_LEFT = 0.6
 MOST_APART = 0.02
@@ -108,16 +103,6 @@ def test_the_client_sees_the_size_of_what_it_sent_and_the_spend_what_was_billed(
     assert read["cached_tokens"] > 0
 
 
-@over_every_route
-def test_elsewhere_the_client_sees_what_was_billed(name, proxy, provider):
-    """Where the policy is off, where it only observes, and where nothing was cut: changing from route to route."""
-    n = NAMES.index(name)
-    policy, stream = ("provider", "observed", "whole")[n % 3], n % 2 == 1
-    answer, read = asked(proxy, provider, name, policy, stream=stream)
-    found = {input_of(usage) for usage in told(answer)}
-    assert found == ({read["input_tokens"]} if states_usage(name, stream=stream) else set())
-
-
 def test_a_request_that_the_router_would_refuse_states_its_size_too(checking, provider):
     _, original = asked(checking, provider, "chat", "whole", stream=False)
     answer, read = asked(checking, provider, "chat", "original", stream=False)
@@ -125,22 +110,7 @@ def test_a_request_that_the_router_would_refuse_states_its_size_too(checking, pr
     assert logged(checking, answer)["prompt_tokens"] == read["input_tokens"] < original["input_tokens"] * MOST_LEFT
 
 
-@pytest.mark.parametrize("policy", ["provider", "original"])
-def test_count_tokens_counts_what_the_client_sends(policy, proxy):
-    """It reaches no hook: a request that would be compressed is counted as it is, in LiteLLM's tokens or the provider's."""
-    session = agent_session("anthropic", model=f"usage-messages-to-openai-{policy}", **SIZE)
-    counted = count(proxy, session)
-    assert counted > WINDOW
-    assert counted == count(proxy, {**session, "model": "usage-messages-to-openai-whole"})
-
-
 def count(proxy, session):
     answer = LOOPBACK.post(f"{proxy.url}{MESSAGES.path}/count_tokens", json=session, headers=proxy.headers, timeout=60)
     assert answer.status_code == 200, answer.text
     return answer.json()["input_tokens"]
-
-
-def test_a_stream_whose_client_asks_for_no_usage_gets_none(proxy):
-    answer = CHAT.ask(proxy, group="usage-chat-original", stream=True)
-    assert answer.status_code == 200
-    assert told(answer) == []

@@ -59,7 +59,6 @@ handler = Spend()
 """
 TIGHT, RESERVE = 12_000, 0.45
 """Holds a session of 8,000 tokens, but not the share that is kept free for its answer as well."""
-SMALL = 3_000
 WIDE = 23_000
 """Holds what LiteLLM's own compressor leaves of the dialogue of 27,000 tokens, but not the reserve as well."""
 BEYOND = 20_000
@@ -83,23 +82,18 @@ REPLAYED_TURNS = (4, 6, 8)
 
 @pytest.fixture(scope="module")
 def roomy():
-    settings = ProviderSettings(window_tokens=1_000_000, windows={"small": SMALL, "claude-small": SMALL})
-    with FakeProvider(settings) as running:
+    with FakeProvider(ProviderSettings(window_tokens=1_000_000)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def spending(roomy, tmp_path_factory):
     """A proxy that asks LiteLLM's own compressor and the test's logger before the plugin."""
-    windows = {"compressed": TIGHT, "whole": 1_000_000, "observed": TIGHT, "replayed": 1_000_000}
+    windows = {"compressed": TIGHT, "whole": 1_000_000, "replayed": 1_000_000}
     models = [
         deployment(roomy.url, f"{name}-{group}", MODELS.get(name, "openai/served"), max_input_tokens=window, **PRICES)
         for name in LOGGED
         for group, window in windows.items()
-    ]
-    models += [
-        deployment(roomy.url, f"{name}-rescued", MODELS.get(name, "openai/served").replace("served", "small"), **PRICES)
-        for name in LOGGED
     ]
     models += [deployment(roomy.url, "shortened", "openai/served", max_input_tokens=1_000_000, **PRICES)]
     models += [deployment(roomy.url, "shared", "anthropic/claude-served", max_input_tokens=WIDE, **PRICES)]
@@ -110,12 +104,7 @@ def spending(roomy, tmp_path_factory):
             "compression_interception_params": {"enabled": True, "compression_trigger": BEYOND},
         },
         "general_settings": {**GENERAL, "store_prompts_in_spend_logs": True, "custom_auth": "spend_rows.user_api_key_auth"},
-        "callback_settings": {
-            "ctx_hooks": {
-                "defaults": {"reserve": "scaled", "reserve_fraction": RESERVE},
-                "models": {"*-observed": {"mode": "observe"}},
-            }
-        },
+        "callback_settings": {"ctx_hooks": {"defaults": {"reserve": "scaled", "reserve_fraction": RESERVE}}},
     }
     with Proxy(config, importable(tmp_path_factory.mktemp("spend"), "spend_rows", CALLBACKS)) as running:
         yield running
@@ -187,31 +176,6 @@ def test_a_compaction_that_rewrites_the_cache_is_a_cost_in_our_figures_and_no_sa
     assert read["cached_tokens"] > 0
     assert row["figures"]["tokens_saved"] > 0 > row["figures"]["dollars_saved"]
     assert (row["savings"]["tokens_saved"], row["daily_tokens"], row["daily_dollars"]) == (0, 0, 0)
-
-
-@over_every_route_in_turn
-def test_a_request_beyond_the_window_is_tagged_and_has_saved_nothing(name, stream, spending, roomy):
-    row, read = asked(spending, roomy, name, "rescued", stream=stream)
-    assert row["figures"]["beyond_window"]
-    assert (row["figures"]["tokens_saved"], row["figures"]["dollars_saved"]) == (0, 0)
-    assert (row["savings"], row["daily_tokens"], row["daily_dollars"]) == (None, 0, 0)
-    assert row["figures"]["decision"] == "retried"
-    assert [tag for tag in row["tags"] if tag.startswith("ctx_hooks:")] == [f"ctx_hooks:{row['figures']['decision']}"]
-    assert row["spend"] == cost_of(read)
-
-
-@over_every_route_in_turn
-def test_what_is_observed_saves_nothing_and_its_figures_say_what_it_would_have_saved(name, stream, spending, roomy):
-    roomy.reset()
-    row, read = asked(spending, roomy, name, "observed", stream=stream)
-    would_have = row["figures"]["would_have"]
-    assert row["figures"] == {"mode": "observe", "would_have": would_have}
-    assert would_have["decision"] == "compressed"
-    assert would_have["dollars_saved"] == pytest.approx(would_have["tokens_saved"] * PLAIN)
-    assert would_have["tokens_saved"] > 0
-    assert (row["savings"], row["daily_tokens"], row["daily_dollars"]) == (None, 0, 0)
-    assert not any(tag.startswith("ctx_hooks") for tag in row["tags"])
-    assert row["spend"] == cost_of(read)
 
 
 def test_what_another_compressor_has_written_stays_and_one_warning_says_so(spending, roomy):

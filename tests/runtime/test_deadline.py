@@ -102,14 +102,6 @@ async def test_a_slow_request_holds_up_no_other(slow_step):
     slow.cancel()
 
 
-async def test_within_the_deadline_the_clock_changes_nothing():
-    made = [
-        await AttemptRunner().decide(request("openai-chat"), target(compression_timeout_seconds=seconds))
-        for seconds in (60, 600)
-    ]
-    assert made[0] == made[1]
-
-
 async def test_what_was_done_in_haste_is_not_remembered(slow_step):
     slow_step(cooperates=True)
     runner = AttemptRunner()

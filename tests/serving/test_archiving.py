@@ -46,21 +46,6 @@ def told(archiving, request_id="one", **policy):
     return HANDLE.findall(json.dumps(changes_of(decided.decision)))
 
 
-async def test_a_handle_in_what_is_sent_returns_the_text():
-    archiving = Archiving(SharedStore(), Running())
-    for handle in told(archiving):
-        assert (await archiving.answer("one", json.dumps({"handle": handle}))).startswith("[characters 0 to ")
-
-
-async def test_what_the_archive_has_lost_is_cut_again_from_the_request():
-    first, other = Archiving(SharedStore(), Running()), Archiving(SharedStore(), Running())
-    told(first)
-    handles = told(other, "two")  # the compaction is remembered: its texts are not at hand
-    answers = [await other.answer("two", json.dumps({"handle": handle})) for handle in handles]
-    assert answers == [await first.answer("one", json.dumps({"handle": handle})) for handle in handles]
-    assert NOT_AVAILABLE not in answers
-
-
 async def stored(archiving, handles):
     """Wait for what is stored behind requests; return the handles that the archive, and so an operator, has no text of."""
     if archiving.storing is not None:

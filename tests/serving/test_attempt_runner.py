@@ -1,6 +1,5 @@
 """A request is never lost, a retry is never sent in vain, and what an attempt shows reaches the next request."""
 
-import asyncio
 import logging
 import threading
 import traceback
@@ -9,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 import ctx_hooks
-from ctx_hooks.compaction import last_resort, pipeline
+from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched, changes_of
+from ctx_hooks.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.history import counted_history
@@ -84,17 +83,6 @@ class TestARequestIsNeverLost:
         assert "a fault" not in str(record.exc_info[1])  # it may quote the conversation
         assert record.exc_info[0].__name__ == "RuntimeError"
         assert "fail" in [frame.name for frame in traceback.extract_tb(record.exc_info[2])]
-
-
-async def test_a_long_session_of_short_messages_is_compressed_and_not_cut_by_estimate():
-    talk = [
-        {"role": ("user", "assistant")[n % 2], "content": [{"type": "text", "text": f"turn {n}: " + "words " * 30}]}
-        for n in range(1_501)
-    ]
-    request = Request("openai-chat", {"model": "m", "messages": talk})
-    decision = await AttemptRunner().decide(request, to(30_000, compression_timeout_seconds=60))
-    assert isinstance(decision, Compressed)
-    assert last_resort.NAME not in [step.name for step in decision.steps]
 
 
 class TestRetries:
@@ -208,16 +196,6 @@ class TestWhatIsLearned:
         await runner.decide(stored, to(window_tokens=2_000_000, attempt=1))
         assert not learned_limits
 
-    async def test_what_is_mostly_guessed_teaches_nothing_once_it_is_counted(self, learned_limits):
-        """A provider may bill a tenth of what an unknown part seems to have."""
-        unknown = {"role": "user", "content": [{"type": "of_tomorrow", "data": "word " * 20_000}]}
-        request = Request("openai-chat", {"model": "m", "messages": [*session(turns=2).items, unknown]})
-        runner = AttemptRunner()
-        await runner.decide(request, to(window_tokens=2_000_000))
-        await runner.failed("request", Overflow("input", "x"), "too long")
-        await runner.decide(request, to(window_tokens=2_000_000, attempt=1))
-        assert not learned_limits
-
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
         runner = AttemptRunner()
         await runner.decide(session(), to(repair="always"))
@@ -270,13 +248,6 @@ class TestTheEventLoop:
         short, long = threads
         assert short is threading.current_thread()
         assert long is not short
-
-    async def test_requests_are_decided_side_by_side(self):
-        runner = AttemptRunner()
-        one, other = await asyncio.gather(
-            *(runner.decide(session(turns=turns), to(20_000, request_id=str(turns))) for turns in (30, 50))
-        )
-        assert changes_of(one) != changes_of(other)
 
 
 @pytest.mark.parametrize(("least", "warned"), [(32_000, True), (20_000, False)])

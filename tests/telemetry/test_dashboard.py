@@ -5,11 +5,6 @@ import re
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-from prometheus_client import CollectorRegistry
-
-from ctx_hooks.telemetry.prometheus import Metrics
-
 ROOT = Path(__file__).resolve().parents[2]
 BOARD = json.loads((ROOT / "docs" / "grafana.json").read_text(encoding="utf-8"))
 PANELS = BOARD["panels"]
@@ -39,12 +34,3 @@ def test_panels_have_ids_and_places_of_their_own():
     assert all(x + w <= COLUMNS for x, _, w, _ in places)
     for (x, y, w, h), (x2, y2, w2, h2) in combinations(places, 2):
         assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_a_query_asks_for_metrics_that_there_are(query):
-    registry = CollectorRegistry()
-    Metrics(registry)
-    endings = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
-    known = {metric.name + ending for metric in registry.collect() for ending in endings[metric.type]}
-    assert set(re.findall(r"ctx_hooks_\w+", query)) <= known

@@ -194,8 +194,7 @@ def test_whatever_a_caller_calls_a_model_the_metrics_can_be_read(registry, name)
 
 HANDLERS = """
 import sys
-if HIDDEN:
-    sys.modules["prometheus_client"] = None
+BEFORE
 import litellm
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.telemetry.events import LimitEvent
@@ -205,26 +204,27 @@ litellm.callback_settings = {"ctx_hooks": SETTINGS}
 CtxHooks()
 CtxHooks()
 emit(LimitEvent("limit_learned", "d", "limit", 9_000, 128_000))
-if HIDDEN:
-    print("figure", None)
-else:
-    from prometheus_client import REGISTRY
+figure = None
+if sys.modules.get("prometheus_client"):
     labels = {"kind": "limit", "deployment": "d"}
-    print("figure", REGISTRY.get_sample_value("ctx_hooks_limits_learned_total", labels))
+    figure = sys.modules["prometheus_client"].REGISTRY.get_sample_value("ctx_hooks_limits_learned_total", labels)
+print("figure", figure)
 """
+HIDDEN = 'sys.modules["prometheus_client"] = None'
+TAKEN = 'import prometheus_client; prometheus_client.Counter("ctx_hooks_requests", "of somebody else")'
 
 
 @pytest.mark.parametrize(
-    ("settings", "hidden", "expected"),
-    [({}, False, "1.0"), ({"prometheus": False}, False, "None"), ({}, True, "None")],
-    ids=["as it comes", "switched off", "not installed"],
+    ("settings", "before", "expected"),
+    [({}, "", "1.0"), ({"prometheus": False}, "", "None"), ({}, HIDDEN, "None"), ({}, TAKEN, "None")],
+    ids=["as it comes", "switched off", "not installed", "its names are taken"],
 )
-def test_a_process_counts_once_in_litellms_registry_unless_it_is_told_or_made_not_to(settings, hidden, expected):
+def test_a_process_counts_once_in_litellms_registry_unless_it_is_told_or_made_not_to(settings, before, expected):
     """However many handlers it makes; without prometheus_client it starts all the same, and says nothing of it."""
-    code = HANDLERS.replace("SETTINGS", repr(settings)).replace("HIDDEN", repr(hidden))
+    code = HANDLERS.replace("SETTINGS", repr(settings)).replace("BEFORE", before)
     printed = printed_by(code)
     assert printed.split()[-2:] == ["figure", expected]
-    assert "Prometheus" not in printed
+    assert printed.count("Prometheus") == printed.count("records nothing for Prometheus") == (before == TAKEN)
 
 
 WORKER = """
