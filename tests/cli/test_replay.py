@@ -641,16 +641,13 @@ PRICE = {"input_cost_per_token": float("inf"), "max_input_tokens": 10**400}
 
 
 def test_an_answer_without_an_id_does_not_take_the_users_texts_with_it():
-    line = {"sessionId": "s", "type": "user", "uuid": "1", "message": {"role": "user", "content": "Hi"}}
-    answer = {"sessionId": "s", "type": "assistant", "uuid": "2", "parentUuid": "1", "message": {"content": "Yes?"}}
-    asked = {
-        **line,
-        "uuid": "3",
-        "parentUuid": "2",
-        "message": {"role": "user", "content": [{"type": "text", "text": "Go"}]},
-    }
-    last = {**answer, "uuid": "4", "parentUuid": "3", "message": {"id": "m", "content": "Done"}}
-    *_, found = recorded(claude_code, [line, answer, asked, last])
+    rows = [
+        line("1", None, "user", "Hi"),
+        line("2", "1", "assistant", "Yes?"),
+        line("3", "2", "user", [{"type": "text", "text": "Go"}]),
+        answer("4", "3", "m", {"type": "text", "text": "Done"}),
+    ]
+    *_, found = recorded(claude_code, rows)
     assert [m["role"] for m in found.request.fields["messages"]] == ["user", "assistant", "user"]
 
 
