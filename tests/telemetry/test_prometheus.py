@@ -224,8 +224,7 @@ def test_a_process_counts_once_in_litellms_registry_unless_it_is_told_or_made_no
     code = HANDLERS.replace("SETTINGS", repr(settings)).replace("BEFORE", before)
     printed = printed_by(code)
     assert printed.split()[-2:] == ["figure", expected]
-    warning = "ctx_hooks failed and records nothing for Prometheus"
-    assert printed.splitlines().count(warning) == (before == TAKEN)
+    assert ("ctx_hooks failed and records nothing for Prometheus" in printed) == (before == TAKEN)
     assert ("Prometheus" in printed) == (before == TAKEN)
 
 
