@@ -36,7 +36,7 @@ from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableE
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
-    from ctx_hooks.compaction.summary.state import Flight
+    from ctx_hooks.learning.summary_flight import Flight
 
 KEY_PREFIX = "ctx_hooks:summaries:"
 KEPT_SECONDS = 3 * 24 * 3600

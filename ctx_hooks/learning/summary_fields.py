@@ -11,7 +11,7 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
-from ctx_hooks.compaction.summary.state import MOST_FAILURES, MOST_PAUSE_SECONDS, PENDING, STATES, Flight
+from ctx_hooks.learning.summary_flight import MOST_FAILURES, MOST_PAUSE_SECONDS, PENDING, STATES, Flight
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

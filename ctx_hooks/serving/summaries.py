@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.compaction.summary import state
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning import summary_flight
 from ctx_hooks.learning.stored_summaries import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries, SummaryTask
-    from ctx_hooks.compaction.summary.state import Flight
     from ctx_hooks.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.learning.learned import Learned
+    from ctx_hooks.learning.summary_flight import Flight
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.running import Running
@@ -206,14 +206,14 @@ class _Lease:
     """
 
     def __init__(self, store: StoredSummaries, asking: Asking) -> None:
-        self.flight = state.PENDING
+        self.flight = summary_flight.PENDING
         self._store = store
         self._conversation = asking.conversation
         self._seconds = asking.settings.timeout_seconds + LEASE_MARGIN_SECONDS
 
     async def begin(self, found: Flight, prefix: str) -> bool:
         """Take the flight, and return whether no other worker was first."""
-        begun = state.begun(found, prefix, uuid4().hex, time.time(), self._seconds)
+        begun = summary_flight.begun(found, prefix, uuid4().hex, time.time(), self._seconds)
         if begun is None or not await self._store.fly(self._conversation, found, begun):
             return False
         self.flight = begun
@@ -221,7 +221,7 @@ class _Lease:
 
     async def renew(self) -> bool:
         """Hold the flight for another call, and return whether it still was this process's."""
-        return await self.end(state.renewed(self.flight, time.time(), self._seconds))
+        return await self.end(summary_flight.renewed(self.flight, time.time(), self._seconds))
 
     async def end(self, flight: Flight) -> bool:
         """Store the next state, and return whether the flight still was this process's."""
@@ -232,8 +232,8 @@ class _Lease:
 
 def _end_of(flight: Flight, writing: Writing) -> Flight:
     if writing.outcome == "cancelled":
-        return state.given_up(flight)
-    return state.done(flight) if writing.text else state.failed(flight, time.time())
+        return summary_flight.given_up(flight)
+    return summary_flight.done(flight) if writing.text else summary_flight.failed(flight, time.time())
 
 
 def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEvent:

@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
-from ctx_hooks.compaction.summary.state import PENDING, begun, done, failed, given_up
 from ctx_hooks.learning import stored_summaries
 from ctx_hooks.learning.stored_summaries import KEY_PREFIX, StoredSummaries
 from ctx_hooks.learning.summary_fields import (
@@ -21,6 +20,7 @@ from ctx_hooks.learning.summary_fields import (
     Stored,
     stored_of,
 )
+from ctx_hooks.learning.summary_flight import PENDING, begun, done, failed, given_up
 from ctx_hooks.store.shared_store import SharedStore
 
 FIRST, SECOND = WrittenSummary("ab", 40, "Tune the piano."), WrittenSummary("cd", 60, "Tune the 琴.")

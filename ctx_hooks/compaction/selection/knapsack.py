@@ -172,12 +172,12 @@ def _segments(n: int, item: Item) -> Iterator[Row]:
     """Yield the segments that add identifiers to their text, and others that are relevant."""
     for source in item.sources:
         segments, names = source.segments, iter(source.segments.identifiers)
-        relevance, spans = source.relevance.tolist(), segments.spans
+        relevance, spans = source.relevance, segments.spans
         brought = {
             k: islice(names, count) for k, count in zip(segments.cover.tolist(), segments.added.tolist(), strict=True)
         }
         brought_by = {k: frozenset(of_segment) for k, of_segment in brought.items()}
-        relevant = {k: frozenset[str]() for k, score in enumerate(relevance) if score > 0 and k not in brought_by}
+        relevant = {k: frozenset[str]() for k in sorted(relevance) if k not in brought_by}
         for k, identifiers in (brought_by | relevant).items():
             tokens = (spans[k][1] - spans[k][0]) * source.tokens_per_char + GAP_TOKENS
-            yield Row(n, source.position, k, tokens, relevance[k], identifiers)
+            yield Row(n, source.position, k, tokens, relevance.get(k, 0.0), identifiers)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
-from ctx_hooks.compaction.selection.relevance import Floats, by_segment, relevance_of
+from ctx_hooks.compaction.selection.relevance import relevance_of
 from ctx_hooks.compaction.selection.segments import Segments, segments
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
@@ -43,7 +43,7 @@ class Source:
         text: the text that its lines stand in.
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
-        relevance: of each segment to the newest request, 0 to 1.
+        relevance: to the newest request, of the segments that have any, 0 to 1.
         stays: the numbers of the segments that are the user's own words: they stay wherever their exchange does.
     """
 
@@ -51,7 +51,7 @@ class Source:
     text: str
     segments: Segments
     tokens_per_char: float
-    relevance: Floats
+    relevance: Mapping[int, float]
     stays: frozenset[int] = frozenset()
 
 
@@ -116,13 +116,15 @@ def may_be_shortened(part: Part) -> bool:
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
     """Return the older exchanges as items, oldest first; `words` are the spans of users' texts that stay."""
     older = older_exchanges(conversation)
-    texts = {
-        (i, k): (text, segments(text))
-        for exchange in older
-        for i in exchange
-        for k, part in enumerate(conversation.messages[i].parts)
-        if (text := text_of_lines(part, budget)) and words.get((i, k)) != ((0, len(text)),)
-    }
+    most_chars = int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN)
+    texts: dict[Position, tuple[str, Segments]] = {}
+    for i in (i for exchange in older for i in exchange):
+        message = conversation.messages[i]
+        for k, part in enumerate(message.parts):
+            text, spans = text_of_lines(part, budget), words.get((i, k), ())
+            if text and spans != ((0, len(text)),):
+                is_pasted = isinstance(part, Text) and message.role == "user"
+                texts[i, k] = (text, block_segments(text, most_chars, spans) if is_pasted else segments(text))
     relevance = relevance_of(conversation, tuple(texts.values()))
     relevant = {where: (*text, scores) for (where, text), scores in zip(texts.items(), relevance, strict=True)}
     items: list[Item] = []
@@ -165,11 +167,11 @@ def _item(
     conversation: Conversation,
     exchange: range,
     budget: Budget,
-    relevant: Mapping[Position, tuple[str, Segments, Floats]],
+    relevant: Mapping[Position, tuple[str, Segments, Mapping[int, float]]],
     words: Mapping[Position, Spans],
     recency: float,
 ) -> Item:
-    """Return an exchange as an item; `relevant` has the text, lines and relevance of each part that may be shortened."""
+    """Return an exchange as an item; `relevant` has the text, segments and relevance of each part that may be shortened."""
     counter = budget.counter
     messages = [conversation.messages[i] for i in exchange]
     whole = frame = float(counter.messages(messages, conversation.format))
@@ -178,17 +180,13 @@ def _item(
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
             if (i, k) in relevant:
-                text, lines, relevance = relevant[i, k]
+                text, found, relevance = relevant[i, k]
                 counted = part.arguments if isinstance(part, ToolCall) else text
                 tokens_per_char = counter.text(counted) / len(counted)
-                kept_whole, spans = lines, words.get((i, k), ())
-                if isinstance(part, Text) and message.role == "user":  # of what a user has pasted, blocks
-                    most_chars = int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN)
-                    kept_whole = block_segments(text, most_chars, spans)
-                    frame += sum(b - a for a, b in spans) * tokens_per_char
-                scores = by_segment(relevance, lines, kept_whole)
-                stays = frozenset(n for n, (a, b) in enumerate(kept_whole.spans) if any(c <= a and b <= d for c, d in spans))
-                sources.append(Source((i, k), text, kept_whole, tokens_per_char, scores, stays))
+                spans = words.get((i, k), ())
+                frame += sum(b - a for a, b in spans) * tokens_per_char
+                stays = frozenset(n for n, (a, b) in enumerate(found.spans) if any(c <= a and b <= d for c, d in spans))
+                sources.append(Source((i, k), text, found, tokens_per_char, relevance, stays))
             if isinstance(part, ToolCall):
                 short = short_arguments(part, budget)
                 if short is not part.arguments:

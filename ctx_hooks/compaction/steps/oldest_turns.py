@@ -11,8 +11,14 @@ from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
-from ctx_hooks.compaction.summary.extractive import Removed, brief_summary, extractive_summary, whole_of, with_summary
-from ctx_hooks.compaction.summary.written_form import written_form
+from ctx_hooks.compaction.summary.extractive import (
+    Removed,
+    bare_summary,
+    brief_summary,
+    extractive_summary,
+    with_summary,
+    written_form,
+)
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.protection import newest_words
 from ctx_hooks.message_rules import alternation
@@ -98,12 +104,8 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
     return replace(selection, shortened=selection.shortened | questions)
 
 
-def _without_summary(removed: Removed, budget: Budget) -> str:
-    return placeholders.dropped(len(removed.messages), budget.policy.language, whole_of(removed.messages, budget))
-
-
 STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; an extractive summary says what they were",
-    partial(_apply, (extractive_summary, brief_summary, _without_summary)),
+    partial(_apply, (extractive_summary, brief_summary, bare_summary)),
 )

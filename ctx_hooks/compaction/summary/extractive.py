@@ -75,24 +75,45 @@ def allowed_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS)
 
 def extractive_summary(removed: Removed, budget: Budget) -> str:
     """Return the extractive summary of the removed messages: a heading, and the sections; a line where these are empty."""
-    language, reference = budget.policy.language, whole_of(removed.messages, budget)
-    if not (lines := sections(removed, budget)):
-        return placeholders.dropped(len(removed.messages), language, reference)
-    return "\n".join((placeholders.summary_heading(len(removed.messages), language, reference), *lines))
+    return _headed(sections(removed, budget), removed, budget)
 
 
 def brief_summary(removed: Removed, budget: Budget) -> str:
     """Return the users' words of the removed messages under the heading, and the newest of the files that were changed."""
-    language, reference = budget.policy.language, whole_of(removed.messages, budget)
+    language = budget.policy.language
     lines, _ = _said(removed, 0, language)
     room_chars = min(BRIEF_CHARS, summary_tokens(budget) * CHARS_PER_TOKEN)
-    lines += _section("changed", _changed(removed.actions), room_chars, language)[0]
+    return _headed(lines + _section("changed", _changed(removed.actions), room_chars, language)[0], removed, budget)
+
+
+def bare_summary(removed: Removed, budget: Budget) -> str:
+    """Return the line that says how many messages were removed."""
+    return _headed([], removed, budget)
+
+
+def written_form(text: str, removed: Removed, budget: Budget) -> str:
+    """Return what stands for the removed messages: a heading, the model's summary, and the extracts that it lacks.
+
+    So neither a poor summary loses what is named in the deterministic form, nor one that was written some turns ago what
+    came since.
+    """
+    language = budget.policy.language
+    extracts = sections(removed, budget, stated=text)
+    lines = [
+        placeholders.written_heading(len(removed.messages), language, _whole_of(removed.messages, budget)),
+        placeholders.block_quoted(text),
+    ]
+    return "\n".join((*lines, placeholders.extracts_heading(language), *extracts) if extracts else lines)
+
+
+def _headed(lines: Sequence[str], removed: Removed, budget: Budget) -> str:
+    language, reference = budget.policy.language, _whole_of(removed.messages, budget)
     if not lines:
         return placeholders.dropped(len(removed.messages), language, reference)
     return "\n".join((placeholders.summary_heading(len(removed.messages), language, reference), *lines))
 
 
-def whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
+def _whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
     """Return where the whole of the removed messages is; None where nothing is archived."""
     return budget.reference(transcript(removed, budget.policy.language)) if budget.cut_texts is not None else None
 

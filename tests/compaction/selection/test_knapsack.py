@@ -2,7 +2,6 @@
 
 from itertools import accumulate, pairwise
 
-import numpy as np
 import pytest
 from strategies import every_format
 from strategies import items_of as messages_of
@@ -77,7 +76,7 @@ def items_with(*exchanges):
         text = "".join(f"{line}\n" for line in lines)
         ends = list(accumulate(len(line) + 1 for line in lines))
         found = with_cover(list(pairwise((0, *ends))), [set(identifiers(line)) for line in lines])
-        source = Source((n, 0), text, found, 0.25, np.zeros(len(found)))
+        source = Source((n, 0), text, found, 0.25, {})
         items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (), (source,), 1.0, spoken=False))
     return tuple(items)
 

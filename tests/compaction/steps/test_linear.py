@@ -24,7 +24,7 @@ READERS = {
     "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"), "identifiers": identifiers,
     "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]), "segments": segments.segments,
     "stems": bm25.stems, "words of a request": relevance.words_of,
-    "places of words": lambda text: relevance.places(WORDS, text, segments.segments(text)),
+    "places of words": lambda text: list(relevance.places(WORDS, text, segments.segments(text))),
     "error lines": lambda text: list(error_lines(text)), "a call's digest": tool_arguments.digest,
     "shortened arguments": lambda text: tool_arguments.shortened(text, 100, "en"),
     "shortened content": lambda text: tool_arguments.shortened(tool_arguments.json.dumps({"content": text}), 100, "en"),

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.summary.actions import actions_of
-from ctx_hooks.compaction.summary.extractive import Removed, sections
+from ctx_hooks.compaction.summary.extractive import Removed, sections, written_form
 from ctx_hooks.compaction.summary.model_written import (
     NO_SUMMARIES,
     Summaries,
@@ -25,7 +25,6 @@ from ctx_hooks.compaction.summary.model_written import (
     prefixes,
     task_of,
 )
-from ctx_hooks.compaction.summary.written_form import written_form
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader

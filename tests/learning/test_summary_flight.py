@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.compaction.summary.state import (
+from ctx_hooks.learning.summary_flight import (
     FIRST_PAUSE_SECONDS,
     MOST_PAUSE_SECONDS,
     PENDING,
