@@ -5,8 +5,7 @@ import json
 import pytest
 from proxies import Proxy
 
-from ctx_hooks import testing
-from ctx_hooks.cli import main
+from ctx_hooks.cli import demo, main, trial
 from ctx_hooks.cli.trial import WINDOW_TOKENS
 
 CHAT, MESSAGES, RESPONSES, GOOGLE = "/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models"
@@ -16,7 +15,8 @@ ROUTES = (CHAT, CHAT, MESSAGES, MESSAGES, RESPONSES, GOOGLE, GOOGLE)
 @pytest.fixture(autouse=True)
 def _forked(monkeypatch):
     """The command's proxy is a fork; that of an interrupted one in `test_command_line.py` starts as a user's does."""
-    monkeypatch.setattr(testing, "ProxyProcess", Proxy)
+    monkeypatch.setattr(demo, "ProxyProcess", Proxy)
+    monkeypatch.setattr(trial, "TURNS", 20)  # twice the window
 
 
 def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_window(capsys):

@@ -9,7 +9,7 @@ import yaml
 from proxies import Proxy
 from redis_process import RedisProcess
 
-from ctx_hooks.cli import main
+from ctx_hooks.cli import main, trial
 from ctx_hooks.cli.doctor import overflow, versions_finding
 from ctx_hooks.cli.weak_spots import CALLBACK
 
@@ -25,6 +25,7 @@ def _own_environment(monkeypatch):
     for name in ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "CTX_HOOKS_ENABLED"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(overflow, "ProxyProcess", Proxy)  # a fork; where the package is built, one starts as a user's does
+    monkeypatch.setattr(trial, "TURNS", 20)  # twice the window
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import gc
 import os
 from collections import Counter, defaultdict
+from functools import partial
 
 import pytest
 from litellm.proxy._types import UserAPIKeyAuth
@@ -16,18 +17,19 @@ from ctx_hooks.policy.resolve import RESOLVED_AT_ONCE
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request
-from ctx_hooks.serving import running
+from ctx_hooks.serving import running, startup
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.request_state import RequestState
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.call import CallNames
-from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, MOST_WAITING
+from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, EventFile
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent
 from ctx_hooks.telemetry.listeners import attach
 from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
 
-WRITABLE = MOST_WAITING + MOST_AT_ONCE
-RUNNING_REQUESTS = 1_000
+WAITING = 500
+WRITABLE = WAITING + MOST_AT_ONCE
+RUNNING_REQUESTS = 500
 TEAMS = RUNNING_REQUESTS + WRITABLE + 500
 KEPT = (Attempt, DecisionEvent, AnswerEvent, CallNames, Policy, target.Target, DeploymentStats)
 WINDOW = 60
@@ -37,11 +39,12 @@ FEW = 20
 
 
 @pytest.fixture
-def registry(tmp_path):
+def registry(tmp_path, monkeypatch):
     """Every sink, with an event file that stands still: nobody reads from the pipe in its place."""
     path = tmp_path / "events.1.jsonl"
     os.mkfifo(path)
     reader = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    monkeypatch.setattr(startup, "EventFile", partial(EventFile, most_waiting=WAITING))
     attach_sinks(Settings(prometheus=False, events={"path": str(tmp_path)}))
     found = CollectorRegistry()
     end = attach("Prometheus", Metrics(found).listeners)
