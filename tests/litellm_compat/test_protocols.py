@@ -24,7 +24,7 @@ from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
 
 WINDOW = 8_000
 BELIEVED = 200_000
-UNKNOWN_TURNS, KNOWN_TURNS = range(8, 17), range(9, 15)
+UNKNOWN_TURNS, KNOWN_TURNS = range(8, 18, 3), range(9, 16, 3)
 """Those around which a session outgrows the window, and the compacted session once more."""
 LEAST_FRACTION = 0.4
 """A session is compacted to half of the window or a little below."""
