@@ -7,7 +7,7 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
-from environments import ROOT, Environment, Package, done
+from environments import ROOT, Environment, Package, compiled_as_here, done
 from uv import find_uv_bin
 
 from ctx_hooks.testing import FakeProvider, ProviderSettings
@@ -45,6 +45,7 @@ def environment(package, constraints, tmp_path_factory) -> Environment:
     declared = [requirement for requirement in requires("ctx-hooks") or () if "extra ==" not in requirement]
     wanted = (*declared, "prometheus_client")
     done(uv, "pip", "install", "--quiet", "--python", folder / "bin" / "python", "-c", constraints, *wanted, cwd=ROOT)
+    compiled_as_here(folder)
     return Environment(folder, package)
 
 

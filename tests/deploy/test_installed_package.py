@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from deployed import OVERFLOWING, SMALL, asked, assert_rescued, started, without_the_callback
-from environments import ROOT, done
+from environments import ROOT, compiled_as_here, done
 from recipes import commands, yaml_file
 from uv import find_uv_bin
 
@@ -41,5 +41,6 @@ def test_uv_installs_litellm_as_a_tool_with_the_plugin(package, constraints, pro
     versions = {"UV_CONSTRAINT": str(constraints), "UV_FIND_LINKS": str(package.folder), "UV_PYTHON": sys.executable}
     path = os.pathsep.join([str(Path(find_uv_bin()).parent), os.environ["PATH"]])
     done("sh", "-c", install, cwd=tmp_path, env={**folders, **versions, "PATH": path})
+    compiled_as_here(tmp_path / "tools" / "litellm")
     with started(tmp_path / "bin" / "litellm", yaml_file("litellm_config.yaml"), provider) as proxy:
         assert_rescued(proxy, provider)

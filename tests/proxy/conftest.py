@@ -71,8 +71,8 @@ so the plugin has learned by then. Of a route whose answers LiteLLM logs under a
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of this folder before all others: they take longest, and the last files are to be short ones."""
-    items.sort(key=lambda item: not item.path.is_relative_to(FOLDER))
+    """Run this folder first, and then the files beside it: they take longest, and the last files are to be short ones."""
+    items.sort(key=lambda item: (not item.path.is_relative_to(FOLDER), item.path.parent != FOLDER.parent))
 
 
 def script(fmt, payload, answered):
