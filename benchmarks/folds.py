@@ -23,7 +23,7 @@ from contestants import MODEL
 from results import MEASURES, Result, Session, cell, grouped, mean, measure, sessions
 
 import ctx_hooks
-from ctx_hooks.compaction.selection import apply, knapsack, scoring, select
+from ctx_hooks.compaction.selection import apply, knapsack, scoring
 from ctx_hooks.compaction.summary import extractive
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RUNNING_REQUESTS = 10_000
-"""Requests remembered at once, 3 KB each (measured), 5 KB with refusals of the longest kind (2,000 characters). The oldest is
-forgotten first, and is then not retried."""
+"""Requests remembered at once, 3 KB each (measured), 5 KB with refusals of the longest kind (2,000 characters). The oldest
+is forgotten first, and is then not retried."""
 MOST_HELD = 256
 """Requests held whole until their answer. What the oldest are held for is then done by what else is known, or not at all."""
 MOST_HELD_BYTES = 64_000_000
