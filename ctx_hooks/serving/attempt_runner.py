@@ -79,10 +79,10 @@ class AttemptRunner:
         """Return what to send, and remember the attempt.
 
         Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
-        was refused is NotRetried, whatever the reason.
+        was refused is NotRetried, whatever the reason. `to` has the number that `numbered` gives it.
         """
         request = replace(request, honors_skip=to.policy.truncation_skip == "honor")
-        to = self.archiving.named(request, self.numbered(to))
+        to = self.archiving.named(request, to)
         timings = Timings()
         with timings.phase("total"):
             decision = await self._decided(request, to, timings)

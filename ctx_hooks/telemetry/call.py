@@ -1,4 +1,4 @@
-"""Whose request an event is about, and under which names log lines and spans have the event's fields."""
+"""Whose request an event is about, and under which names log lines, spans and the spend log have the event's fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal
 
-Sink = Literal["log", "span"]
+Sink = Literal["log", "span", "spend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class RequestEvent:
     call: CallNames
 
 
-def shown(log: str = "", span: str = "") -> dict[str, str]:
-    """Return the metadata of a field that log lines and spans have, under these names; "" where they do not have it."""
-    return {"log": log, "span": span}
+def shown(log: str = "", span: str = "", spend: str = "") -> dict[str, str]:
+    """Return the metadata of a field with its names in log lines, spans and the spend log; "" where they do not have it."""
+    return {"log": log, "span": span, "spend": spend}
 
 
 def figures_for(sink: Sink, event: Any) -> dict[str, Any]:

@@ -215,10 +215,10 @@ class AnswerEvent(RequestEvent):
     trigger: Trigger
     attempts: int = field(metadata=shown("attempts"))
     local_tokens_sent: LocalTokens | None
-    beyond_window: bool = field(metadata=shown("beyond_window"))
+    beyond_window: bool = field(metadata=shown("beyond_window", spend="beyond_window"))
     billed: Billed | None = field(metadata=shown("billed"))
-    provider_tokens_saved: int | None = field(metadata=shown("tokens_saved"))
-    dollars_saved: float | None = field(metadata=shown("dollars_saved"))
+    provider_tokens_saved: int | None = field(metadata=shown("tokens_saved", spend="tokens_saved"))
+    dollars_saved: float | None = field(metadata=shown("dollars_saved", spend="dollars_saved"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.decision import Decision, changes_of
 from ctx_hooks.request.output_limit import output_limits_in
+from ctx_hooks.telemetry.call import figures_for
 from ctx_hooks.telemetry.outcome import outcome_of
 
 if TYPE_CHECKING:
@@ -54,12 +55,7 @@ def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
     The figures are below zero where the plugin cost more than it saved. What is only observed changes nothing: its figures
     say what it would have saved, and it has neither savings nor tags.
     """
-    saved = {
-        "tokens_saved": event.provider_tokens_saved,
-        "dollars_saved": event.dollars_saved,
-        "beyond_window": event.beyond_window,
-    }
-    known = {name: value for name, value in saved.items() if value is not None}
+    known = {name: value for name, value in figures_for("spend", event).items() if value is not None}
     if event.mode == "enforce":
         return Notes(known, _savings(event, prices), _tags(event))
     return Notes({"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ())

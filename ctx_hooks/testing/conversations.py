@@ -10,40 +10,10 @@ from ctx_hooks.testing import gemini
 from ctx_hooks.testing.rules import Format, sign
 
 _WORDS = [
-    "parse",
-    "index",
-    "cache",
-    "token",
-    "buffer",
-    "router",
-    "schema",
-    "commit",
-    "branch",
-    "handler",
-    "policy",
-    "window",
-    "stream",
-    "record",
-    "merge",
-    "signal",
-    "worker",
-    "queue",
-    "shard",
-    "replica",
-    "latency",
-    "budget",
-    "header",
-    "payload",
-    "retry",
-    "client",
-    "server",
-    "module",
-    "config",
-    "adapter",
-    "session",
-    "cursor",
-    "digest",
-]
+    "parse", "index", "cache", "token", "buffer", "router", "schema", "commit", "branch", "handler", "policy", "window",
+    "stream", "record", "merge", "signal", "worker", "queue", "shard", "replica", "latency", "budget", "header",
+    "payload", "retry", "client", "server", "module", "config", "adapter", "session", "cursor", "digest",
+]  # fmt: skip
 TOOL = "read_file"
 
 

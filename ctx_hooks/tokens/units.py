@@ -23,20 +23,10 @@ ESTIMATE_ERROR_FRACTION = 0.05
 
 
 def to_provider(tokens: LocalTokens, factor: float) -> ProviderTokens:
-    """Return an estimate of `tokens` as the provider counts them, rounded down.
-
-    Args:
-        tokens: as counted here.
-        factor: provider tokens per local token, above 0.
-    """
+    """Return an estimate of `tokens` as the provider counts them, rounded down."""
     return ProviderTokens(int(tokens * factor))
 
 
 def to_local(tokens: ProviderTokens, factor: float) -> LocalTokens:
-    """Return how many local tokens fit into `tokens` of the provider's, rounded down.
-
-    Args:
-        tokens: as the provider counts them.
-        factor: provider tokens per local token, above 0.
-    """
+    """Return how many local tokens fit into `tokens` of the provider's, rounded down."""
     return LocalTokens(int(tokens / factor))

@@ -97,7 +97,7 @@ class TestRetries:
         assert isinstance(await runner.decide(session(), to(**fields)), Untouched)
         await runner.failed("request", OVERFLOW)
         again = replace(to(**fields), deployment=deployment)
-        assert isinstance(await runner.decide(session(), again), expected)
+        assert isinstance(await runner.decide(session(), runner.numbered(again)), expected)
 
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
         assert isinstance(await AttemptRunner().decide(session(), to(attempt=1)), NotRetried)

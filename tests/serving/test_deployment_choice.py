@@ -241,4 +241,5 @@ async def retried(runner, refused, to, sent=37_000):
     """Return what a retry sends to a target after the deployment with the window `refused` has refused."""
     request = session()
     refused_by(runner, request, refused, sent)
-    return await runner.decide(request, replace(to, request_id=Call(request.fields).request_id, attempt=1))
+    to = replace(to, request_id=request.call.request_id, attempt=1)
+    return await runner.decide(request, runner.numbered(to))

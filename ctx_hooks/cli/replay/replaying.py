@@ -49,12 +49,7 @@ class NoText:
 
 
 class Replay:
-    """Replays recorded requests, in the order in which they were sent.
-
-    Args:
-        ways: the ways to compare.
-        deployments: where the requests go.
-    """
+    """Replays recorded requests, in the order in which they were sent."""
 
     def __init__(self, ways: Sequence[Way], deployments: Deployments) -> None:
         self.ways = tuple(ways)

@@ -74,15 +74,7 @@ def as_received(history: History) -> Sent:
 
 
 def as_sent(request: Request, history: History, to: Target, known: Known, counter: Counter) -> Sent:
-    """Return a request as the plugin sends it, after the retry where the first attempt is refused.
-
-    Args:
-        request: what is recorded of it.
-        history: its messages, counted.
-        to: where it goes, and the policy that holds there.
-        known: what the answers before have shown.
-        counter: counts.
-    """
+    """Return a request as the plugin sends it, after the retry where the first attempt is refused."""
     if not to.policy.enabled:
         return as_received(history)
     newest = request.newest_turns(history.index, to.policy.max_turns)

@@ -72,13 +72,7 @@ class Course:
     newest_compaction: bytes = b""
 
     def send(self, sent: Sent, ratio: float, *, is_refused: bool) -> tuple[int, int] | None:
-        """Count a request that is sent; return its tokens and those that the cache serves, None for one that is refused.
-
-        Args:
-            sent: the request.
-            ratio: provider tokens per local token.
-            is_refused: whether the provider refuses it.
-        """
+        """Count a request that is sent; return its tokens and those that the cache serves, None for one that is refused."""
         tokens = round(sent.tokens * ratio)
         self.sizes.append(tokens)
         if sent.rewrites and sent.prefixes[-1] != self.newest_compaction:
