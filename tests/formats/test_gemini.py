@@ -48,6 +48,11 @@ def test_a_response_belongs_to_the_call_of_its_id_else_to_the_next_of_its_functi
     assert not ctx_hooks.repair(contents, format="gemini").changed
 
 
+def test_a_call_that_is_answered_by_its_id_is_not_answered_again_by_its_name():
+    (*_, answered) = gemini.read(exchange([call(own_id="a")], [response("1", own_id="a"), response("2")])).messages
+    assert [result.call_id == "a" for result in answered.results] == [True, False]
+
+
 def test_names_made_up_here_are_never_written():
     contents = exchange([call(n=1)], [response(LONG, own_id="cli-1")])
     contents = [*contents, {"role": "model", "parts": [{"text": "Seen."}]}, {"role": "user", "parts": [{"text": "And?"}]}]

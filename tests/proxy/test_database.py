@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from configurations import BELIEVED, GENERAL, PLUGIN, WINDOW, deployment
+from configurations import GENERAL, PLUGIN, WINDOW, deployment
 from database_process import DatabaseProcess
 from documentation import blocks
 from routes import CHAT
@@ -104,22 +104,6 @@ def test_a_keys_metadata_goes_before_its_teams_and_a_change_holds_from_the_next_
     assert "x-ctx-hooks" not in answer.headers
 
 
-def test_a_field_that_the_configuration_locks_cannot_be_set_in_metadata(stored, provider):
-    greedy = {"ctx_hooks": {"reserve_tokens": 0, "language": "zh"}}
-    key = key_of(stored, team_id=team_of(stored, metadata=greedy), metadata={"ctx_hooks": {"reserve_tokens": 1}})
-    assert is_chinese(stored, provider, key)
-    assert "team: reserve_tokens is locked by defaults" in stored.log()
-    assert "key: reserve_tokens is locked by defaults" in stored.log()
-
-
-def test_an_unknown_field_in_metadata_is_reported_once_and_the_wider_scope_holds(stored, provider):
-    team = team_of(stored, metadata=CHINESE)
-    key = key_of(stored, team_id=team, metadata={"ctx_hooks": {"languag": "en"}})
-    assert is_chinese(stored, provider, key)
-    assert is_chinese(stored, provider, key)
-    assert stored.log().count("key.languag: there is no such field; did you mean 'language'?") == 1
-
-
 def test_an_organizations_metadata_holds_for_its_teams_and_its_lock_against_them(stored, provider, database):
     """LiteLLM's API makes organizations with an enterprise licence alone: the row is written as that API writes it."""
     database.rows(ORGANIZATION, metadata=json.dumps({"ctx_hooks": {"language": "zh", "locked": ["language"]}}))
@@ -133,12 +117,6 @@ def test_a_model_of_the_database_is_rescued_whatever_its_window_is_believed_to_b
     assert answer.status_code == 200
     assert answer.headers["x-ctx-hooks-decision"] == "retried"
     assert [request["status"] for request in provider.requests()] == [400, 200]
-
-
-def test_a_policy_in_the_model_info_of_a_model_of_the_database_holds(stored, provider):
-    answer, _ = ask(stored, provider, key_of(stored), "tight")
-    assert answer.headers["x-ctx-hooks-policy"] == "defaults; model_info.ctx_hooks"
-    assert provider.requests()[-1]["input_tokens"] < 7_000 < TIGHT["max_input_tokens"] < BELIEVED
 
 
 def test_a_change_of_a_models_policy_holds_from_the_next_request(stored, provider):

@@ -28,30 +28,8 @@ class TestTheWindow:
     def test_it_is_the_model_maps_where_nobody_states_another(self):
         assert attempt_at().window == Window(128_000, "model_map")
 
-    def test_what_the_deployment_states_stands_above_the_model_map(self):
-        assert attempt_at(max_input_tokens=60_000).window == Window(60_000, "model_info")
-
-    @pytest.mark.parametrize("tokens", [30_000, 90_000])
-    def test_what_the_policy_overrides_stands_above_the_deployment(self, tokens):
-        settings = policies(defaults={"window_override_tokens": tokens})
-        assert attempt_at(max_input_tokens=60_000, settings=settings).window == Window(tokens, "policy")
-
-    @pytest.mark.parametrize(("tokens", "expected"), [(30_000, (30_000, "policy")), (90_000, (60_000, "model_info"))])
-    def test_a_teams_cap_lowers_the_window_and_never_raises_it(self, tokens, expected):
-        settings = policies(defaults={"window_tokens": tokens})
-        assert attempt_at(max_input_tokens=60_000, settings=settings).window == Window(*expected)
-
-    def test_a_base_model_is_looked_up_in_the_place_of_a_deployments_own_name(self):
-        assert attempt_at("azure/our-name", base_model="gpt-4o").window == Window(128_000, "model_map")
-
     def test_a_model_that_nobody_knows_has_the_default(self):
         assert attempt_at("openai/of-tomorrow").window == Window(128_000, "default")
-
-    @pytest.mark.parametrize(("model", "held"), [("gemini/gemini-2.5-pro", False), (MODEL, True)])
-    def test_whether_it_holds_the_output_follows_from_the_family_unless_the_policy_says_so(self, model, held):
-        assert attempt_at(model).window.holds_output == held
-        settings = policies(defaults={"window_holds_output": not held})
-        assert attempt_at(model, settings=settings).window.holds_output != held
 
 
 class TestThePolicy:

@@ -41,48 +41,30 @@ def test_a_compressed_request_saves_what_the_rest_of_it_would_have_cost():
     assert (event.decision, event.trigger, event.attempts, event.billed) == ("compressed", "budget", 1, BILL)
 
 
-@pytest.mark.parametrize(("decided", "attempt"), [
-    (replace(DECISION, provider_tokens_before=10_001), SENT),
-    (replace(DECISION, decision="retried", trigger="overflow"), replace(SENT, number=1)),
-], ids=["compressed from above the window", "retried"])  # fmt: skip
-def test_what_would_have_had_no_answer_saves_nothing_and_is_rescued(decided, attempt):
-    assert saved(answer_event(decided, Answered(attempt, BILL), PRICES)) == (True, 0, 0.0)
+ABOVE = replace(DECISION, provider_tokens_before=10_001)
+RETRIED = replace(DECISION, decision="retried", trigger="overflow")
+UNCOUNTED = replace(DECISION, local_tokens_before=None, local_tokens_after=None, provider_tokens_before=None)
+WHOLE = replace(SENT, sent_tokens=9_000)
+OBSERVED = replace(WHOLE, decided_tokens=4_500, observed=True)
 
 
-def test_what_was_answered_as_it_came_is_not_rescued_whatever_its_estimate():
-    decided = replace(DECISION, decision="fits", local_tokens_after=9_000, provider_tokens_before=10_001)
-    assert saved(answer_event(decided, Answered(replace(SENT, sent_tokens=9_000), BILL), PRICES)) == (False, 0, 0.0)
-
-
-def test_what_was_not_counted_saves_nothing():
-    decided = replace(DECISION, local_tokens_before=None, local_tokens_after=None, provider_tokens_before=None)
-    assert saved(answer_event(decided, Answered(replace(SENT, sent_tokens=None), BILL), PRICES)) == (False, 0, 0.0)
-
-
-def test_without_a_bill_or_a_price_nobody_knows():
-    assert saved(answer_event(DECISION, Answered(SENT, None), PRICES)) == (False, None, None)
-    assert saved(answer_event(DECISION, Answered(SENT, BILL), None)) == (False, 5_500, None)
-
-
-def test_an_observed_request_would_have_saved_the_part_of_its_bill_that_was_to_be_cut():
-    observed = replace(SENT, sent_tokens=9_000, decided_tokens=4_500, observed=True)
-    event = answer_event(
-        replace(DECISION, mode="observe", local_tokens_after=4_500), Answered(observed, Billed(9_900)), PRICES
-    )
-    assert saved(event) == (False, 4_950, pytest.approx(0.00495))
-    assert event.mode == "observe"
-
-
-def test_an_observed_request_that_was_answered_needed_no_rescue_whatever_its_estimate():
-    observed = replace(SENT, sent_tokens=9_000, decided_tokens=4_500, observed=True)
-    decided = replace(DECISION, mode="observe", local_tokens_after=4_500, provider_tokens_before=10_001)
-    assert saved(answer_event(decided, Answered(observed, Billed(9_900)), PRICES)) == (False, 4_950, pytest.approx(0.00495))
-
-
-def test_a_retry_that_asks_for_less_output_is_a_rescue_too():
-    decided = replace(DECISION, decision="retried", trigger="overflow", local_tokens_after=9_000)
-    attempt = replace(SENT, sent_tokens=9_000, number=1)
-    assert saved(answer_event(decided, Answered(attempt, BILL), PRICES)) == (True, 0, 0.0)
+@pytest.mark.parametrize(("decided", "attempt", "bill", "prices", "expected"), [
+    (ABOVE, SENT, BILL, PRICES, (True, 0, 0.0)), (RETRIED, replace(SENT, number=1), BILL, PRICES, (True, 0, 0.0)),
+    (replace(RETRIED, local_tokens_after=9_000), replace(WHOLE, number=1), BILL, PRICES, (True, 0, 0.0)),
+    (replace(ABOVE, decision="fits", local_tokens_after=9_000), WHOLE, BILL, PRICES, (False, 0, 0.0)),
+    (UNCOUNTED, replace(SENT, sent_tokens=None), BILL, PRICES, (False, 0, 0.0)),
+    (DECISION, SENT, None, PRICES, (False, None, None)), (DECISION, SENT, BILL, None, (False, 5_500, None)),
+    (replace(DECISION, mode="observe", local_tokens_after=4_500), OBSERVED, Billed(9_900), PRICES, (False, 4_950, 0.00495)),
+    (replace(ABOVE, mode="observe", local_tokens_after=4_500), OBSERVED, Billed(9_900), PRICES, (False, 4_950, 0.00495)),
+], ids=["from above the window: rescued", "retried: rescued", "retried with less output: rescued",
+        "answered as it came, whatever its estimate", "not counted", "without a bill", "without a price",
+        "observed: of its bill the part that was to be cut", "observed and answered: no rescue"])  # fmt: skip
+def test_what_is_saved_and_what_is_rescued(decided, attempt, bill, prices, expected):
+    """What would have had no answer saves nothing."""
+    event = answer_event(decided, Answered(attempt, bill), prices)
+    beyond_window, tokens, dollars = expected
+    assert saved(event) == (beyond_window, tokens, dollars and pytest.approx(dollars))
+    assert event.mode == decided.mode
 
 
 @pytest.mark.parametrize(("prices", "bill", "known"), [
