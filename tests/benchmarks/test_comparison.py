@@ -44,10 +44,6 @@ def table(text, part):
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
 
-def test_every_contestant_stands_in_every_table(tables):
-    assert all(list(found) == ["LiteLLM alone", *CONTESTANTS] for found in tables.values())
-
-
 def test_who_forwards_everything_keeps_everything_and_fits_nothing(tables):
     alone = tables["fidelity"]["LiteLLM alone"]
     assert (alone["recall"], alone["over budget"]) == ("1.000 / 1.000", "1.000 / 1.000")

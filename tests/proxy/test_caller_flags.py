@@ -6,7 +6,7 @@ import json
 
 import pytest
 from configurations import deployment
-from routes import CHAT, GEMINI_TO_OPENAI, MESSAGES, MESSAGES_TO_OPENAI, NAMES, ROUTES, SIZE
+from routes import CHAT, MESSAGES, NAMES, ROUTES, SIZE
 
 from ctx_hooks.testing import agent_session
 
@@ -16,8 +16,8 @@ PLACE = 3
 FLAG = {"context": {"pin": True}}
 
 
-def session(route, group, *, pinned, turns=SIZE["turns"]):
-    payload = agent_session(route.fmt, model=group, **SIZE | {"turns": turns})
+def session(route, group, *, pinned):
+    payload = agent_session(route.fmt, model=group, **SIZE)
     items = list(payload[FIELDS[route.fmt]])
     place = next(i for i, item in enumerate(items) if i >= PLACE and len(json.dumps(item)) > 1_000)
     text = longest_text(items[place])
@@ -41,26 +41,14 @@ def is_sent_whole(text, provider):
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=NAMES)
-class TestOnEveryRoute:
-    def test_a_pinned_message_stays_whole_and_its_flag_is_not_sent(self, route, proxy, provider):
-        payload, text = session(route, route.fitted, pinned=False)
-        assert route.post(proxy, payload).status_code == 200
-        assert not is_sent_whole(text, provider)
-        payload, text = session(route, route.fitted, pinned=True)
-        answer = route.post(proxy, payload)
-        assert answer.status_code == 200, answer.text
-        assert is_sent_whole(text, provider)
-
-    def test_a_request_that_fits_is_sent_without_the_flag(self, route, proxy, provider):
-        payload, _ = session(route, route.fitted, pinned=True, turns=2)
-        answer = route.post(proxy, payload)
-        assert answer.status_code == 200, answer.text
-        assert answer.headers["x-ctx-hooks"].startswith("fits")
-
-    def test_without_the_plugin_it_is_refused_where_nothing_translates_it(self, route, plain_proxy):
-        payload, _ = session(route, route.fitted, pinned=True, turns=2)
-        answer = route.post(plain_proxy, payload)
-        assert answer.status_code == (200 if route in (MESSAGES_TO_OPENAI, GEMINI_TO_OPENAI) else 400)
+def test_a_pinned_message_stays_whole_and_its_flag_is_not_sent(route, proxy, provider):
+    payload, text = session(route, route.fitted, pinned=False)
+    assert route.post(proxy, payload).status_code == 200
+    assert not is_sent_whole(text, provider)
+    payload, text = session(route, route.fitted, pinned=True)
+    answer = route.post(proxy, payload)
+    assert answer.status_code == 200, answer.text
+    assert is_sent_whole(text, provider)
 
 
 def checked(url):

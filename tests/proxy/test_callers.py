@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from configurations import BELIEVED, WINDOW, deployment
 from routes import CHAT, GEMINI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, logged
@@ -56,49 +54,6 @@ def test_nothing_that_a_caller_sends_switches_off_what_a_lock_or_the_operator_ho
     answer = route.ask(proxy, group=f"steered-{place}-{route.fmt}", **{**fields, "headers": headers})
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-ctx-hooks"].startswith("retried")
-
-
-@pytest.mark.parametrize(
-    ("route", "number"),
-    zip(FOUR, (1, 3, {"group": "known-openai-responses", "number": 3}, [3]), strict=True),
-    ids=["number", "larger", "as ours", "list"],
-)
-def test_a_caller_cannot_have_his_request_taken_for_a_retry(route, number, proxy, provider):
-    """In the metadata the marker says nothing; in the body it is a field like any other, and the provider's to judge."""
-    mark = {"ctx_hooks_retry": number}
-    for forged in ({"metadata": mark}, {"litellm_metadata": mark}, mark):
-        provider.reset()
-        answer = route.ask(proxy, group=f"known-{route.fmt}", headers=LOCKED, **forged)
-        (only,) = provider.requests()
-        assert answer.headers["x-ctx-hooks"].startswith("compressed"), answer.text
-        assert answer.status_code == only["status"]
-        assert only["status"] == 200 or "Unrecognized request argument supplied: ctx_hooks_retry" in only["error"]
-
-
-HOSTILE = {
-    "line break": {"a\r\nx-forged: yes": 1},
-    "NUL": {"a\0b": 1},
-    "many": {f"field {n}": n for n in range(3_000)},
-    "long": {"n" * 1_000_000: 1},
-    "not ASCII": {"字段" * 300: "值"},
-    "deep": {"a": json.loads("[" * 90 + "]" * 90)},
-    "no fields": ["a", "b\r\n"],
-    "a name": "no\r\nname" * 1_000,
-}
-
-
-@pytest.mark.parametrize(("route", "wishes"), zip(2 * FOUR, HOSTILE.values(), strict=True), ids=HOSTILE)
-def test_no_wish_of_a_caller_costs_him_his_answer(route, wishes, proxy, provider):
-    """What comes back of it in a header is printable ASCII, on one line, and short; the provider is asked once."""
-    answer = route.ask(proxy, group=f"known-{route.fmt}", headers=LOCKED, metadata={"ctx_hooks": wishes})
-    assert answer.status_code == 200, answer.text
-    told = answer.headers["x-ctx-hooks-ignored"]
-    assert told
-    assert told.isascii()
-    assert told.isprintable()
-    assert len(told) <= 1_024
-    assert "x-forged" not in answer.headers
-    assert [r["status"] for r in provider.requests()] == [200]
 
 
 @pytest.mark.parametrize("route", [*FOUR, MESSAGES_TO_OPENAI], ids=["chat", "messages", "responses", "gemini", "translated"])

@@ -31,7 +31,7 @@ from retrieving import (
     total_tokens,
     user,
 )
-from routes import CHAT, MESSAGES, RESPONSES, SIZE
+from routes import RESPONSES, SIZE
 
 from ctx_hooks.litellm_compat import takes_its_items_back
 from ctx_hooks.testing import LOOPBACK, agent_session, sign
@@ -258,45 +258,6 @@ def test_another_teams_handle_a_guess_and_nonsense_get_the_same_answer(provider,
     assert any(FACT in answer.text for answer in asked)
 
 
-def test_a_text_that_the_archive_has_lost_is_cut_again_from_the_request(provider, proxy, kept):
-    """The compaction is remembered, its texts are gone: they are found all the same."""
-    client = CLIENTS[0]
-    first = ask(client, proxy, read_long_ago(client, "seek", seed=7), kind="disk")
-    for file in kept.iterdir():
-        file.unlink()
-    provider.reset()
-    again = ask(client, proxy, read_long_ago(client, "seek", seed=7), kind="disk")
-    assert FACT in first.text
-    assert FACT in again.text
-
-
-@pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
-@pytest.mark.parametrize("case", ["no tools", "a tool of that name", "a forced call"])
-def test_the_tool_is_not_offered_where_it_could_do_harm(route, case, provider, proxy):
-    payload = agent_session(route.fmt, model=f"memory-{route.group}", seed=10, **SIZE, question="question: seek")
-    items = "messages"
-    ours = {"name": TOOL, "input_schema": {"type": "object"}}
-    if route is CHAT:
-        ours = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
-    if route is RESPONSES:
-        items, payload["store"] = "input", False
-        ours = {"type": "function", "name": TOOL, "parameters": {"type": "object"}}
-    if case == "no tools":
-        payload.pop("tools")
-        said = [f"remark {n} {'about this and that ' * 60}" for n in range(99)]
-        payload[items] = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(said)]
-        payload[items][-1]["content"] += "question: seek"
-    elif case == "a tool of that name":
-        payload["tools"].append(ours)
-    else:
-        payload["tool_choice"] = {"type": "any"} if route is MESSAGES else "required"
-    LOOPBACK.post(proxy.url + route.path, json=payload, headers=headers("research"), timeout=60)
-    sent = provider.requests()[-1]["payload"]
-    assert json.dumps(sent.get("tools", [])).count(f'"name": "{TOOL}"') == (case == "a tool of that name")
-    assert "[ctx_hooks]" in json.dumps(sent[items])
-    assert not HANDLE.search(json.dumps(sent[items]))
-
-
 @pytest.mark.skipif(takes_its_items_back("anthropic/claude-served"), reason="this LiteLLM translates without loss")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_of_an_older_litellm_nothing_is_offered_over_responses_that_it_translates(stream, provider, proxy):
@@ -311,18 +272,3 @@ def test_of_an_older_litellm_nothing_is_offered_over_responses_that_it_translate
     sent = json.dumps(provider.requests()[-1]["payload"])
     assert TOOL not in sent
     assert "[ctx_hooks]" in sent
-
-
-@pytest.mark.parametrize("fields", [{}, {"store": True}], ids=["by default", "as asked"])
-def test_where_the_provider_keeps_the_answer_nothing_is_offered_and_the_placeholder_says_how_to_get_the_text(
-    fields, provider, proxy
-):
-    """A later request could go on from an answer in which a call of the tool is open."""
-    payload = {
-        **agent_session("openai-responses", model="memory-chat", seed=11, **SIZE, question="question: seek"),
-        **fields,
-    }
-    LOOPBACK.post(proxy.url + RESPONSES.path, json=payload, headers=headers("research"), timeout=60)
-    sent = json.dumps(provider.requests()[-1]["payload"])
-    assert TOOL not in sent
-    assert re.search(r"archived as [a-z2-7]{12} for at most 7 days", sent)

@@ -81,22 +81,3 @@ def test_requests_with_one_call_id_are_not_taken_for_one_another(proxy, provider
     truncating = [line for line in proxy.log().splitlines() if "refuses nothing that is too long" in line]
     assert not [line for line in truncating if "tenant-" in line]
     victim_gets_all(proxy, provider, CHAT)
-
-
-@pytest.mark.parametrize("route", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
-def test_an_id_that_a_caller_sends_for_our_own_is_not_believed(route, proxy, provider):
-    """Of two requests that name the same id each is rescued on its own, and what it was refused is its own."""
-    provider.configure(windows={"chat": 2_000, "messages": 2_000, "responses": 2_000})
-    metadata = {"ctx_hooks_request": "mine"}
-    payloads = [
-        {
-            **agent_session(route.fmt, model=f"tenant-{route.fmt}", seed=seed, result_chars=1_000),
-            "litellm_metadata": metadata,
-        }
-        for seed in range(4)
-    ]
-    if route is CHAT:
-        payloads = [{**p, "metadata": metadata} for p in payloads]
-    with concurrent.futures.ThreadPoolExecutor() as threads:
-        answers = list(threads.map(lambda p: post(proxy, route, "forger", p), payloads))
-    assert [a.status_code for a in answers] == [200] * len(payloads), [a.text for a in answers]
