@@ -26,6 +26,8 @@ Language = Literal["en", "zh"]
 Direction = Literal["head", "tail", "head_tail"]
 Mode = Literal["enforce", "observe", "off"]
 _SWITCH = TypeAdapter(bool)
+LEAST_WINDOW_TOKENS = 1_000
+"""No chat model in use has a smaller window: 128 is meant as 128k, 0 as no cap. Either would cut a request to nothing."""
 
 
 class Policy(BaseModel):
@@ -48,10 +50,14 @@ class Policy(BaseModel):
     )
 
     window_tokens: int | None = Field(
-        None, ge=0, description="A cap: the largest window, in tokens; it lowers what is known and never raises it."
+        None,
+        ge=LEAST_WINDOW_TOKENS,
+        description="A cap: the largest window, in tokens; it lowers what is known and never raises it.",
     )
     window_override_tokens: int | None = Field(
-        None, ge=0, description="The window, in tokens, whatever the deployment states and LiteLLM knows."
+        None,
+        ge=LEAST_WINDOW_TOKENS,
+        description="The window, in tokens, whatever the deployment states and LiteLLM knows.",
     )
     window_holds_output: bool | None = Field(
         None, description="Whether the answer counts into the window; unset: as the model's family does."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
 
@@ -48,8 +49,8 @@ def window_of(policy: Policy, configured: object, known: int | None, *, holds_ou
     """Return the window: as the first of these sources states it, else 128,000, and never above the policy's cap.
 
     Args:
-        policy: its `window_override_tokens`, the first source, and its cap `window_tokens`; 0 is a value of both.
-        configured: the deployment's `model_info.max_input_tokens`; what is no positive number is logged and ignored.
+        policy: its `window_override_tokens`, the first source, and its cap `window_tokens`.
+        configured: the deployment's `model_info.max_input_tokens`; what is no window is logged and ignored.
         known: LiteLLM's figure for the model.
         holds_output: whether the answer has to fit into the window as well.
     """
@@ -62,10 +63,12 @@ def window_of(policy: Policy, configured: object, known: int | None, *, holds_ou
 def _stated_window(override: int | None, configured: object, known: int | None, *, holds_output: bool) -> Window:
     if override is not None:
         return Window(ProviderTokens(override), "policy", holds_output)
-    if isinstance(configured, int) and not isinstance(configured, bool) and configured > 0:
+    if isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
         return Window(ProviderTokens(configured), "model_info", holds_output)
     if configured is not None:
-        warn_once(f"model_info.max_input_tokens is no positive number ({configured!r:.40}) and is passed over")
+        warn_once(
+            f"model_info.max_input_tokens is no window of at least {LEAST_WINDOW_TOKENS} tokens ({configured!r:.40}) and is passed over"
+        )
     if known:
         return Window(ProviderTokens(known), "model_map", holds_output)
     return Window(DEFAULT_WINDOW_TOKENS, "default", holds_output)

@@ -28,7 +28,7 @@ def test_a_nonsense_output_is_told_once_a_value(caplog):
 def test_a_nonsense_window_is_told_once(caplog):
     for _ in range(5):
         assert window_of(Policy(), "large", 8_000).tokens == 8_000
-    assert caplog.text.count("max_input_tokens is no positive number") == 1
+    assert caplog.text.count("max_input_tokens is no window") == 1
 
 
 def test_a_teams_mistake_is_told_once_in_all_its_sessions_and_again_when_it_changes(caplog):
