@@ -52,6 +52,14 @@ MARGIN_FRACTION = 0.02
 more: whether a compaction was due is then found again, whichever of the two a request is."""
 
 
+MOST_GENERATIONS, RISE_FRACTION = 5, 0.15
+"""So many compactions are made behind the first, each with so much more of what that one left free. Of 1,157 requests of 12
+sessions at 32,000 tokens, three agents, a prefix cache serves 0.90, 0.89 and 0.93; 0.88, 0.86 and 0.91 if as much is left
+and each compaction is made anew."""
+OLDER_FRACTION = 0.5
+"""Of its room behind what is fixed, what a compaction leaves older text whatever is protected."""
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """When a compaction is due, and what it leaves.
@@ -100,13 +108,24 @@ class Cut:
     """A compaction of the first `length` messages that is due: `tokens` are expected of its messages.
 
     `number` counts the compactions from 1; the cut of no message is none. `is_whole` says that it also holds what its
-    request ended with and the next one may lack: else there would be no room for that.
+    request ended with and the next one may lack: else there would be no room for that. `base` is the compaction before it
+    whose settled messages it begins with, None where it is made from the first message on.
     """
 
     length: int = 0
     tokens: int = 0
     number: int = 0
     is_whole: bool = False
+    base: Cut | None = None
+
+    @property
+    def generation(self) -> int:
+        """How many compactions made behind each other it ends."""
+        return len(self.bases())
+
+    def bases(self) -> list[Cut]:
+        """Return the compactions that it is made behind, the newest first."""
+        return [] if self.base is None else [self.base, *self.base.bases()]
 
 
 class CutPoints:
@@ -149,7 +168,7 @@ class CutPoints:
             due = bisect_right(points, self._room_tokens(cut), next_point, key=since_tokens)
             if due == len(points):
                 return cut
-            cut = Cut(self._settled[due], self._expected_tokens(self._settled[due]), cut.number + 1)
+            cut = self._after(cut, self._settled[due])
 
     def fitting(self, cut: Cut, made_tokens: int) -> Cut:
         """Return the compaction that leaves room for what the request ends with that it was due for, or holds that too.
@@ -162,7 +181,8 @@ class CutPoints:
         sent_tokens = self._sent_tokens(cut, length)
         if not sent_tokens or sent_tokens <= self._room_tokens(replace(cut, tokens=made_tokens)):
             return cut
-        return Cut(length, self._expected_tokens(length, is_whole=True), cut.number, is_whole=True)
+        tokens = self._expected_tokens(length, cut.generation, is_whole=True)
+        return replace(cut, length=length, tokens=tokens, is_whole=True)
 
     def share(self, cut: Cut) -> Share:
         """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
@@ -179,15 +199,46 @@ class CutPoints:
         is_first = self._seen_tokens <= self._thresholds.trigger.goal_tokens
         return cut.length > 0 and (is_first or cut.length >= self._settled[-1])
 
-    def target_tokens(self, length: int) -> LocalTokens:
-        """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at."""
+    def target_tokens(self, length: int, generation: int = 0) -> LocalTokens:
+        """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at.
+
+        Where protected text, such as large newest results, would take the room of older text, this has a share of it: the
+        next one compacts what is protected now.
+        """
+        usual_tokens = self._usual_tokens(length, generation)
+        if self._thresholds.target_tokens is not None:
+            return usual_tokens
+        goal_tokens = self._thresholds.trigger.goal_tokens
+        protected_tokens = self._preamble_tokens + self._protected_tokens(length)
+        older_tokens = (usual_tokens - self._fixed_tokens) * OLDER_FRACTION
+        beside_tokens = int(protected_tokens + min(older_tokens, (goal_tokens - protected_tokens) / 2))
+        return max(usual_tokens, min(LocalTokens(beside_tokens), self._shares.most_target_tokens(length)))
+
+    def _usual_tokens(self, length: int, generation: int) -> LocalTokens:
+        """Return what a compaction leaves that protected text does not bind: the more, the less of it is written anew."""
         if self._thresholds.target_tokens is not None:
             return self._thresholds.target_tokens
         first = self._settled[0]
         requests = bisect_right(self._settled, length) - 1
         growth_tokens = (self._settled_tokens(length) - self._settled_tokens(first)) / requests if requests else 0.0
         target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
-        return min(target_tokens, self._shares.most_target_tokens(length))
+        free_tokens = max(0, self._thresholds.trigger.goal_tokens - target_tokens)
+        risen_tokens = LocalTokens(target_tokens + int(free_tokens * RISE_FRACTION * generation))
+        return min(risen_tokens, self._shares.most_target_tokens(length))
+
+    def _after(self, before: Cut, length: int) -> Cut:
+        """Return the compaction of the first `length` messages, which is due after another one.
+
+        It is made behind that one while these are few and each may leave more, and where no protected text binds either.
+        """
+        anew = Cut(length, self._expected_tokens(length), before.number + 1)
+        behind = replace(anew, tokens=self._expected_tokens(length, before.generation + 1), base=before)
+        rise_tokens = self._usual_tokens(length, behind.generation) - self._usual_tokens(length, before.generation)
+        is_few = before.length > 0 and behind.generation <= MOST_GENERATIONS
+        return behind if is_few and rise_tokens > 0 and not any(map(self._is_bound, (before, behind))) else anew
+
+    def _is_bound(self, cut: Cut) -> bool:
+        return cut.tokens + self._preamble_tokens > self._usual_tokens(cut.length, cut.generation)
 
     def tokens_since(self, cut: Cut) -> int:
         """Return the tokens of all that a compaction does not hold, as it is sent while it is not compacted."""
@@ -219,15 +270,19 @@ class CutPoints:
         moving_tokens = self._arrived_tokens[self._points[point]] - self._settled_tokens(length)
         return sent_tokens + max(0, self._thresholds.margin_tokens - moving_tokens) + share.reserved_tokens(turns, questions)
 
-    def _expected_tokens(self, length: int, *, is_whole: bool = False) -> int:
+    def _expected_tokens(self, length: int, generation: int = 0, *, is_whole: bool = False) -> int:
         """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
-        requests = bisect_left(self._requests, length)
-        newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
-        protected = self._staying_tokens.before(length) + newest_turn_tokens + self._loop_tokens(length)
+        protected = self._protected_tokens(length)
         if not is_whole:
             protected -= self._arrived_tokens[length] - self._settled_tokens(length)
-        expected = self.target_tokens(length) - self._preamble_tokens
+        expected = self.target_tokens(length, generation) - self._preamble_tokens
         return max(expected, int(protected + summary_tokens(self._thresholds.trigger)))
+
+    def _protected_tokens(self, length: int) -> int:
+        """Return the tokens of what no step touches among the first `length` messages."""
+        requests = bisect_left(self._requests, length)
+        newest_turn_tokens = self._index[self._requests[requests - 1]].tokens if requests else 0
+        return self._staying_tokens.before(length) + newest_turn_tokens + self._loop_tokens(length)
 
     def _loop_tokens(self, length: int) -> int:
         """Return the tokens of the tool loop that the first `length` messages end with: calls and their results."""

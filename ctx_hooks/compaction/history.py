@@ -45,10 +45,10 @@ class History:
     continues: bool = False
     other_tokens: LocalTokens = LocalTokens(0)
 
-    def conversation(self, counter: Counter, length: int | None = None) -> Conversation:
-        """Return the first messages, or all; `counter` learns their sizes from the index and need not count them."""
-        conversation = self.messages.conversation(0, len(self.index) if length is None else length)
-        for message, stats in zip(conversation.messages, self.index, strict=False):
+    def conversation(self, counter: Counter, start: int = 0, end: int | None = None) -> Conversation:
+        """Return the messages from `start` to `end`; `counter` learns their sizes from the index and need not count them."""
+        conversation = self.messages.conversation(start, len(self.index) if end is None else end)
+        for message, stats in zip(conversation.messages, self.index[start:], strict=False):
             counter.know(message, stats.tokens)
         return conversation
 

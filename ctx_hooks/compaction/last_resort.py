@@ -87,7 +87,7 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     kept = [m for i, m in enumerate(whole.messages) if i not in gone]
     if gone:
         language = budget.policy.language
-        kept = with_summary(kept, placeholders.dropped(len(gone), language), whole.format, language)
+        kept = with_summary(whole, kept, placeholders.dropped(len(gone), language), language)
     sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
     if room < 0:
         sent = _with_cut_results(sent, -room, budget)

@@ -1,31 +1,30 @@
 """Compaction as a pure function of the history: what a stateful session, compacted along the way, would send now.
 
 Where compactions are due is known without reading (`cut_points.py`); of these the newest one alone is made, from the
-originals. Between two compactions messages are only appended: consecutive requests share their prefix byte for byte, on
-any worker and after any restart. A compaction may hold a summary that a model has written: which one, is chosen once
-(`summary/model_written.py`).
+originals, behind what has settled of a few before it (`compaction.py`). Between two compactions messages are only appended:
+consecutive requests share their prefix byte for byte, on any worker and after any restart. A compaction may hold a summary
+that a model has written: which one, is chosen once (`summary/model_written.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction import pipeline, retrieval
+from ctx_hooks.compaction.compaction import NONE_YET, Compaction, size_bytes, unsettled_in
 from ctx_hooks.compaction.cut_points import Cut, CutPoints
 from ctx_hooks.compaction.message_index import digest_behind, digest_of, without_beside
-from ctx_hooks.compaction.pipeline import Outcome, StepReport
+from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.retrieval import Retrieval
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
-from ctx_hooks.conversation.model import Opaque, ToolCall
 from ctx_hooks.formats import CODECS
-from ctx_hooks.runtime.content_cache import ContentCache, json_bytes
+from ctx_hooks.runtime.content_cache import ContentCache
 from ctx_hooks.tokens.units import LocalTokens
 
 if TYPE_CHECKING:
@@ -36,39 +35,8 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
     from ctx_hooks.conversation.model import Conversation, Message
 
-MESSAGE_BYTES, PART_BYTES = 160, 120
-"""What a message and a part of it take beside their texts (measured)."""
-
 _compactions: ContentCache[Compaction] = ContentCache()
 _capped_tokens: ContentCache[LocalTokens] = ContentCache()
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """The compacted form of the first `length` messages of a history.
-
-    Attributes:
-        length: how many messages it stands for.
-        messages: what is sent instead of these.
-        tokens: the local tokens of `messages`.
-        steps: what the steps did.
-        reason: why it is larger than its target, None where it is not.
-        summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
-        removes: whether messages were removed, so that a summary has a place.
-        handles: name the removed texts that its placeholders refer to.
-    """
-
-    length: int
-    messages: tuple[Message, ...]
-    tokens: int
-    steps: tuple[StepReport, ...] = ()
-    reason: str | None = None
-    summary: WrittenSummary | None = None
-    removes: bool = False
-    handles: tuple[str, ...] = ()
-
-
-NONE_YET = Compaction(0, (), 0)
 
 
 def compacted(
@@ -191,20 +159,22 @@ class _Assembly:
         if summary is not None and budget.counter.text(summary.text) > budget.goal_tokens * MOST_SUMMARY_FRACTION:
             summary = None
         compaction = self._remembered(cut, summary)
-        return compaction if summary is None or compaction.tokens <= cut.tokens else self._remembered(cut, None)
+        is_placed = compaction.removes and compaction.tokens <= cut.tokens
+        return compaction if summary is None or is_placed else self._remembered(cut, None)
 
     def _remembered(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
         cut_texts = self._thresholds.trigger.cut_texts
         if cut_texts is not None and cut_texts.remakes:
             return self._made(cut, summary)
-        return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), _compaction_bytes)
+        return _compactions.get(self._digest(cut, summary), partial(self._made, cut, summary), size_bytes)
 
     def _digest(self, cut: Cut, summary: WrittenSummary | None) -> bytes:
         """Return what stands for the first messages, and for all else that a compaction of them depends on."""
         start = self._weighed
-        if summary is not None or cut.is_whole:
+        if summary is not None or cut.is_whole or cut.base is not None:
             written = (summary.length, summary.text) if summary is not None else ()
-            start = digest_of((start.hex(), cut.is_whole, *written))
+            bases = [(base.length, base.is_whole) for base in cut.bases()]
+            start = digest_of((start.hex(), cut.is_whole, bases, *written))
         return digest_behind(start, self._history.index[: cut.length])
 
     def _choice(self, compaction: Compaction) -> Choice | None:
@@ -223,50 +193,56 @@ class _Assembly:
         key = (self._weighed, self._history.index[i].digest)
         return _capped_tokens.get(key, lambda: counter.message(self._arrived(i), fmt))
 
-    def _originals(self, cut: Cut) -> Conversation:
-        """Return what is compacted as the client sent it; only the newest results, which stay whole, as they arrived."""
-        originals = self._history.conversation(self._thresholds.trigger.counter, cut.length)
+    def _originals(self, cut: Cut, base: Compaction) -> Conversation:
+        """Return what is compacted as the client sent it, behind what has settled; the newest results as they arrived."""
+        counter = self._thresholds.trigger.counter
+        originals = self._history.conversation(counter, base.settled_length, cut.length)
         newest = originals.newest_loop
-        *others, last = (self._arrived(i) if i in newest else m for i, m in enumerate(originals.messages))
-        return originals.with_messages((*others, last if cut.is_whole else without_beside(last)))
+        *others, last = (
+            self._arrived(i) if i - base.settled_length in newest else self._history.messages.message(i)
+            for i in range(base.settled_length, cut.length)
+        )
+        rest = (*others, last if cut.is_whole else without_beside(last))
+        return replace(originals, messages=(*base.settled, *rest), settled=len(base.settled))
 
     def _made(self, cut: Cut, summary: WrittenSummary | None) -> Compaction:
         """Return the compaction that is due, with a model's summary or an extractive one."""
-        length = cut.length
-        conversation = self._repaired(self._originals(cut))
+        base = NONE_YET if cut.base is None or summary is not None else self._remembered(cut.base, None)
+        originals = self._originals(cut, base)
+        conversation = self._repaired(originals)
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
-        target = replace(trigger, goal_tokens=self._cut_points.target_tokens(length), cut_newest=False)
+        target_tokens = self._cut_points.target_tokens(cut.length, cut.generation)
+        target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
         steps = pipeline.steps_of(trigger)
         if summary is not None:
             with_written = oldest_turns.with_written(summary.text)
             steps = tuple(with_written if step is oldest_turns.STEP else step for step in steps)
         outcome = pipeline.compress(conversation, target, steps)
-        if not outcome.fits and outcome.tokens_after > trigger.goal_tokens:
+        if base.settled and (conversation is not originals or not outcome.fits):
+            return self._made(replace(cut, base=None), summary)
+        if outcome.tokens_after > trigger.goal_tokens:
             outcome = pipeline.compress(conversation, trigger, steps)
         # Read again from what is sent: the edited messages would hold on to all that was cut.
         codec = CODECS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
-        tokens = trigger.counter.messages(sent, conversation.format)
         left = {id(m.raw) for m in outcome.conversation.messages}
-        removes = any(id(m.raw) not in left for m in conversation.messages)
+        removes = base.removes or any(id(m.raw) not in left for m in conversation.messages)
         named = trigger.cut_texts.named_in(sent) if trigger.cut_texts is not None else {}
         self._newly_cut.update(named)
-        written = summary if removes else None
-        return Compaction(length, sent, tokens, outcome.steps, outcome.reason, written, removes, tuple(named))
+        return Compaction(
+            cut.length,
+            sent,
+            trigger.counter.messages(sent, conversation.format),
+            outcome.steps,
+            outcome.reason,
+            summary if removes else None,
+            removes,
+            tuple(dict.fromkeys((*base.handles, *named))),
+            unsettled_in(conversation, outcome.conversation) if conversation is originals else 0,
+        )
 
     def _repaired(self, conversation: Conversation) -> Conversation:
         if not self._repair:
             return conversation
         return message_rules.repair(conversation, continues=self._history.continues)[0]
-
-
-def _compaction_bytes(compaction: Compaction) -> int:
-    """Return the memory of a compaction: what its messages were read from, their parts, and texts written anew."""
-    held = sum(map(getsizeof, compaction.handles))
-    for message in compaction.messages:
-        held += MESSAGE_BYTES + json_bytes(message.raw)
-        for part in message.parts:
-            held += PART_BYTES + (getsizeof(part.arguments) if isinstance(part, ToolCall) else 0)
-            held += getsizeof(part.text) if isinstance(part, Opaque) else 0
-    return held

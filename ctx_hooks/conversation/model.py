@@ -197,6 +197,7 @@ class Conversation:
         preamble: the texts that are sent and counted but stand outside the messages: Anthropic's `system`, Responses'
             `instructions` and the tool definitions. It is never changed.
         preamble_markers: how many of these carry a cache marker.
+        settled: how many messages at its beginning are what an earlier compaction left: no step touches them.
 
     >>> talk = Conversation("openai-chat", (Message("user", (Text("Hi"),)), Message("assistant", (Text("Hello"),))))
     >>> talk.newest_request, talk.exchanges
@@ -207,6 +208,7 @@ class Conversation:
     messages: tuple[Message, ...]
     preamble: tuple[str, ...] = ()
     preamble_markers: int = 0
+    settled: int = 0
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
         """Return this conversation with other messages; itself when nothing differs."""

@@ -35,13 +35,15 @@ def _once(compute: Callable[[Conversation], T]) -> Callable[[Conversation], T]:
 def protected(conversation: Conversation) -> frozenset[int]:
     """Return the messages that stay whole: system text, pinned ones, the newest request, the newest tool loop and a prefill.
 
-    In a group, the newest message of who speaks first stays, too: it is the question that all work on.
-    So do items of no known role: a provider's own compaction or reference is not ours to judge.
+    So do what has settled, and items of no known role: a provider's own compaction or reference is not ours to judge. In a
+    group, the newest message of who speaks first stays, too: it is the question that all work on.
     """
     stay = {i for i, m in enumerate(conversation.messages) if stays(m)}
     messages = conversation.messages
     waiting = (conversation.newest_request, request_of_first_speaker(messages), prefill_of(messages))
-    return frozenset(stay.union(conversation.newest_loop, (i for i in waiting if i is not None)))
+    return frozenset(
+        stay.union(range(conversation.settled), conversation.newest_loop, (i for i in waiting if i is not None))
+    )
 
 
 @_once

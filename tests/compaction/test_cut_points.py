@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import items_of
 
-from ctx_hooks.compaction.cut_points import COMPACTION_FIELDS, Cut, CutPoints, Thresholds
+from ctx_hooks.compaction.cut_points import COMPACTION_FIELDS, MOST_GENERATIONS, OLDER_FRACTION, Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -148,6 +148,45 @@ def test_a_conversation_that_grows_faster_is_compacted_lower():
         return CutPoints(history, [m.tokens for m in index], Thresholds(budget)).target_tokens(len(index))
 
     assert target_tokens(2_000) < target_tokens(100)
+
+
+@pytest.mark.parametrize("newest_tokens", [300, 500, 800])
+def test_large_newest_results_leave_older_text_a_share_of_its_room(newest_tokens):
+    index = [*turns(40, 20), stats("assistant", 20), stats("tool", newest_tokens)]
+    points = points_of(index, target_tokens=None)
+    usual_tokens = points.target_tokens(40)
+    protected_tokens = newest_tokens + 60  # the newest turn, two messages of the assistant's, and the result
+    free_tokens = TRIGGER_TOKENS - protected_tokens
+    left_tokens = points.target_tokens(42) - protected_tokens
+    assert left_tokens >= int(min(OLDER_FRACTION * usual_tokens * 0.9, free_tokens / 2))
+    assert left_tokens <= max(usual_tokens - protected_tokens, free_tokens / 2)
+
+
+def bases_of(index, target_tokens):
+    """Return of each compaction that a growing session had how many it was made behind, and what it was to leave."""
+    points = points_of(index, target_tokens=target_tokens)
+    lengths = request_points(index)
+    cuts = dict.fromkeys(points_of(index[:n], target_tokens=target_tokens).newest() for n in lengths)
+    return [(len(cut.bases()), points.target_tokens(cut.length, cut.generation)) for cut in cuts if cut.length]
+
+
+def test_a_few_compactions_are_made_behind_each_other_and_each_leaves_more():
+    loop = [stats("user", 20), *(stats(("assistant", "tool")[n % 2], 30) for n in range(150))]
+    found = bases_of(loop, None)
+    assert [generation for generation, _ in found[: MOST_GENERATIONS + 2]] == [*range(MOST_GENERATIONS + 1), 0]
+    targets = [tokens for _, tokens in found[: MOST_GENERATIONS + 1]]
+    assert targets == sorted(set(targets))
+    assert targets[-1] < TRIGGER_TOKENS
+
+
+def test_where_a_policy_or_dialogue_bounds_what_is_left_each_compaction_is_made_anew():
+    loop = [stats("user", 20), *(stats(("assistant", "tool")[n % 2], 30) for n in range(150))]
+    assert {generation for generation, _ in bases_of(loop, TARGET_TOKENS)} == {0}
+    budget = Budget(TRIGGER_TOKENS, 2_000, Counter("cl100k_base"))
+    talk = turns(150, 30)
+    points = CutPoints(History(UNREADABLE, tuple(talk), 0, b""), [30] * 150, Thresholds(budget))
+    assert points.newest().number > 1
+    assert points.newest().base is None
 
 
 class ReadPolicy(Policy):

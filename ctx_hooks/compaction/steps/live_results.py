@@ -20,7 +20,8 @@ MOST_FRAME_FRACTION = 0.3
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     """Shorten as much as the goal asks for, or nothing if that alone cannot reach it: a later step does it better."""
-    if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
+    settled_tokens = budget.counter.messages(conversation.messages[: conversation.settled], conversation.format)
+    if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * (budget.goal_tokens - settled_tokens):
         return conversation
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)

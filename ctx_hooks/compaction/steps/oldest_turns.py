@@ -78,7 +78,7 @@ def _fitted(
         forms = shortener.messages(selection)
         kept = [forms.get(i, m) for i, m in enumerate(messages) if i not in gone]
         if summary := summary_of(gone):
-            kept = with_summary(kept, summary, conversation.format, budget.policy.language)
+            kept = with_summary(conversation, kept, summary, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(conversation, budget, selector, build, may_remove=True)

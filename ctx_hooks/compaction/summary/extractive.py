@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.summary.actions import Action
     from ctx_hooks.conversation.cut_texts import Reference
-    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
 
@@ -234,18 +234,19 @@ def _read(actions: Sequence[Action]) -> list[str]:
     return [placeholders.spoken(file) for file in files]
 
 
-def with_summary(messages: list[Message], summary: str, fmt: Format, language: Language) -> list[Message]:
-    """Return the messages with the summary behind the leading system messages.
+def with_summary(conversation: Conversation, kept: Sequence[Message], summary: str, language: Language) -> list[Message]:
+    """Return what is kept of a conversation with the summary behind what has settled, or the leading system messages.
 
     It opens the user's message that comes there, so that no two messages of the user's stand beside each other, or is a
     message of its own: what is pinned, or said by another agent, is left alone.
     """
-    place = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
-    first = messages[place] if place < len(messages) else None
+    system = next((i for i, m in enumerate(kept) if m.role != "system"), len(kept))
+    place = max(system, conversation.settled)
+    first = kept[place] if place < len(kept) else None
     if first is None or not is_request(first) or first.pinned or first.name is not None:
-        return [*messages[:place], CODECS[fmt].user_message(summary), *messages[place:]]
+        return [*kept[:place], CODECS[conversation.format].user_message(summary), *kept[place:]]
     opened = _opened(first, f"{summary}\n{placeholders.summary_end(language)}\n")
-    return [*messages[:place], opened, *messages[place + 1 :]]
+    return [*kept[:place], opened, *kept[place + 1 :]]
 
 
 def _opened(message: Message, text: str) -> Message:

@@ -4,6 +4,7 @@ import copy
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -43,6 +44,16 @@ def test_a_step_grows_nothing_breaks_no_rule_leaves_its_input_and_is_done_at_onc
     again = codec.read(written)
     assert message_rules.violations(again) == ()
     assert codec.write(compress(again, budget, (step,)).conversation) == written
+
+
+@every_format
+@thorough
+@given(data=st.data(), goal=goals)
+def test_what_has_settled_stays_to_the_byte_before_all_else(fmt, data, goal):
+    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
+    settled = data.draw(st.sampled_from([0, *(exchange[-1] + 1 for exchange in conversation.exchanges)]))
+    sent = compress(replace(conversation, settled=settled), budget_of(goal)).conversation.messages
+    assert all(a is b for a, b in zip(conversation.messages[:settled], sent[:settled], strict=True))
 
 
 @every_format

@@ -1,0 +1,90 @@
+"""The compacted form of the first messages of a history, and what of it the compactions after it begin with.
+
+A compaction that is made anew from the first message on is written into the provider's prompt cache whole. So the few after
+it begin with what has settled in it, to the byte: all but its newest exchanges, which it has left whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from sys import getsizeof
+from typing import TYPE_CHECKING
+
+from ctx_hooks.conversation.model import Opaque, ToolCall
+from ctx_hooks.runtime.content_cache import json_bytes
+
+if TYPE_CHECKING:
+    from ctx_hooks.compaction.pipeline import StepReport
+    from ctx_hooks.compaction.summary.model_written import WrittenSummary
+    from ctx_hooks.conversation.model import Conversation, Message
+
+MESSAGE_BYTES, PART_BYTES = 160, 120
+"""What a message and a part of it take beside their texts (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The compacted form of the first `length` messages of a history.
+
+    Attributes:
+        length: how many messages it stands for.
+        messages: what is sent instead of these.
+        tokens: the local tokens of `messages`.
+        steps: what the steps did.
+        reason: why it is larger than its target, None where it is not.
+        summary: what a model has written of these messages and stands for the removed ones, None for the extractive summary.
+        removes: whether messages were removed, so that a summary has a place.
+        handles: name the removed texts that its placeholders refer to.
+        unsettled: how many messages at its end are the history's own, in whole exchanges; those before them have settled.
+    """
+
+    length: int
+    messages: tuple[Message, ...]
+    tokens: int
+    steps: tuple[StepReport, ...] = ()
+    reason: str | None = None
+    summary: WrittenSummary | None = None
+    removes: bool = False
+    handles: tuple[str, ...] = ()
+    unsettled: int = 0
+
+    @property
+    def settled(self) -> tuple[Message, ...]:
+        """What the compaction after it may begin with; nothing where not even its newest exchange is the history's own."""
+        return self.messages[: -self.unsettled] if self.unsettled else ()
+
+    @property
+    def settled_length(self) -> int:
+        """How many messages of the history have settled."""
+        return self.length - self.unsettled if self.unsettled else 0
+
+
+NONE_YET = Compaction(0, (), 0)
+
+
+def unsettled_in(originals: Conversation, made: Conversation) -> int:
+    """Return how many messages at the end of what was `made` of a conversation are its own, in whole exchanges.
+
+    In a group, who spoke first is known from all messages: there it is none.
+    """
+    if any(message.name is not None for message in originals.messages):
+        return 0
+    kept = 0
+    for exchange in reversed(originals.exchanges):
+        newest = kept + len(exchange)
+        own, left = originals.messages[-newest:], made.messages[made.settled :][-newest:]
+        if len(left) < newest or any(a is not b for a, b in zip(own[: len(exchange)], left, strict=False)):
+            break
+        kept = newest
+    return kept
+
+
+def size_bytes(compaction: Compaction) -> int:
+    """Return the memory of a compaction: what its messages were read from, their parts, and texts written anew."""
+    held = sum(map(getsizeof, compaction.handles))
+    for message in compaction.messages:
+        held += MESSAGE_BYTES + json_bytes(message.raw)
+        for part in message.parts:
+            held += PART_BYTES + (getsizeof(part.arguments) if isinstance(part, ToolCall) else 0)
+            held += getsizeof(part.text) if isinstance(part, Opaque) else 0
+    return held
