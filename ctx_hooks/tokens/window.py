@@ -66,9 +66,7 @@ def _stated_window(override: int | None, configured: object, known: int | None, 
     if isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
         return Window(ProviderTokens(configured), "model_info", holds_output)
     if configured is not None:
-        warn_once(
-            f"model_info.max_input_tokens is no window of at least {LEAST_WINDOW_TOKENS} tokens ({configured!r:.40}) and is passed over"
-        )
+        warn_once(f"model_info.max_input_tokens is no window ({configured!r:.40}) and is passed over")
     if known:
         return Window(ProviderTokens(known), "model_map", holds_output)
     return Window(DEFAULT_WINDOW_TOKENS, "default", holds_output)

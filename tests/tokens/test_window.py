@@ -22,7 +22,8 @@ POLICY = Policy()
     ((50_000, 60_000, 70_000), (50_000, "policy")), ((1_000, 60_000, 70_000), (1_000, "policy")),
     ((None, 60_000, 70_000), (60_000, "model_info")), ((None, None, 70_000), (70_000, "model_map")),
     ((None, None, None), (128_000, "default")), ((None, "many", 70_000), (70_000, "model_map")),
-    ((None, -5, None), (128_000, "default")), ((None, True, None), (128_000, "default")), ((None, 128, 70_000), (70_000, "model_map")),
+    ((None, -5, None), (128_000, "default")), ((None, True, None), (128_000, "default")),
+    ((None, 128, 70_000), (70_000, "model_map")),
 ])  # fmt: skip
 def test_the_most_specific_source_wins_and_nonsense_is_passed_over(sources, expected):
     override, *others = sources
