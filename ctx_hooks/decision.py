@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from ctx_hooks.request.output_limit import is_output_change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,8 +84,30 @@ class NotRetried:
 
 
 Decision: TypeAlias = Untouched | Compressed | Rescued | GaveUp | NotRetried
+Outcome: TypeAlias = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
+"""What a request ends in, in the same words wherever it is reported.
+
+In this order: sent unchanged; sent with a lower requested output, all else unchanged; sent with changed messages at the
+first attempt; answered after at least one refused attempt; refused as too long in the end.
+"""
 
 
 def changes_of(decision: Decision) -> Mapping[str, Any]:
     """Return the request's fields that a decision changes, none where nothing is sent or it goes on as it came."""
     return {} if isinstance(decision, (Untouched, NotRetried)) else decision.changes
+
+
+def outcome_of(decision: Decision, attempt: int) -> Outcome:
+    """Return what a request ends in if the attempt is answered.
+
+    >>> outcome_of(Untouched("fits"), 0), outcome_of(Untouched("fits"), 1)
+    ('fits', 'retried')
+    """
+    if isinstance(decision, NotRetried):
+        return "failed"
+    if attempt:
+        return "retried"
+    changes = changes_of(decision)
+    if not changes:
+        return "fits"
+    return "output_lowered" if is_output_change(changes) else "compressed"

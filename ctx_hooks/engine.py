@@ -10,9 +10,8 @@ from ctx_hooks import fitting
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
 from ctx_hooks.request import retrieval_tool
-from ctx_hooks.request.history import counted_history, estimated_history
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
-from ctx_hooks.request.request import TRUNCATION
+from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of

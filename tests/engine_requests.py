@@ -8,8 +8,7 @@ from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.learning.stats import DeploymentStats, Observation
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.history import counted_history
-from ctx_hooks.request.request import Request
+from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings

@@ -10,7 +10,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import message_rules
-from ctx_hooks.compaction.message_index import newest_turns
+from ctx_hooks.compaction import last_resort
+from ctx_hooks.compaction.history import History, history_of
+from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.formats import CODECS, WIRE_FORMATS, gemini_config
 from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.message_index import MessageStats
     from ctx_hooks.conversation.model import Conversation, Format
     from ctx_hooks.formats.wire_format import WireFormat
+    from ctx_hooks.tokens.counter import Counter
 
 STORED_HISTORY = ("previous_response_id", "conversation")
 """Fields by which a responses request continues a history that the provider keeps: items may answer calls not sent."""
@@ -221,3 +224,21 @@ def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     if fmt != "gemini" and gemini_config.came_over_google_route(fields):
         return None
     return Request(fmt, fields)
+
+
+def counted_history(request: Request, counter: Counter) -> History:
+    """Return the request's history as `counter` counts it.
+
+    Raises:
+        MalformedConversationError: the request holds no conversation.
+        CompressionTimeoutError: the counter's deadline has passed.
+    """
+    messages = request.messages
+    return history_of(messages, message_stats(messages, counter), counter, continues=request.continues_stored_history)
+
+
+def estimated_history(request: Request) -> History:
+    """Return the request's history with estimated figures, of which none teaches anything."""
+    conversation = request.conversation()
+    preamble_tokens = LocalTokens(sum(map(last_resort.text_tokens, conversation.preamble)))
+    return History(request.messages, last_resort.estimated_stats(conversation), preamble_tokens, b"")

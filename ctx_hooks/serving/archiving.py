@@ -21,7 +21,7 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.recorder import names_of
-from ctx_hooks.serving.request_state import KeptRequest, Offer
+from ctx_hooks.serving.running import KeptRequest, Offer
 from ctx_hooks.telemetry.archive_events import RetrievalEvent
 from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.listeners import emit

@@ -18,7 +18,7 @@ from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import counted, known_of
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stored_histories import StoredHistories, stored_tokens_after
-from ctx_hooks.request.history import counted_history
+from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.warnings import warn_once

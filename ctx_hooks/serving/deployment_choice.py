@@ -11,7 +11,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.request import target
-from ctx_hooks.request.history import counted_history
+from ctx_hooks.request.request import counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.serving.attempt_runner import LOOP_BYTES

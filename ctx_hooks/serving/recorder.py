@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
+from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of, outcome_of
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import changed_output_tokens
 from ctx_hooks.runtime.warnings import one_line
@@ -17,7 +17,6 @@ from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
-from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 from ctx_hooks.tokens.units import to_local, to_provider

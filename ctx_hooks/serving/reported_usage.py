@@ -8,7 +8,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.formats.usage_fields import grown, unfinished_line
 from ctx_hooks.litellm_compat.failing_open import failing_open
-from ctx_hooks.serving.request_state import Growth
+from ctx_hooks.serving.running import Growth
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

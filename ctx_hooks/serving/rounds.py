@@ -17,7 +17,7 @@ from ctx_hooks.request.retrieved_page import NO_ROOM
 if TYPE_CHECKING:
     from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
     from ctx_hooks.serving.archiving import Archiving
-    from ctx_hooks.serving.request_state import View
+    from ctx_hooks.serving.running import View
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""

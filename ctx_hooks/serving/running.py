@@ -1,17 +1,30 @@
-"""The requests that run, one state each: opened by the first hook that notes something, closed by the end or by age."""
+"""The requests that run, one state each: what their hooks note for one another, until they have ended, or by age."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning.attempts import Attempts
-from ctx_hooks.serving.request_state import RequestState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ctx_hooks.compaction.cost import Prices
+    from ctx_hooks.formats.conversation_digest import Said
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.known import Known
+    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.summary_requests import Asking
+    from ctx_hooks.telemetry.call import CallNames
+    from ctx_hooks.telemetry.events import DecisionEvent
 
 RUNNING_REQUESTS = 10_000
 """Requests remembered at once, 3 KB each (measured), 5 KB with refusals of the longest kind (2,000 characters). The oldest
@@ -21,6 +34,116 @@ MOST_HELD = 256
 MOST_HELD_BYTES = 64_000_000
 """Twice the largest request that is compressed, or some sixty that fill a window of 200,000 tokens. LiteLLM does not say
 that a client has left: its request stays until later ones take its place."""
+
+
+class Growth(NamedTuple):
+    """What a client sent, as a multiple of what was sent on.
+
+    Attributes:
+        before_choice: by what was cut before the Router chose a deployment.
+        for_deployment: by what was cut for a deployment, by its key; the newest stands last.
+    """
+
+    before_choice: float = 1.0
+    for_deployment: Mapping[str, float] = MappingProxyType({})
+
+    def at(self, deployment_id: str) -> float:
+        """Return it at the deployment that answers; at the newest if its id is "", which some answers do not state."""
+        found = [g for key, g in self.for_deployment.items() if not deployment_id or key.startswith(f"{deployment_id}:")]
+        return self.before_choice * (found[-1] if found else 1.0)
+
+
+class View(NamedTuple):
+    """A conversation as its client sent it.
+
+    Attributes:
+        said: what was said.
+        settings: of the archive that has what is hidden of it.
+        is_open: whether it ends with words or items of the assistant.
+        shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
+    """
+
+    said: Said
+    settings: ArchiveSettings
+    is_open: bool
+    shows_calls: bool = False
+
+
+class Offer(NamedTuple):
+    """A request whose model is offered the tool, until it is answered.
+
+    Attributes:
+        settings: of the archive that has what was cut from it.
+        tenant: whose texts these are.
+        call: what is told of it.
+        most_bytes: of the texts that one turn of the model gets.
+    """
+
+    settings: ArchiveSettings
+    tenant: bytes
+    call: CallNames
+    most_bytes: int
+
+
+@dataclass
+class KeptRequest:
+    """A request that is kept to be cut again.
+
+    Attributes:
+        decided_by: request, target, and what was known, by which it is decided about again.
+        timeout_seconds: how long that may take.
+        size_bytes: about how much memory its messages take, and what is cut from them.
+        texts: what was cut from it, once that had to be found out again.
+    """
+
+    decided_by: tuple[Request, Target, Known] = field(repr=False)
+    timeout_seconds: float
+    size_bytes: int
+    texts: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+@dataclass(slots=True, eq=False)
+class RequestState:
+    """What is known of one request while it runs.
+
+    Attributes:
+        attempts: what was sent of it, and how that ended.
+        decided: the record of the last decision about it, and the prices that hold there.
+        before_choice: the record and the attempt of what was fitted before the Router chose a deployment.
+        is_given_up: whether it is recorded that no retry follows.
+        headers: of its answer, so far.
+        growth: by how much its client's usage exceeds what is billed.
+        view: the conversation as its client sent it, where a model may retrieve.
+        offer: of the retrieval tool; None where its model is offered none.
+        kept: how what was cut from it is cut again.
+        asking: what is needed to have a summary written behind its answer, by deployment.
+        is_over: whether it is answered or has failed in the end.
+        headers_sent: whether its caller has the headers.
+    """
+
+    attempts: Attempts = field(default_factory=Attempts)
+    decided: tuple[DecisionEvent, Prices | None] | None = None
+    before_choice: tuple[DecisionEvent, Attempt] | None = None
+    is_given_up: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    growth: Growth | None = None
+    view: View | None = None
+    offer: Offer | None = None
+    kept: KeptRequest | None = None
+    asking: dict[str, Asking] = field(default_factory=dict)
+    is_over: bool = False
+    headers_sent: bool = False
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory the request takes where it is held whole; all that holds it has the same messages."""
+        holding = (*self.asking.values(), *(() if self.kept is None else (self.kept,)))
+        return max((holder.size_bytes for holder in holding), default=0)
+
+    def let_go(self) -> None:
+        """Hold the request whole no longer."""
+        self.kept = None
+        self.asking.clear()
 
 
 class Running:

@@ -26,8 +26,8 @@ from ctx_hooks.request.retrieval_tool import can_hide_calls
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.answer_forms import ShownStream, like, plain, with_changes
-from ctx_hooks.serving.request_state import View
 from ctx_hooks.serving.rounds import Rounds
+from ctx_hooks.serving.running import View
 
 if TYPE_CHECKING:
     from ctx_hooks.policy.archive_settings import ArchiveSettings

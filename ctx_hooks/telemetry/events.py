@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ctx_hooks.conversation.model import Format
+from ctx_hooks.decision import Outcome
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.telemetry.call import RequestEvent, shown
-from ctx_hooks.telemetry.outcome import Outcome
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ctx_hooks.decision import Decision, NotRetried, Untouched, changes_of
+from ctx_hooks.decision import Decision, NotRetried, Outcome, Untouched, changes_of, outcome_of
 from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import CUT, one_line
-from ctx_hooks.telemetry.outcome import Outcome, outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks.decision import Decision, changes_of
+from ctx_hooks.decision import Decision, changes_of, outcome_of
 from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.telemetry.call import figures_for
-from ctx_hooks.telemetry.outcome import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

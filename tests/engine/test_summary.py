@@ -8,7 +8,7 @@ from ctx_hooks.compaction.summary.model_written import Summaries, conversation_k
 from ctx_hooks.compaction.summary.model_written import WrittenSummary as Written
 from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known
-from ctx_hooks.request.history import counted_history
+from ctx_hooks.request.request import counted_history
 
 REQUEST = session(turns=40)
 TARGET = to(4_000, summary={"model": "small"})

@@ -13,8 +13,7 @@ from ctx_hooks.compaction.steps import Step
 from ctx_hooks.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.request.history import counted_history
-from ctx_hooks.request.request import Request
+from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
 from ctx_hooks.serving.attempt_runner import AttemptRunner

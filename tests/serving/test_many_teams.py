@@ -19,7 +19,7 @@ from ctx_hooks.request import target
 from ctx_hooks.request.request import Request
 from ctx_hooks.serving import running, startup
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.serving.request_state import RequestState
+from ctx_hooks.serving.running import RequestState
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_file import MOST_AT_ONCE, EventFile

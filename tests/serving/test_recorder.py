@@ -7,7 +7,7 @@ import pytest
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched
+from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched, outcome_of
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
@@ -19,7 +19,6 @@ from ctx_hooks.serving.final_error import facts_of
 from ctx_hooks.serving.recorder import Recorder, answer_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
-from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.telemetry.spend_log import notes_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.usage import Billed

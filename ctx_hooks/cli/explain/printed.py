@@ -16,10 +16,9 @@ from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary.model_written import applies_to
-from ctx_hooks.decision import GaveUp, NotRetried, Untouched, changes_of
+from ctx_hooks.decision import GaveUp, NotRetried, Untouched, changes_of, outcome_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.telemetry.outcome import outcome_of
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
