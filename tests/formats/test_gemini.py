@@ -108,6 +108,12 @@ def test_long_arguments_that_are_not_signed_are_shortened():
     assert any(len(args["content"]) < len(LONG) for args in kept)
 
 
+@pytest.mark.parametrize("said", [{}, {"response": None}, {"response": {}}], ids=str)
+def test_a_response_that_says_nothing_has_no_text(said):
+    (*_, answered) = gemini.read(exchange([call("f")], [{"functionResponse": {"name": "f", **said}}])).messages
+    assert answered.results[0].parts == ()
+
+
 @pytest.mark.parametrize(("given", "written"), [
     ({"result": "long"}, {"result": "cut"}), ({"stdout": "long", "exit_code": 1}, {"output": "cut"}),
     ({"rows": [1, 2]}, {"rows": "cut"}), (["long"], {"output": "cut"}),

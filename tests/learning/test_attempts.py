@@ -61,7 +61,9 @@ def test_the_failure_of_one_of_two_attempts_leaves_the_other_running():
     assert failed.deployment == "m:openai/gpt"
     assert attempts.last("m:openai/gpt").failed
     assert not attempts.last("s:openai/gpt").failed
+    assert attempts.are_running
     assert attempts.done(DeploymentName("s", "gpt")).first_tokens == 3_000
+    assert not attempts.are_running
 
 
 def test_models_behind_one_id_are_told_apart_by_their_names():
