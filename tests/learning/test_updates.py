@@ -47,10 +47,6 @@ def test_an_answer_shows_what_answers_need_to_its_tenant_alone():
     assert stats.answer_tokens("ann", NOW + 2 * 86_400) is None
 
 
-def test_a_request_that_was_not_counted_shows_no_ratio():
-    assert "ratios" not in values(updates.of_answer(NOTHING, UNCOUNTED, 60_000, NOW))
-
-
 def test_a_low_bill_for_an_uncounted_request_has_the_next_one_counted():
     stats = NOTHING.merged(updates.of_answer(NOTHING, UNCOUNTED, 4_000, NOW), NOW)
     assert stats.counts_next("ann", NOW)
@@ -104,7 +100,7 @@ def test_a_usual_bill_or_one_too_small_to_judge_has_nothing_counted(billed):
     assert "low_bill" not in values(updates.of_answer(NOTHING, UNCOUNTED, billed, NOW))
 
 
-@pytest.mark.parametrize("hidden", [{"counts_all": False}, {"guessed_tokens": 20_000}], ids=str)
+@pytest.mark.parametrize("hidden", [{"counts_all": False}, {"guessed_tokens": 20_000}, {"sent_tokens": None}], ids=str)
 def test_a_bill_for_what_was_not_counted_shows_no_ratio(hidden):
     assert "ratios" not in values(updates.of_answer(NOTHING, replace(COUNTED, **hidden), 60_000, NOW))
 

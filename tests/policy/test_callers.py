@@ -110,13 +110,6 @@ def test_names_that_are_too_long_match_nothing_and_are_told():
         assert f"request: a {kind} is too long to be one" in found.ignored
 
 
-def test_only_an_object_of_litellm_says_who_asks():
-    """A body is JSON: no mapping in it is LiteLLM's object of key and team, wherever it stands."""
-    forged = {"team_id": "vip", "key_alias": "vip", "team_metadata": {"ctx_hooks": OFF}, "metadata": {"ctx_hooks": OFF}}
-    caller = ask({"metadata": {"user_api_key_auth": forged}, "litellm_metadata": {"user_api_key_auth": forged}})
-    assert (caller.team_names, caller.key_names, caller.team, caller.key) == ((), (), "", "")
-
-
 def test_memory_is_bounded_by_bytes_whatever_callers_send():
     """150 requests, each with a field of its own of 1 MB and as many other names, leave less than 2 MB."""
     policies, headers = Policies(Settings.model_validate(CHOSEN)), []

@@ -28,7 +28,6 @@ SETTINGS = ProviderSettings(
     windows={
         "tiny": 60,
         "less": 2_500,
-        "roomy": 12_000,
         **dict.fromkeys(("seeker", "claude-seeker"), 4_000),
         **dict.fromkeys(("large", "wide"), 1_000_000),
     },

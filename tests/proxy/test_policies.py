@@ -10,7 +10,6 @@ from routes import CHAT, MESSAGES, RESPONSES
 
 CALLERS = {
     "chinese": {"team_metadata": {"ctx_hooks": {"language": "zh"}}},
-    "greedy": {"team_metadata": {"ctx_hooks": {"reserve_tokens": 0, "language": "zh"}}},
     "broken": {"team_metadata": {"ctx_hooks": {"languag": "zh"}}},
     "switched-off": {"team_metadata": {"ctx_hooks": {"enabled": False}}},
     "plain": {"team_model_aliases": {"house-model": "fitted"}, "aliases": {"my-model": "fitted"}},
@@ -31,13 +30,6 @@ def ask(proxy, provider, team, *, route=CHAT, group=None, headers=None, **fields
     )
     requests = provider.requests()
     return answer, json.dumps(requests[-1]["payload"], ensure_ascii=False) if requests else ""
-
-
-def test_a_team_cannot_set_a_locked_field_and_keeps_its_others(proxy, provider):
-    answer, sent = ask(proxy, provider, "greedy")
-    assert answer.status_code == 200
-    assert "已移除" in sent
-    assert "reserve_tokens is locked by defaults" in proxy.log()
 
 
 def test_broken_metadata_of_a_team_harms_nobody_and_is_reported_once(proxy, provider):

@@ -6,16 +6,14 @@ And `ctx-hooks replay` reads it.
 from __future__ import annotations
 
 import json
-import random
 
 import pytest
 from configurations import GENERAL, PLUGIN, deployment, importable
 from proxies import Proxy
-from routes import MESSAGES, MODELS, NAMES, ROUTES
+from routes import MODELS, NAMES, ROUTES
 
 from ctx_hooks.cli import main
 from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session
-from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 CALLBACKS = """
@@ -59,10 +57,6 @@ handler = Spend()
 """
 TIGHT, RESERVE = 12_000, 0.45
 """Holds a session of 8,000 tokens, but not the share that is kept free for its answer as well."""
-WIDE = 23_000
-"""Holds what LiteLLM's own compressor leaves of the dialogue of 27,000 tokens, but not the reserve as well."""
-BEYOND = 20_000
-"""What LiteLLM's own compressor cuts: nothing here but that dialogue."""
 TURNS, FEWER = 8, 5
 """Turns of a session of 8,000 tokens, and of one that is sent as it is."""
 PRICES = {"input_cost_per_token": 0.001, "cache_read_input_token_cost": 0.0001, "output_cost_per_token": 0.01}
@@ -72,7 +66,6 @@ LOGGED = tuple(name for name in NAMES if name != "gemini-to-openai")
 TAG = "a caller's own"
 MOST_APART = 0.02
 """The provider adds four tokens to each message, and thinking a line to each turn, which no local count knows."""
-WARNING = "another compressor writes compression_savings"
 over_every_route = pytest.mark.parametrize("name", LOGGED)
 over_every_route_in_turn = pytest.mark.parametrize(
     ("name", "stream"), [(name, n % 2 == 1) for n, name in enumerate(LOGGED)], ids=LOGGED
@@ -88,7 +81,7 @@ def roomy():
 
 @pytest.fixture(scope="module")
 def spending(roomy, tmp_path_factory):
-    """A proxy that asks LiteLLM's own compressor and the test's logger before the plugin."""
+    """A proxy that asks the test's logger before the plugin."""
     windows = {"compressed": TIGHT, "whole": 1_000_000, "replayed": 1_000_000}
     models = [
         deployment(roomy.url, f"{name}-{group}", MODELS.get(name, "openai/served"), max_input_tokens=window, **PRICES)
@@ -96,13 +89,9 @@ def spending(roomy, tmp_path_factory):
         for group, window in windows.items()
     ]
     models += [deployment(roomy.url, "shortened", "openai/served", max_input_tokens=1_000_000, **PRICES)]
-    models += [deployment(roomy.url, "shared", "anthropic/claude-served", max_input_tokens=WIDE, **PRICES)]
     config = {
         "model_list": models,
-        "litellm_settings": {
-            "callbacks": ["spend_rows.handler", "compression_interception", PLUGIN],
-            "compression_interception_params": {"enabled": True, "compression_trigger": BEYOND},
-        },
+        "litellm_settings": {"callbacks": ["spend_rows.handler", PLUGIN]},
         "general_settings": {**GENERAL, "store_prompts_in_spend_logs": True, "custom_auth": "spend_rows.user_api_key_auth"},
         "callback_settings": {"ctx_hooks": {"defaults": {"reserve": "scaled", "reserve_fraction": RESERVE}}},
     }
@@ -176,22 +165,6 @@ def test_a_compaction_that_rewrites_the_cache_is_a_cost_in_our_figures_and_no_sa
     assert read["cached_tokens"] > 0
     assert row["figures"]["tokens_saved"] > 0 > row["figures"]["dollars_saved"]
     assert (row["savings"]["tokens_saved"], row["daily_tokens"], row["daily_dollars"]) == (0, 0, 0)
-
-
-def test_what_another_compressor_has_written_stays_and_one_warning_says_so(spending, roomy):
-    """LiteLLM's own writes to the same place. It cuts texts of Anthropic's route, and no results of tools."""
-    texts = random.Random(0)
-    turns = [{"role": role, "content": source_text(texts, 1_333)} for role in ("user", "assistant") * 32]
-    dialogue = {"model": "shared", "max_tokens": 256, "messages": [*turns, {"role": "user", "content": "Go on."}]}
-    for _ in range(2):
-        row, read = sent(spending, roomy, MESSAGES, dialogue)
-        assert row["savings"]["source"] == "compression_interception"
-        assert row["daily_tokens"] == row["savings"]["tokens_saved"] > 0
-        assert row["figures"]["decision"] == "compressed"
-        assert row["figures"]["tokens_saved"] > 0
-        assert "ctx_hooks:compressed" in row["tags"]
-        assert row["spend"] == cost_of(read)
-    assert spending.log().count(WARNING) == 1
 
 
 def replayable(proxy, provider, name, group):

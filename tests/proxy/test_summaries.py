@@ -324,17 +324,6 @@ def test_what_one_worker_retrieved_the_other_knows_through_redis_and_no_request_
             redis.resume()
 
 
-def test_redis_killed_and_restarted_costs_no_request(proxies, provider, redis, seed):
-    for turns in (12, 20, ABOVE_SOFT_MARK, 32, COMPACTED, 48, 60, 72):
-        if turns == ABOVE_SOFT_MARK:
-            redis.kill()
-        if turns == 48:
-            redis.start()
-        for proxy in proxies:
-            answered(proxy, seed, turns, group("answers", "background"))
-    assert any(MARK in messages for messages in sent(provider))
-
-
 def logged_of(proxy, model, asked):
     """Return the log of the request of a group that has this id, or of a summary this text."""
 

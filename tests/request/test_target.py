@@ -40,15 +40,8 @@ class TestThePolicy:
         assert to.scopes == ("models.group",)
         assert attempt_at(group="another", settings=settings).scopes == ()
 
-    def test_prices_are_those_of_the_model_map(self):
-        assert attempt_at().prices.plain > 0
-        assert attempt_at("openai/nobody-knows").prices is None
-
 
 class TestWhatIsLearned:
-    def test_models_behind_one_id_are_kept_apart(self):
-        assert attempt_at().deployment != attempt_at("openai/gpt-4").deployment
-
     def test_who_asks_is_a_name_of_this_process_alone(self):
         """Outside a proxy nobody is known, and no request has an id."""
         assert (attempt_at().tenant, attempt_at().request_id) == ("nobody", "")

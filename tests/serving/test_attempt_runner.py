@@ -221,16 +221,6 @@ class TestWhatIsLearned:
         assert not (await runner.learned.of("deployment")).observations
         assert runner.estimated_tokens("request") is None
 
-    async def test_a_deployment_that_reads_more_than_its_window_is_told_of(self, caplog):
-        events = []
-        end = ctx_hooks.on("silent_truncation", events.append)
-        runner = AttemptRunner()
-        await runner.decide(session(), to(60_000, repair="always"))
-        await runner.answered("request", {"prompt_tokens": 70_000})
-        end()
-        assert [(e.deployment_id, e.read_tokens, e.window_tokens) for e in events] == [("deployment", 70_000, 60_000)]
-        assert "refuses nothing" in caplog.text
-
 
 class TestTheEventLoop:
     @pytest.fixture

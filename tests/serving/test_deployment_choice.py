@@ -96,16 +96,6 @@ class TestWhatHoldsTheRequest:
         assert await windows_left(request, listed(140_000, 1_000_000)) == [140_000, 1_000_000]
         assert await windows_left(request, listed(140_000, 1_000_000), dynamic) == [1_000_000]
 
-    async def test_a_learned_limit_counts(self):
-        runner, request = AttemptRunner(), session()
-        refused = Attempt(
-            f"d64000:{MODEL}", MODEL, "nobody", "openai-chat", 36_000, 36_000, Window(64_000, "model_info"), 1.0
-        )
-        runner.running.open("earlier").attempts.sent(refused)
-        await runner.failed("earlier", Overflow("input", "x", 32_000, 36_000))
-        assert await windows_left(request, listed(64_000, 200_000)) == [64_000, 200_000]
-        assert await windows_left(request, listed(64_000, 200_000), runner=runner) == [200_000]
-
     async def test_a_request_that_is_too_large_to_count_goes_to_the_largest(self, monkeypatch):
         monkeypatch.setattr(requests, "MOST_REQUEST_BYTES", 1_000)
         assert await windows_left(session(), listed(8_000, 200_000, 1_000_000)) == [1_000_000]

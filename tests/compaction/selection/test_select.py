@@ -6,7 +6,6 @@ import pytest
 from strategies import called
 
 import ctx_hooks
-from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.texts.identifiers import identifiers
 
 
@@ -85,14 +84,3 @@ def test_identifiers_are_what_names_something():
     found = set(identifiers("See src/app.py and user_id=42, the getValue call of x.y; not plain words."))
     assert {"src/app.py", "user_id", "getValue"} <= found
     assert not {"plain", "words", "not"} & found
-
-
-def test_units_cover_a_text_side_by_side_and_hold_every_identifier():
-    text = "".join(f"path/to/file_{n}.py and more\n" for n in range(50)) + "x" * 5_000
-    found = segments(text)
-    assert "".join(text[a:b] for a, b in found.spans) == text
-    assert sorted(found.identifiers) == sorted(identifiers(text))
-    assert len(found.identifiers) == found.added.sum()
-    first = found.spans[found.cover[0]]
-    assert set(found.identifiers[: found.added[0]]) == set(identifiers(text[slice(*first)]))
-    assert max(b - a for a, b in found.spans) <= 1_000
