@@ -13,6 +13,7 @@ from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.cut_texts import Reference
 from ctx_hooks.policy.settings import Language
 from ctx_hooks.texts.json_text import parsed, strings
+from ctx_hooks.texts.pieces import head_end, tail_start
 
 DIGEST_CHARS = 80
 """One line of a terminal: a path or the beginning of a command."""
@@ -33,8 +34,7 @@ def middle(arguments: str, longest_chars: int) -> str:
     if not _may_be_shortened(arguments, longest_chars):
         return ""
     value = _long_value(_longest(list(_strings(arguments))), longest_chars)
-    head, tail = _ends(longest_chars)
-    return value[head:-tail]
+    return value[slice(*_middle(value, longest_chars))]
 
 
 def shortened(
@@ -67,10 +67,10 @@ def shortened(
         if not value:
             pieces += [between, string]
             continue
-        head, tail = _ends(longest_chars)
+        head, tail = _middle(value, longest_chars)
         placeholder = placeholders.shortened(len(value), language, reference(value))
-        between_ends = keep(value[head:-tail], placeholder) if keep is not None and string is longest else placeholder
-        kept = f"{value[:head]}\n{between_ends}\n{value[-tail:]}"
+        between_ends = keep(value[head:tail], placeholder) if keep is not None and string is longest else placeholder
+        kept = f"{value[:head]}\n{between_ends}\n{value[tail:]}"
         pieces += [between, json.dumps(kept, ensure_ascii=arguments.isascii())]
     cut = "".join(pieces)
     return cut if len(cut) < len(arguments) else arguments
@@ -134,7 +134,7 @@ def _long_value(string: str, longest_chars: int) -> str:
     return "" if len(value) <= longest_chars or placeholders.MARK in value else value
 
 
-def _ends(longest_chars: int) -> tuple[int, int]:
-    """Return the characters of head and tail that stay of a longer value."""
-    head = int(longest_chars * HEAD_FRACTION)
-    return head, longest_chars - head
+def _middle(value: str, longest_chars: int) -> tuple[int, int]:
+    """Return where the head of a longer value ends, and where its tail begins."""
+    head_chars = int(longest_chars * HEAD_FRACTION)
+    return head_end(value, head_chars), tail_start(value, longest_chars - head_chars)

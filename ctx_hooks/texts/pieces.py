@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PIECE_CHARS = 32_768
 """The slowest pattern of this package takes 40 ns a character, 1.3 ms for a piece (measured on one-letter texts)."""
+NEAR_FRACTION = 0.20
+"""A cut falls on a line's end if one lies in this last part of what is kept (OpenClaw)."""
 
 _BLANK = re.compile(r"\s")
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -55,6 +57,18 @@ def lines(text: str) -> Iterator[str]:
     """Yield the lines of `text`, each with its end."""
     for piece in whole_lines(text):
         yield from piece.splitlines(keepends=True)
+
+
+def head_end(text: str, chars: int) -> int:
+    """Return where the first `chars` characters end: at a line's end where one is near."""
+    end = text.rfind("\n", int(chars * (1 - NEAR_FRACTION)), chars)
+    return end if end > 0 else min(chars, len(text))
+
+
+def tail_start(text: str, chars: int) -> int:
+    """Return where the last `chars` characters begin: behind a line's end where one is near."""
+    start = max(0, len(text) - chars)
+    return 1 + (line if (line := text.find("\n", start, start + int(chars * NEAR_FRACTION))) >= 0 else start - 1)
 
 
 def lowered(text: str) -> str:

@@ -73,7 +73,7 @@ class Knapsack:
         shown: those that stand in what is kept in any case.
         named: those that the assistant names there.
         without: the numbers of exchanges of which nothing is taken.
-        frames_are_paid: whether the exchanges stay in any case: their frames are not among what is taken.
+        stay: the numbers of exchanges that stay in any case: their frames are not among what is taken.
     """
 
     def __init__(
@@ -84,18 +84,16 @@ class Knapsack:
         named: AbstractSet[str],
         *,
         without: Collection[int] = (),
-        frames_are_paid: bool,
+        stay: Collection[int],
     ) -> None:
         self._shown = set(shown)
         self._unnamed = used - shown - named
         self._weights = [1 + RECENCY_VALUE * item.recency for item in items]
         self._segments = {n: list(_segments(n, item)) for n, item in enumerate(items) if n not in without}
-        frames = (
-            Row(n, None, 0, item.frame_tokens, 0.0, frozenset(item.identifiers))
-            for n, item in enumerate(items)
-            if n not in without
+        first = chain.from_iterable(
+            segments if n in stay else [Row(n, None, 0, items[n].frame_tokens, 0.0, frozenset(items[n].identifiers))]
+            for n, segments in self._segments.items()
         )
-        first = chain.from_iterable(self._segments.values()) if frames_are_paid else frames
         self._found: list[Row] = []
         self._rest = self._taken(first)
 

@@ -44,7 +44,8 @@ class Source:
         segments: what of the text is kept or cut whole: lines, or blocks of what a user has pasted.
         tokens_per_char: mean of the text, by which the tokens of a line are estimated.
         relevance: to the newest request, of the segments that have any, 0 to 1.
-        stays: the numbers of the segments that are the user's own words: they stay wherever their exchange does.
+        stays: the numbers of the segments that are the user's own words, or ends of an answer: they stay wherever their
+            exchange does.
     """
 
     position: Position
@@ -67,6 +68,7 @@ class Item:
         sources: the parts that its lines come from.
         recency: 1 for what was said just now, halving with every further goal of tokens said since.
         spoken: whether it is plain dialogue, without calls or results.
+        is_answer: whether it is an answer that stays, its frame at least.
     """
 
     messages: range
@@ -76,6 +78,7 @@ class Item:
     sources: tuple[Source, ...]
     recency: float
     spoken: bool
+    is_answer: bool = False
 
 
 def placeholder_tokens(budget: Budget) -> int:
@@ -114,7 +117,7 @@ def may_be_shortened(part: Part) -> bool:
 
 
 def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position, Spans]) -> tuple[Item, ...]:
-    """Return the older exchanges as items, oldest first; `words` are the spans of users' texts that stay."""
+    """Return the older exchanges as items, oldest first; `words` are the spans of users' texts and of answers that stay."""
     older = older_exchanges(conversation)
     most_chars = int(budget.goal_tokens * LARGEST_BLOCK_FRACTION * CHARS_PER_TOKEN)
     texts: dict[Position, tuple[str, Segments]] = {}
@@ -123,8 +126,8 @@ def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position
         for k, part in enumerate(message.parts):
             text, spans = text_of_lines(part, budget), words.get((i, k), ())
             if text and spans != ((0, len(text)),):
-                is_pasted = isinstance(part, Text) and message.role == "user"
-                texts[i, k] = (text, block_segments(text, most_chars, spans) if is_pasted else segments(text))
+                is_said = isinstance(part, Text) and (message.role == "user" or spans)
+                texts[i, k] = (text, block_segments(text, most_chars, spans) if is_said else segments(text))
     relevance = relevance_of(conversation, tuple(texts.values()))
     relevant = {where: (*text, scores) for (where, text), scores in zip(texts.items(), relevance, strict=True)}
     items: list[Item] = []
@@ -177,8 +180,10 @@ def _item(
     whole = frame = float(counter.messages(messages, conversation.format))
     named: dict[str, None] = {}
     sources = []
+    is_answer = False
     for i, message in zip(exchange, messages, strict=True):
         for k, part in enumerate(message.parts):
+            is_answer = is_answer or (message.role == "assistant" and (i, k) in words)
             if (i, k) in relevant:
                 text, found, relevance = relevant[i, k]
                 counted = part.arguments if isinstance(part, ToolCall) else text
@@ -199,4 +204,4 @@ def _item(
             elif isinstance(part, (Text, ToolResult)):
                 named.update(dict.fromkeys(identifiers(part.text)))
     spoken = not any(m.calls or m.results for m in messages)
-    return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken)
+    return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken, is_answer)

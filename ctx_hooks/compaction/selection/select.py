@@ -17,6 +17,7 @@ from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection import bm25
+from ctx_hooks.compaction.selection.answers import answers
 from ctx_hooks.compaction.selection.knapsack import GAP_TOKENS, Knapsack
 from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, user_words
@@ -58,17 +59,17 @@ class Order:
         items: the exchanges, oldest first.
         whole: the numbers of those that are kept whole before any line of the others is.
         others: the frames and lines of the others, the most value for their tokens first.
-        may_remove: whether whole exchanges may go; otherwise each keeps at least its frame.
+        stay: the numbers of those that keep their frame in any case.
     """
 
     items: tuple[Item, ...]
     whole: tuple[int, ...]
     others: Knapsack
-    may_remove: bool
+    stay: frozenset[int]
 
     def within(self, room_tokens: float) -> Selection:
         """Return what `room_tokens` hold, by estimate; the frames of exchanges that have to stay may exceed them."""
-        paid_tokens = [0.0 if self.may_remove else item.frame_tokens for item in self.items]
+        paid_tokens = [item.frame_tokens if n in self.stay else 0.0 for n, item in enumerate(self.items)]
         room_tokens -= sum(paid_tokens)
         whole: set[int] = set()
         for n in self.whole:
@@ -125,7 +126,7 @@ class Selector:
     """Selects from one conversation: what does not depend on the room is computed once."""
 
     def __init__(self, conversation: Conversation, budget: Budget) -> None:
-        self.words = user_words(conversation, budget)
+        self.words = {**user_words(conversation, budget), **answers(conversation, budget)}
         self.items = items_of(conversation, budget, self.words)
         self._budget = budget
         self._conversation = conversation
@@ -143,7 +144,8 @@ class Selector:
         if len(newest) < len(self.items):
             newest = self._newest(room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
-        return Order(self.items, whole, self._others(whole, frames_are_paid=not may_remove), may_remove)
+        stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer or not may_remove)
+        return Order(self.items, whole, self._others(whole, stay), stay)
 
     def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
         """Return what is kept of the older exchanges in a room; the arguments are those of `order`."""
@@ -194,13 +196,12 @@ class Selector:
     def _messages(self, n: int) -> list[Message]:
         return [self._conversation.messages[i] for i in self.items[n].messages]
 
-    def _others(self, whole: Collection[int], *, frames_are_paid: bool) -> Knapsack:
-        """Return the exchanges that are not kept whole: of value is what neither these nor kept frames bring."""
+    def _others(self, whole: Collection[int], stay: Collection[int]) -> Knapsack:
+        """Return the exchanges that are not kept whole: of value is what neither these nor the frames that `stay` bring."""
         kept = [self._conversation.messages[i] for i in protected(self._conversation)]
         kept += [message for n in whole for message in self._messages(n)]
         used = identifiers_of(m for m in self._conversation.messages if m.role == "assistant")
         named = identifiers_of(m for m in kept if m.role == "assistant")
-        if frames_are_paid:
-            named.update(*(item.identifiers for item in self.items))
+        named.update(*(self.items[n].identifiers for n in stay))
         shown = identifiers_of(m for m in kept if m.role != "assistant")
-        return Knapsack(self.items, used, shown, named, without=set(whole), frames_are_paid=frames_are_paid)
+        return Knapsack(self.items, used, shown, named, without=set(whole), stay=stay)

@@ -82,11 +82,8 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     older = sorted(older_messages(conversation))
     texts = _texts_of(conversation, older)
     typed = _typed_spans(texts)
-    older_tokens = budget.counter.messages((conversation.messages[i] for i in older), conversation.format)
-    free_tokens = budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
-    room_tokens = max(
-        budget.goal_tokens * LEAST_WORDS_FRACTION, min(budget.goal_tokens * WORDS_FRACTION, free_tokens * MOST_FREE_FRACTION)
-    )
+    most_tokens = min(budget.goal_tokens * WORDS_FRACTION, free_tokens(conversation, budget) * MOST_FREE_FRACTION)
+    room_tokens = max(budget.goal_tokens * LEAST_WORDS_FRACTION, most_tokens)
     tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
     if sum(_chars(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
         return {position: spans for position, spans in typed.items() if spans}
@@ -107,6 +104,13 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
             room_tokens -= cost
             kept.setdefault(piece.position, set()).add((piece.start, piece.end))
     return {position: _joined(spans) for position, spans in kept.items()}
+
+
+def free_tokens(conversation: Conversation, budget: Budget) -> float:
+    """Return what protected text leaves of the goal."""
+    older = (conversation.messages[i] for i in older_messages(conversation))
+    older_tokens = budget.counter.messages(older, conversation.format)
+    return budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
 
 
 def _texts_of(conversation: Conversation, older: Sequence[int]) -> dict[Position, str]:

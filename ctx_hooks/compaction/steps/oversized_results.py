@@ -15,7 +15,7 @@ from ctx_hooks.compaction.tool_results import edit_older_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
 from ctx_hooks.texts.error_lines import error_lines
-from ctx_hooks.texts.pieces import utf8_bytes
+from ctx_hooks.texts.pieces import head_end, tail_start, utf8_bytes
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.cut_texts import Reference
@@ -26,8 +26,6 @@ CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
 LEAST_KEPT_CHARS = 2_000
 """At least this much of a cut result is kept (OpenClaw)."""
-NEWLINE_FRACTION = 0.20
-"""The cut falls on a line break if one lies in this last part of what is kept (OpenClaw)."""
 HEAD_FRACTION = 2 / 3
 """nanobot keeps 20 lines of the head for 10 of the tail."""
 ERROR_FRACTION = 0.15
@@ -59,24 +57,13 @@ def cut(text: str, kept_chars: int, direction: Direction, language: Language, re
     if len(text) <= kept_chars + len(placeholder) + SPARE_CHARS:
         return text
     if direction == "head":
-        return f"{_head(text, kept_chars)}\n{placeholder}"
+        return f"{text[: head_end(text, kept_chars)]}\n{placeholder}"
     if direction == "tail":
-        return f"{placeholder}\n{_tail(text, kept_chars)}"
-    head = _head(text, int(kept_chars * (1 - ERROR_FRACTION) * HEAD_FRACTION))
-    tail = _tail(text, int(kept_chars * (1 - ERROR_FRACTION) * (1 - HEAD_FRACTION)))
+        return f"{placeholder}\n{text[tail_start(text, kept_chars) :]}"
+    head = text[: head_end(text, int(kept_chars * (1 - ERROR_FRACTION) * HEAD_FRACTION))]
+    tail = text[tail_start(text, int(kept_chars * (1 - ERROR_FRACTION) * (1 - HEAD_FRACTION))) :]
     errors = _error_lines(text[len(head) : len(text) - len(tail)], int(kept_chars * ERROR_FRACTION))
     return "\n".join([head, placeholder, *errors, tail])
-
-
-def _head(text: str, chars: int) -> str:
-    end = text.rfind("\n", int(chars * (1 - NEWLINE_FRACTION)), chars)
-    return text[: end if end > 0 else chars]
-
-
-def _tail(text: str, chars: int) -> str:
-    start = len(text) - chars
-    line = text.find("\n", start, start + int(chars * NEWLINE_FRACTION))
-    return text[line + 1 if line >= 0 else start :]
 
 
 def _error_lines(text: str, chars: int) -> list[str]:

@@ -33,7 +33,7 @@ LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
 """The summary's share of the goal beside users' words, within what a few entries need and what anyone reads; of a tiny goal
 never more than the last of these. Kept exchanges say more than a summary of those that went."""
-SHARES = {"said": 0.4, "changed": 0.25, "failing": 0.1, "ran": 0.15, "planned": 0.05, "read": 0.05}
+SHARES = {"said": 0.2, "changed": 0.35, "failing": 0.15, "ran": 0.2, "planned": 0.05, "read": 0.05}
 """What was said cannot be found out again; files and commands can, by asking the tools."""
 BEGINNING_CHARS, END_CHARS = 200, 300
 """What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""

@@ -81,22 +81,22 @@ def items_with(*exchanges):
     return tuple(items)
 
 
-def in_order(items, room_tokens=1e9, used=(), *, frames_are_paid=False):
+def in_order(items, room_tokens=1e9, used=(), *, stay=()):
     """Return what a room holds of the items in order: the number of the item, and the line's own number or None."""
-    rows, left_tokens = Knapsack(items, {*used}, set(), set(), frames_are_paid=frames_are_paid).within(room_tokens)
+    rows, left_tokens = Knapsack(items, {*used}, set(), set(), stay=stay).within(room_tokens)
     assert sum(row.tokens for row in rows) <= room_tokens - left_tokens + 1e-6
     return [(row.item, None if row.position is None else row.segment) for row in rows]
 
 
 def test_an_identifier_counts_for_one_line_alone():
     items = items_with(["a_10 b_20 c_30", "a_10 and so on"], ["b_20 c_30 and so on", "d_40"])
-    assert in_order(items, frames_are_paid=True) == [(0, 0), (1, 1)]
+    assert in_order(items, stay={0, 1}) == [(0, 0), (1, 1)]
 
 
 def test_an_identifier_that_the_assistant_has_used_has_more_value():
     items = items_with(["a_10 b_20 c_30"], ["d_40 and so on, for some words more than there"])
-    assert in_order(items, frames_are_paid=True) == [(0, 0), (1, 0)]
-    assert in_order(items, used={"d_40"}, frames_are_paid=True) == [(1, 0), (0, 0)]
+    assert in_order(items, stay={0, 1}) == [(0, 0), (1, 0)]
+    assert in_order(items, used={"d_40"}, stay={0, 1}) == [(1, 0), (0, 0)]
 
 
 def test_a_frame_comes_directly_before_the_lines_that_pay_for_it():
@@ -107,7 +107,7 @@ def test_a_frame_comes_directly_before_the_lines_that_pay_for_it():
 @pytest.mark.parametrize("room_tokens", [0, 30, 100, 400, 10_000])
 def test_a_room_holds_rows_in_order_and_no_line_without_its_frame_whatever_room_was_asked_for_before(room_tokens):
     items = items_of(session("openai-chat"), budget_of(8_000), {})
-    knapsack = Knapsack(items, set(), set(), set(), frames_are_paid=False)
+    knapsack = Knapsack(items, set(), set(), set(), stay=())
     knapsack.within(2_000)
     rows = [(row.item, None if row.position is None else row.segment) for row in knapsack.within(room_tokens)[0]]
     assert rows == in_order(items, room_tokens)
@@ -130,13 +130,13 @@ class Counted(Knapsack):
         return super()._value(row)
 
 
-@pytest.mark.parametrize("frames_are_paid", [True, False])
-def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of_times(frames_are_paid):
+@pytest.mark.parametrize("stay", [range(150), ()], ids=["frames stay", "frames may go"])
+def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of_times(stay):
     def names(n):
         return " ".join(f"a_{min(n, other)}_{max(n, other)}" for other in range(150) if other != n)
 
     items = items_with(*([names(n)] for n in range(150)))
-    knapsack = Counted(items, set(), set(), set(), frames_are_paid=frames_are_paid)
+    knapsack = Counted(items, set(), set(), set(), stay=stay)
     rows, _ = knapsack.within(1e9)
     assert len(rows) >= 149
     assert knapsack.times <= (MOST_VALUATIONS + 4) * 300

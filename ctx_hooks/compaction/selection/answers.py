@@ -1,0 +1,83 @@
+"""What the assistant answered stays where it was said: the ends of the answers that close a turn, the newest of them whole.
+
+Questions without their answers cannot be followed. In recorded sessions of agents these answers are .005 to .03 of the
+context. Of plain dialogue, half of which is answers, those turns stay that the newest request asks for (`select.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.selection.user_words import free_tokens
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.protection import older_exchanges
+from ctx_hooks.texts.pieces import head_end, tail_start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ctx_hooks.compaction.selection.user_words import Position, Spans
+    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.tokens.budget import Budget
+
+ANSWERS_FRACTION = 0.15
+"""What answers may have of the goal's free room in a conversation of calls and results; of dialogue in proportion less."""
+END_CHARS = 400
+"""What stays at either end of a long answer: what it is about, and what it asks or concludes."""
+
+
+def answers(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
+    """Return the spans of the assistant's older answers that stay, in order, by position of the text."""
+    counter = budget.counter
+    texts = dict(_answers(conversation))
+    tokens_per_char = {position: counter.text(text) / len(text) for position, text in texts.items()}
+    room_tokens = ANSWERS_FRACTION * _tools_fraction(conversation, budget) * free_tokens(conversation, budget)
+    kept: dict[Position, Spans] = {}
+    for form in (_ends, _whole):
+        for position, text in texts.items():
+            spans = form(text)
+            price = (_chars(spans) - _chars(kept.get(position, ()))) * tokens_per_char[position]
+            if price <= room_tokens:
+                room_tokens -= price
+                kept[position] = spans
+    return kept
+
+
+def _answers(conversation: Conversation) -> Iterator[tuple[Position, str]]:
+    """Yield the texts before which the assistant's turns end, newest first."""
+    messages = conversation.messages
+    for exchange in reversed(older_exchanges(conversation)):
+        behind = exchange.stop
+        if behind == len(messages) or not is_request(messages[behind]) or _uses_tools(conversation, exchange):
+            continue
+        for i in exchange:
+            for k, part in enumerate(messages[i].parts if messages[i].role == "assistant" else ()):
+                if isinstance(part, Text) and part.text.strip() and not (part.is_cut or part.is_signed):
+                    yield (i, k), part.text
+
+
+def _tools_fraction(conversation: Conversation, budget: Budget) -> float:
+    """Return how much of the older exchanges are calls and their results."""
+    older = older_exchanges(conversation)
+    tokens = [budget.counter.messages((conversation.messages[i] for i in e), conversation.format) for e in older]
+    used = sum(tokens[n] for n, exchange in enumerate(older) if _uses_tools(conversation, exchange))
+    return used / max(1, sum(tokens))
+
+
+def _uses_tools(conversation: Conversation, exchange: range) -> bool:
+    return any(conversation.messages[i].calls or conversation.messages[i].results for i in exchange)
+
+
+def _whole(text: str) -> Spans:
+    return ((0, len(text)),)
+
+
+def _ends(text: str) -> Spans:
+    """Return where the ends of a text stand, of a short one all."""
+    head, tail = head_end(text, END_CHARS), tail_start(text, END_CHARS)
+    return ((0, head), (tail, len(text))) if head < tail else _whole(text)
+
+
+def _chars(spans: Spans) -> int:
+    return sum(b - a for a, b in spans)
