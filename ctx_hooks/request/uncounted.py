@@ -32,6 +32,8 @@ OpenAI: stored responses, conversations and prompt templates, web search. Anthro
 editing only takes away, and coding agents ask for it in every request. Gemini: cached content. xAI, DashScope,
 OpenRouter, LiteLLM's vector stores, Cohere, Azure: search and retrieval.
 """
+NOT_GIVEN: tuple[object, ...] = (None, False, "", [])
+"""Values of a field that asks for nothing; `web_search_options: {}` asks for a search (OpenAI's own example)."""
 SYSTEM_FIELDS = ("system", "systemInstruction", "system_instruction")
 """Fields that may hold more than text beside the messages."""
 COUNTED_TOOL_TYPES = frozenset({"", "function", "custom", "namespace"})
@@ -95,7 +97,7 @@ def has_uncounted_content(
     tools = fields.get("tools")
     return (
         fields.get("truncation") == "auto"
-        or any(fields.get(name) for name in UNCOUNTED_FIELDS)
+        or any(fields.get(name) not in NOT_GIVEN for name in UNCOUNTED_FIELDS)
         or (isinstance(tools, (list, tuple)) and any(_is_fetched(tool) for tool in tools))
         or _holds_uncounted([items, *map(fields.get, SYSTEM_FIELDS)], uncounted_types)
     )

@@ -49,7 +49,7 @@ def test_a_session_of_texts_and_calls_is_wholly_counted(fmt):
     ("openai-responses", {"previous_response_id": "resp_1"}), ("openai-responses", {"conversation": "conv_1"}),
     ("openai-responses", {"prompt": {"id": "pmpt_1"}}),
     ("openai-responses", {"tools": [{"type": "function", "name": "f"}, {"type": "mcp", "server_url": "u"}]}),
-    ("openai-chat", {"web_search_options": {"search_context_size": "low"}}),
+    ("openai-chat", {"web_search_options": {"search_context_size": "low"}}), ("openai-chat", {"web_search_options": {}}),
     ("openai-chat", {"cached_content": "cachedContents/1"}), ("gemini", {"tools": [{"retrieval": {"vertexRagStore": {}}}]}),
     ("anthropic", {"tools": [{"type": "mcp_toolset", "mcp_server_name": "m"}]}),
     ("anthropic", {"mcp_servers": [{"type": "url", "url": "u"}]}), ("anthropic", {"container": "c"}),
