@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import (
     Step,
-    large_newest,
     live_results,
     log_runs,
     newest_loop,
@@ -32,7 +31,7 @@ STEPS: tuple[Step, ...] = (
     log_runs.STEP,
     older_reasoning.STEP,
     oversized_results.STEP,
-    large_newest.STEP,
+    newest_loop.LARGE,
     live_results.STEP,
     older_media.STEP,
     oldest_turns.STEP,

@@ -94,14 +94,6 @@ def paths(arguments: str) -> tuple[str, ...]:
     return tuple(_values(value, PATH_KEYS)) if isinstance(value, dict) else ()
 
 
-def commands(arguments: str) -> tuple[str, ...]:
-    """Return the first line of every command that the arguments hold."""
-    value = parsed(arguments)
-    if not isinstance(value, dict):
-        return ()
-    return tuple(v.strip().split("\n", 1)[0][: 2 * DIGEST_CHARS] for v in _values(value, ("command", "cmd")) if v.strip())
-
-
 def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
     for key in keys:
         found = value.get(key)

@@ -1,4 +1,4 @@
-"""Reasoning of older turns goes, in whole blocks; the current tool loop's stays, and that of the newest exchanges."""
+"""Reasoning of older turns goes, in whole blocks; the current tool loop's stays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.conversation.model import Conversation, Part, Reasoning
 from ctx_hooks.conversation.protection import protected, reasoning_may_go
-from ctx_hooks.tokens.window import keep_recent_tokens_of
 
 if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     if budget.policy.reasoning == "keep":
         return conversation
-    stay = protected(conversation) | _recent_messages(conversation, budget)
+    stay = protected(conversation)
 
     def edit(index: int, part: Part) -> Part | None:
         if not isinstance(part, Reasoning) or index in stay or not reasoning_may_go(conversation, index):
@@ -26,18 +25,6 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         return part if alone else None
 
     return conversation.map_parts(edit)
-
-
-def _recent_messages(conversation: Conversation, budget: Budget) -> frozenset[int]:
-    """Return the newest messages that together stay within the share of the goal that is kept whole."""
-    room: int = keep_recent_tokens_of(budget.goal_tokens, budget.policy)
-    recent = set()
-    for i in range(len(conversation.messages) - 1, -1, -1):
-        room -= budget.counter.message(conversation.messages[i], conversation.format)
-        if room < 0:
-            break
-        recent.add(i)
-    return frozenset(recent)
 
 
 STEP = Step("older_reasoning", "providers do not need the thinking of finished turns", _apply)

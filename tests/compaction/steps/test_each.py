@@ -7,7 +7,6 @@ from strategies import called
 
 from ctx_hooks.compaction.pipeline import compress
 from ctx_hooks.compaction.steps import (
-    large_newest,
     log_runs,
     newest_loop,
     older_media,
@@ -192,7 +191,7 @@ def test_the_newest_results_leave_half_of_the_room_to_older_exchanges_that_need_
     conversation = CODECS["openai-chat"].read(messages)
     counter = Counter("cl100k_base")
     budget = Budget(9_000, 20_000, counter, cut_newest=cut_newest)
-    sent = large_newest.STEP.apply(conversation, budget)
+    sent = newest_loop.LARGE.apply(conversation, budget)
     newest_tokens = counter.messages((sent.messages[i] for i in sent.newest_loop), "openai-chat")
     assert (sent is not conversation) == is_cut
     assert not is_cut or 0.3 * budget.goal_tokens < newest_tokens <= 0.5 * budget.goal_tokens
@@ -206,7 +205,7 @@ def test_the_newest_results_give_way_no_further_than_the_older_exchanges_need():
     ]
     conversation = CODECS["openai-chat"].read(messages)
     budget = Budget(9_000, 20_000, Counter("cl100k_base"))
-    sent = large_newest.STEP.apply(conversation, budget)
+    sent = newest_loop.LARGE.apply(conversation, budget)
     assert budget.excess(sent) <= 0
     assert sent.messages[2] is conversation.messages[2]
     assert len(sent.messages[-1].results[0].text) > len(messages[-1]["content"]) / 2
