@@ -209,9 +209,9 @@ def block_quoted(text: str) -> str:
 def summary_end(language: Language) -> str:
     """Return the line between the summary and the words of the user that follow it in the same message."""
     return (
-        f"{MARK} 记录结束,对话从用户的这条消息继续:"
+        f"{MARK} 记录结束。以下按顺序为保留的消息,其中有些可能早于上述记录。用户说:"
         if language == "zh"
-        else f"{MARK} End of the record; the conversation goes on with the user:"
+        else f"{MARK} End of the record. The messages that stay follow in order, some may be older than the record. The user says:"
     )
 
 

@@ -39,7 +39,6 @@ WIDER_FRACTION = 0.005
 
 
 def fit(
-    conversation: Conversation,
     budget: Budget,
     selector: Selector,
     build: Callable[[Selection], Conversation],
@@ -49,13 +48,12 @@ def fit(
     """Return the fullest built conversation within the goal; the smallest one when none fits.
 
     Args:
-        conversation: what is to be fitted.
         budget: its goal is what has to be met.
         selector: selects of the conversation what a given room holds.
         build: makes the conversation that a selection leaves.
         may_remove: whether whole exchanges may go.
     """
-    room_tokens = _first_room_tokens(conversation, budget, selector, may_remove=may_remove)
+    room_tokens = _first_room_tokens(budget, selector, may_remove=may_remove)
     order = selector.order(max(room_tokens, 0), may_remove=may_remove)
     fullest: Conversation | None = None
     least_unused_tokens = too_large_tokens = float("inf")
@@ -88,11 +86,10 @@ def _bisected(budget: Budget, too_large_tokens: float, built_within: Callable[[f
     return fullest
 
 
-def _first_room_tokens(conversation: Conversation, budget: Budget, selector: Selector, *, may_remove: bool) -> float:
+def _first_room_tokens(budget: Budget, selector: Selector, *, may_remove: bool) -> float:
     """Return what the goal leaves for the older exchanges, by estimate: a little too small rather than too large."""
-    older_tokens = sum(item.whole_tokens for item in selector.items)
-    room_tokens = budget.goal_tokens * (1 - MARGIN_FRACTION) - (budget.counter.conversation(conversation) - older_tokens)
-    return room_tokens - (summary_tokens(budget) * USUAL_SUMMARY_FRACTION if may_remove else 0)
+    summary_fraction = USUAL_SUMMARY_FRACTION if may_remove else 0.0
+    return selector.free_tokens - budget.goal_tokens * MARGIN_FRACTION - summary_tokens(budget) * summary_fraction
 
 
 def _correction_tokens(excess_tokens: int, attempt: int, goal_tokens: int) -> float:

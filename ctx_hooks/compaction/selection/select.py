@@ -131,6 +131,12 @@ class Selector:
         self._budget = budget
         self._conversation = conversation
 
+    @cached_property
+    def free_tokens(self) -> float:
+        """What the goal leaves for the older exchanges."""
+        older_tokens = sum(item.whole_tokens for item in self.items)
+        return self._budget.goal_tokens - (self._budget.counter.conversation(self._conversation) - older_tokens)
+
     def order(self, room_tokens: float, *, may_remove: bool) -> Order:
         """Return the order in which the older exchanges are kept in a room of about `room_tokens`.
 

@@ -30,7 +30,7 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         forms = shortener.messages(selection)
         return conversation.with_messages(tuple(forms.get(i, m) for i, m in enumerate(conversation.messages)))
 
-    fitted = fit(conversation, budget, selector, build, may_remove=False)
+    fitted = fit(budget, selector, build, may_remove=False)
     return fitted if budget.excess(fitted) <= 0 else conversation
 
 

@@ -1,4 +1,4 @@
-"""The newest tool loop's own results are cut, largest first: to half of the room, and at last to what the goal leaves them."""
+"""The newest tool loop's own results are cut, largest first: to half of the room, at last to what the goal leaves them."""
 
 from __future__ import annotations
 

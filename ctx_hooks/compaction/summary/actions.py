@@ -94,6 +94,11 @@ class Action:
     failed: bool
     index: int
 
+    @property
+    def command(self) -> str:
+        """What was run, without what its output goes through."""
+        return _PIPED.split(self.what)[0]
+
 
 def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
     """Return the calls of the messages as actions, in the order in which they were made."""
@@ -181,7 +186,7 @@ def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
     latest: dict[object, Action] = {}
     for action in actions:
         if action.kind in ("ran", "changed"):
-            latest[action.files or _PIPED.split(action.what)[0]] = action
+            latest[action.files or action.command] = action
     return (action for action in latest.values() if action.failed)
 
 

@@ -219,13 +219,12 @@ def _changed(actions: Sequence[Action]) -> list[str]:
 
 
 def _ran(actions: Sequence[Action]) -> list[str]:
-    """Return what was run and went well, each call once, where it was made last."""
-    last: dict[str, None] = {}
-    for action in actions:
-        if action.kind == "ran":
-            last.pop(action.what, None)
-            last.update({action.what: None} if not action.failed else {})
-    return [placeholders.spoken(what) for what in last]
+    """Return what was run and went well the last time, each command once, where it was run last."""
+    last: dict[str, Action] = {}
+    for action in (a for a in actions if a.kind == "ran"):
+        last.pop(action.command, None)
+        last[action.command] = action
+    return [placeholders.spoken(a.what) for a in last.values() if not a.failed]
 
 
 def _read(actions: Sequence[Action]) -> list[str]:
