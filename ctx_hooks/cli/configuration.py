@@ -15,7 +15,7 @@ from ctx_hooks.litellm_compat import Deployment, known_window_tokens
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import located, settings_of
 from ctx_hooks.policy.resolve import Policies, Resolved
-from ctx_hooks.policy.settings import Policy, Settings
+from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Policy, Settings
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 
@@ -105,7 +105,7 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
         ignored = policies.resolve(Caller(deployment=entry.overrides)).ignored
         wrong += [f"{entry.path}.{line}" for line in ignored if line.startswith("model_info")]
         window = entry.deployment.model_info.get("max_input_tokens")
-        if window is not None and not (type(window) is int and window > 0):
+        if window is not None and not (type(window) is int and window >= LEAST_WINDOW_TOKENS):
             wrong.append(
                 f"{entry.path}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
             )

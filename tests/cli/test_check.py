@@ -74,6 +74,7 @@ def test_a_model_without_settings_has_the_defaults(tmp_path, capsys):
         "no effect",
     ),
     ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": "128k"}}]}, "max_input_tokens: a number"),
+    ({**LISTED, "model_list": [{**MODELS[0], "model_info": {"max_input_tokens": 128}}]}, "such as 128000, not 128"),
     ({**LISTED, "model_list": MODELS, "callback_settings": {"ctx_hooks": {"models": {"n": "off"}}}}, "no such model group"),
     (
         {**LISTED, "callback_settings": {"ctx_hooks": {"defaults": {"window_tokens": "128k"}}}},

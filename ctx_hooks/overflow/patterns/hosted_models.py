@@ -25,6 +25,14 @@ CODES = frozenset(
 
 HOSTED_MODELS: tuple[Pattern, ...] = (
     pattern(
+        "gemini_supports",
+        r"token count is {input},? but (?:the |this )?model (?:only )?supports (?:up to |at most )?{limit}",
+        "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576. Reduce the "
+        "input token count and try again. You can also use the CountTokens API to calculate prompt token count and billable "
+        "characters.",
+        "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference",
+    ),
+    pattern(
         "volcengine",
         r"total tokens of image and text exceed max message tokens(?:: {limit})?",
         "Total tokens of image and text exceed max message tokens",
