@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from contestants import size, text_of
+from ctx_hooks.compaction.summary.state import FAILURES_TO_PAUSE
 from recall import share, steps
 
 from ctx_hooks.compaction.cut_points import Thresholds
@@ -41,11 +42,10 @@ from ctx_hooks.compaction.summary.model_written import (
     fitted,
     task_of,
 )
-from ctx_hooks.compaction.summary.state import FAILURES_TO_PAUSE
-from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.summary_settings import SummarySettings
+from ctx_hooks.serving.summary_check import Rejected, checked
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.message_index import settled_length
 from ctx_hooks.compaction.summary.model_written import task_of
-from ctx_hooks.compaction.summary.summary_check import Rejected, checked
-from ctx_hooks.compaction.summary.summary_prompt import parts_of, prompt_of
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.serving.summary_check import Rejected, checked
+from ctx_hooks.serving.summary_prompt import parts_of, prompt_of
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of

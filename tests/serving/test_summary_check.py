@@ -4,10 +4,10 @@ import pytest
 from strategies import called
 
 from ctx_hooks.compaction.summary.model_written import SummaryTask
-from ctx_hooks.compaction.summary.summary_check import Rejected, checked
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.serving.summary_check import Rejected, checked
 from ctx_hooks.tokens.counter import Counter
 
 COUNTER = Counter("o200k_base")

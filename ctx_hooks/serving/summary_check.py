@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ctx_hooks.compaction.summary.summary_prompt import INSTRUCTIONS, role_of
+from ctx_hooks.serving.summary_prompt import INSTRUCTIONS, role_of
 from ctx_hooks.texts.unknown_names import unknown_names
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from strategies import called, every_format, hostile_texts, payloads
 from tool_bait import BAIT, results, session
 
 from ctx_hooks.compaction.summary.model_written import SummaryTask
-from ctx_hooks.compaction.summary.summary_prompt import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import CODECS
 from ctx_hooks.policy.summary_settings import SummarySettings
+from ctx_hooks.serving.summary_prompt import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
 from ctx_hooks.tokens.counter import Counter
 
 COUNTER = Counter("o200k_base")
