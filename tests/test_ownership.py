@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, items_of, payloads
+from strategies import FIELDS, every_format, items_of, payloads
 
 import ctx_hooks
 from ctx_hooks.compaction.cut_points import Thresholds
@@ -19,8 +19,6 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
-
-every_format = pytest.mark.parametrize("fmt", FIELDS)
 
 
 def deface(value):

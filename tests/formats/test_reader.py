@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import payloads
+from strategies import every_format, items_of, payloads
 
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
@@ -11,13 +11,9 @@ from ctx_hooks.formats.fields import copied
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.testing import agent_session
 
-FORMATS = ("openai-chat", "anthropic", "openai-responses")
-every_format = pytest.mark.parametrize("fmt", FORMATS)
-
 
 def reader_of(fmt, **fields):
-    payload = agent_session(fmt, turns=3)
-    return MessageReader(fmt, payload.get("messages") or payload["input"], **fields)
+    return MessageReader(fmt, items_of(agent_session(fmt, turns=3)), **fields)
 
 
 @every_format

@@ -8,7 +8,7 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import CALL_TYPES, FIELDS, spoken
+from strategies import CALL_TYPES, FIELDS, every_format, spoken
 from work import lines_run
 
 from ctx_hooks.compaction.message_index import message_stats
@@ -18,7 +18,6 @@ from ctx_hooks.request.request import Request, format_of, request_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 
-every_format = pytest.mark.parametrize("fmt", CALL_TYPES)
 NO_END = 10**12
 
 
