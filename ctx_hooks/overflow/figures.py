@@ -38,7 +38,7 @@ _SMALL_BEFORE = re.compile(
     r"(?: (?:of|is|are|was|allowed|tokens?|size|length|to)){0,2}[ :=(]{0,3}$"
 )
 _NAME_BEFORE = re.compile(
-    r"(?:\b|_)(?:id|pid|port|trace|task|job|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}(?: \d\d?,)?)"
+    r"(?:\b|_|request|trace)(?:id|pid|port|trace|task|job|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,6}(?: \d\d?,)?)"
     r"[ :=#(]{0,3}$"
 )
 """A number, port or year, which no figure is."""

@@ -119,6 +119,7 @@ RELATIVE: tuple[Wording, ...] = (
     ("input_tokens: 6001, max_tokens: 4096, context_length: 8192 -> exceeds by 1905", 8192, 6001),
     ("request_id=9912312 trace 123456789: Context length exceeded: prompt 40,001 tokens vs limit 32,768", 32768, 40001),
     ("at 1732340683 slot id 9001: the prompt exceeds the context size 8192", 8192, None),
+    ("RequestID: 0217321. prompt token count of 138898 exceeds the limit of 64000", 64000, 138898),
     ("Mon, 23 Nov 2026 06:00:11: the prompt exceeds the context size 8192", 8192, None),
 )  # fmt: skip
 """What was sent in a relative clause, small windows, sums, spellings of token ids, and messages larger than gRPC takes."""
