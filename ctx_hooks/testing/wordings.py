@@ -87,9 +87,6 @@ WORDINGS: dict[str, Wording] = {
         "bedrock", "Too many input tokens. Max input tokens: {limit}, request input token count: {input}"
     ),
     "gemini": Wording("gemini", "The input token count ({input}) exceeds the maximum number of tokens allowed ({limit})."),
-    "gemini_bare": Wording(
-        "gemini", "The input token count exceeds the maximum number of tokens allowed ({limit}).", figures=False
-    ),
     "mistral": Wording(
         "mistral",
         "Prompt contains {input} tokens and 0 draft tokens, too large for model with {limit} maximum context length",
@@ -110,10 +107,6 @@ WORDINGS: dict[str, Wording] = {
         "is {limit} tokens.",
     ),
     "xai": Wording("xai", "This model's maximum prompt length is {limit} but the request contains {input} tokens."),
-    "together": Wording(
-        "together_ai", "The input ({input} tokens) is longer than the model's context length ({limit} tokens)."
-    ),
-    "fireworks": Wording("fireworks_ai", "The prompt is too long: {input}, model maximum context length: {limit}"),
     "openrouter": Wording(
         "openrouter",
         "This endpoint's maximum context length is {limit} tokens. However, you requested about {total} tokens ({input} "
@@ -181,12 +174,6 @@ WORDINGS: dict[str, Wording] = {
         "Cannot process new request: Prompt length ({input}) exceeds maximum sequence length ({limit})",
         status=500,
     ),
-    "tensorrt_llm_sum": Wording(
-        "tensorrt_llm",
-        "The sum of prompt length ({input}.0), query length (0) should not exceed max_num_tokens ({limit})",
-        body=_vllm,
-    ),
-    "siliconflow": Wording("siliconflow", "prompt_tokens ({input}) must be less than max_seq_len ({limit})"),
     "github_models": Wording(
         "github",
         "Request body too large for gpt-4o model. Max size: {limit} tokens.",

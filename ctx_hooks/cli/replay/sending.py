@@ -7,13 +7,13 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ctx_hooks import fitting
-from ctx_hooks.compaction.history import History, history_of
-from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of, message_stats
+from ctx_hooks.compaction.history import History
+from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import RetryPlan
-from ctx_hooks.request.request import Request
+from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, to_provider
@@ -63,8 +63,7 @@ def history_in(request: Request, counter: Counter, not_held: LocalTokens = Local
     Raises:
         MalformedConversationError: it holds no conversation.
     """
-    reader = request.messages
-    found = history_of(reader, message_stats(reader, counter), counter, continues=request.continues_stored_history)
+    found = counted_history(request, counter)
     return replace(found, preamble_tokens=LocalTokens(found.preamble_tokens + not_held)) if not_held else found
 
 
