@@ -6,6 +6,7 @@ import time
 from itertools import count
 
 import pytest
+from waits import until
 
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
@@ -45,14 +46,6 @@ async def briefly(store, key):
         return await store.briefly(lambda: read(store, key))
     except UnavailableError:
         return "unavailable"
-
-
-async def until(condition):
-    """Wait for what happens by itself."""
-    end = time.monotonic() + DEAD_SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 class TestASlowRedis:
