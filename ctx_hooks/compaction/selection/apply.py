@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 BEGINNING_CHARS = 120
 """What stays of a text of which no segment was kept: it says what the text was about."""
-END_CHARS = 300
-"""And of an assistant's: what it asks or concludes."""
 _NO_LINES: frozenset[int] = frozenset()
 
 
@@ -91,8 +89,7 @@ def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], bu
         gone_chars = sum(b - a for a, b in gone)
         placeholder = placeholders.blocks_left_out(names_of(text, gone), gone_chars, len(text), language, reference)
     if not kept:
-        end = text[-END_CHARS:] if role == "assistant" else ""
-        return f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}\n{end}".rstrip("\n")
+        return f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}"
     return kept_segments(text, placeholder, spans, kept, in_place=role == "user")
 
 

@@ -20,7 +20,7 @@ from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
 from ctx_hooks.compaction.selection.knapsack import GAP_TOKENS, Knapsack
 from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
-from ctx_hooks.compaction.selection.user_words import Position, user_words
+from ctx_hooks.compaction.selection.user_words import Position, free_tokens, user_words
 from ctx_hooks.conversation.exchanges import is_question
 from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.window import keep_recent_tokens_of
@@ -128,14 +128,9 @@ class Selector:
     def __init__(self, conversation: Conversation, budget: Budget) -> None:
         self.words = {**user_words(conversation, budget), **answers(conversation, budget)}
         self.items = items_of(conversation, budget, self.words)
+        self.free_tokens = free_tokens(conversation, budget)
         self._budget = budget
         self._conversation = conversation
-
-    @cached_property
-    def free_tokens(self) -> float:
-        """What the goal leaves for the older exchanges."""
-        older_tokens = sum(item.whole_tokens for item in self.items)
-        return self._budget.goal_tokens - (self._budget.counter.conversation(self._conversation) - older_tokens)
 
     def order(self, room_tokens: float, *, may_remove: bool) -> Order:
         """Return the order in which the older exchanges are kept in a room of about `room_tokens`.

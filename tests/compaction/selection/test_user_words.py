@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import called, spoken, texts
+from strategies import spoken, texts
 
 import ctx_hooks
 from ctx_hooks.compaction.selection.user_words import user_words
@@ -134,18 +134,3 @@ def test_a_question_stays_in_front_of_the_answer_that_stays_and_no_message_says_
             number = after["content"].split(":")[0].rsplit("#", 1)[1]
             assert f"Do #{number}, please." in before["content"]
     assert not any(m["content"].strip() in ("[ctx_hooks] …", "") for m in sent)
-
-
-def test_the_newest_answers_of_an_agent_stay_before_the_questions_that_stay():
-    messages = []
-    for n in range(40):
-        messages.append({"role": "user", "content": f"Do #{n}, please."})
-        for k in range(5):
-            rows = "\n".join(f"row {n}-{k}-{i}: value_{n * 991 + k * 97 + i} of table_{i % 7}" for i in range(60))
-            messages += called(rows, f"c{n}-{k}", "query", {"table": f"table_{n}", "page": k})
-        messages.append({"role": "assistant", "content": f"Finished #{n} as asked, and nothing is left to do there. " * 3})
-    messages.append({"role": "user", "content": "Now #40."})
-    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=5_000).messages
-    said = [m["content"] for m in sent if m["role"] == "user" or (m["role"] == "assistant" and not m.get("tool_calls"))]
-    asked = range(35, 40)
-    assert all(said[said.index(f"Do #{n}, please.") - 1].startswith(f"Finished #{n - 1} ") for n in asked)
