@@ -41,12 +41,7 @@ CREATE INDEX IF NOT EXISTS texts_by_size ON texts (tenant, LENGTH(sealed));
 
 
 class Disk:
-    """The store of one folder.
-
-    Args:
-        folder: where the file is; it is made where there is none.
-
-    """
+    """The store of one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

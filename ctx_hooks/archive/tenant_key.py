@@ -18,14 +18,7 @@ def secret_of_environment() -> bytes:
 
 
 def tenant_key(kind: str, identifier: str, secret: bytes) -> bytes:
-    """Return the key of a tenant, KEY_BYTES long.
-
-    Args:
-        kind: `key`, `team`, `organization`, `user` or `nobody`.
-        identifier: LiteLLM's id of it.
-        secret: the operator's; whoever has it and the id has the key.
-
-    """
+    """Return the key of a tenant, KEY_BYTES long."""
     short_secret = blake2b(secret, digest_size=KEY_BYTES).digest() if secret else b""  # of any length, which a key is not
     text = f"{kind}:{identifier}".encode("utf-8", "surrogatepass")
     return blake2b(text, key=short_secret, digest_size=KEY_BYTES, person=_FOR_KEY).digest()

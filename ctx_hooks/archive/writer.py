@@ -46,14 +46,7 @@ class Waiting:
 
 
 class Writer:
-    """The queue of one store, bounded in bytes. Used on the event loop alone.
-
-    Args:
-        store: what is written to.
-        secret: the operator's, b"" without one.
-        workers: threads that compress and encrypt.
-
-    """
+    """The queue of one store, bounded in bytes. Used on the event loop alone."""
 
     def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
         self._store, self._secret, self._workers = store, secret, workers

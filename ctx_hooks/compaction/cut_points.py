@@ -171,12 +171,7 @@ class CutPoints:
             cut = self._after(cut, self._settled[due])
 
     def fitting(self, cut: Cut, made_tokens: int) -> Cut:
-        """Return the compaction that leaves room for what the request ends with that it was due for, or holds that too.
-
-        Args:
-            cut: the compaction.
-            made_tokens: what it has left.
-        """
+        """Return the compaction that leaves room for what the request ends with that it was due for, or holds that too."""
         length = self._points[bisect_right(self._settled, cut.length) - 1]
         sent_tokens = self._sent_tokens(cut, length)
         if not sent_tokens or sent_tokens <= self._room_tokens(replace(cut, tokens=made_tokens)):

@@ -66,12 +66,7 @@ class MessageStats(NamedTuple):
 
 
 class TokenSums:
-    """The tokens of some messages, summed up over the first ones of a history.
-
-    Args:
-        index: the stats of the history's messages.
-        chosen: which of them are summed up, by their indices, which ascend.
-    """
+    """The tokens of some messages, summed up over the first ones of a history."""
 
     def __init__(self, index: Sequence[MessageStats], chosen: Sequence[int]) -> None:
         self._chosen = chosen

@@ -44,12 +44,6 @@ def compacted(
 ) -> tuple[Outcome, Cut]:
     """Return the conversation as it is to be sent, and the newest compaction in it.
 
-    Args:
-        history: the conversation as the client sent it.
-        thresholds: when a compaction is due, and what it leaves.
-        repair: whether the providers' rules are kept by repairing what breaks them.
-        summaries: what models have written of the conversation, and which compactions hold it.
-
     Raises:
         MalformedConversationError: a message that has to be read is none.
         CompressionTimeoutError: the deadline of the budget's counter is over.

@@ -71,13 +71,7 @@ class Block:
 
 
 def blocks(history: History, length: int, counter: Counter) -> Iterator[Block]:
-    """Yield the first `length` messages of a history in blocks; of these at least one is there.
-
-    Args:
-        history: the conversation as the client sent it.
-        length: how many of its messages are indexed.
-        counter: has the deadline.
-    """
+    """Yield the first `length` messages of a history in blocks; of these at least one is there."""
     for start in range(0, length, BLOCK_MESSAGES):
         end = min(start + BLOCK_MESSAGES, length)
 

@@ -56,12 +56,7 @@ class Share:
 
 
 class Shares:
-    """The shares behind the compactions of one history.
-
-    Args:
-        history: its stats are looked at, its messages are not read.
-        budget: of the whole request.
-    """
+    """The shares behind the compactions of one history."""
 
     def __init__(self, history: History, budget: Budget) -> None:
         self._budget = budget

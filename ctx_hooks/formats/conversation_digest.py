@@ -69,12 +69,7 @@ class Heard(NamedTuple):
 
 
 def heard(messages: Sequence[Any], before: Sequence[Any] = ()) -> Heard:
-    """Return a conversation's digests.
-
-    Args:
-        messages: as the client sends them.
-        before: who asks, and what is sent beside the messages: the system text.
-    """
+    """Return a conversation's digests."""
     said = said_in(before)
     digest, role = said.digest.copy(), said.role
     anchors = []

@@ -67,11 +67,6 @@ def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
     return ({**message, "tool_calls": calls} if calls else {**message, "content": message.get("content") or ""},)
 
 
-def stream(tool: str) -> ChatStream:
-    """Return what makes one stream of the streams of a request's answers, without calls of `tool`."""
-    return ChatStream(tool)
-
-
 class ChatStream:
     """The streams of the answers of one request, as the client is to see them.
 
@@ -196,6 +191,9 @@ class ChatStream:
             return None
         number = sum(_name(c) != self._tool for c in self._calls[:at])
         return piece if number == index else {**piece, "index": number}
+
+
+stream = ChatStream
 
 
 def _turn(message: Mapping[str, Any], finish_reason: str | None, tool: str) -> Turn:

@@ -59,11 +59,6 @@ def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
     return ({**said, "content": kept},)
 
 
-def stream(tool: str) -> MessageStream:
-    """Return what makes one stream of the streams of a request's answers, without calls of `tool`."""
-    return MessageStream(tool)
-
-
 class MessageStream:
     """The streams of the answers of one request, as the client is to see them.
 
@@ -160,6 +155,9 @@ class MessageStream:
     def _whole(self, index: Any, block: Mapping[str, Any]) -> Mapping[str, Any]:
         arguments = self._arguments.get(index)
         return {**block, "input": object_of(arguments)} if arguments else block
+
+
+stream = MessageStream
 
 
 def _turn(blocks: Sequence[tuple[Mapping[str, Any], str]], stop_reason: str | None, tool: str) -> Turn:

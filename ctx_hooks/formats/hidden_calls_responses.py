@@ -67,11 +67,6 @@ def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
     return _followed([item for item in turn.messages if item.get("type") != CALL or _call_id(item) not in hidden])
 
 
-def stream(tool: str) -> ResponseStream:
-    """Return what makes one stream of the streams of a request's answers, without calls of `tool`."""
-    return ResponseStream(tool)
-
-
 class ResponseStream:
     """The streams of the answers of one request, as the client is to see them.
 
@@ -163,6 +158,9 @@ class ResponseStream:
         number = self._last_number + 1 if self._hides else given
         self._last_number = max(self._last_number, number)
         return event if number == given else {**event, "sequence_number": number}
+
+
+stream = ResponseStream
 
 
 def _turn(items: Sequence[Mapping[str, Any]], status: str, tool: str) -> Turn:

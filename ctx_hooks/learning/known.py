@@ -52,13 +52,7 @@ class Known:
     other_weight: float = 1.0
 
     def budget_tokens(self, policy: Policy, least_output: ProviderTokens, history: History) -> LocalTokens:
-        """Return what a request may have.
-
-        Args:
-            policy: the policy that holds for it.
-            least_output: what its thinking budget takes, and an answer beside it; 0 where it states none.
-            history: its messages.
-        """
+        """Return what a request may have."""
         recent = history.index[-DYNAMIC_MESSAGES:]
         mean_tokens = sum(m.tokens for m in recent) / max(1, len(recent)) * self.factor
         return to_local(budget_tokens_of(self.window, policy, mean_tokens, least_output), self.factor)
@@ -122,15 +116,7 @@ def known_of(
     previous: Attempt | None = None,
     stored_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Known:
-    """Return what is known for an attempt.
-
-    Args:
-        to: where the attempt goes.
-        stats: what answers and refusals have shown of that deployment.
-        now: epoch seconds; what is too old by then is not known.
-        previous: the attempt of the same request that was refused before.
-        stored_tokens: the history that the provider keeps, as far as its size is known.
-    """
+    """Return what is known for an attempt; what is too old `now`, in epoch seconds, is not."""
     policy, tenant = to.policy, to.tenant
     factor, other_weight = family_factor(to.model), 1.0
     if policy.calibrate:

@@ -52,15 +52,7 @@ def of_answer(
     now: float,
     answer_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Shown:
-    """Return what an answer shows.
-
-    Args:
-        stats: what the deployment has shown before.
-        attempt: the answered attempt.
-        provider_tokens: its input, as the provider's usage states it.
-        now: epoch seconds.
-        answer_tokens: its output likewise, 0 where that is not stated.
-    """
+    """Return what an answer shows that was there `now`, in epoch seconds."""
     tenant = attempt.tenant
     shown: dict[Key, Observation] = {}
     if attempt.sent_tokens is None:

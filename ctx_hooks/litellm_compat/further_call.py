@@ -87,12 +87,7 @@ neither.
 
 @lru_cache(maxsize=256)
 def takes_its_items_back(model: str, litellm_version: str = "") -> bool:
-    """Return whether a provider speaks the Responses API itself, or LiteLLM translates it without loss.
-
-    Args:
-        model: the provider's model, such as `openai/gpt-4o`.
-        litellm_version: the installed one where it is not given.
-    """
+    """Return whether a provider speaks the Responses API itself, or LiteLLM translates it without loss."""
     found = (litellm_version or version("litellm")).split(".")[:2]
     if all(map(str.isdecimal, found)) and tuple(map(int, found)) >= FIRST_WHOLE:
         return True

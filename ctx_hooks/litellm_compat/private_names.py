@@ -59,11 +59,7 @@ class PrivateName:
         return None if _fault(self, found) else found
 
     def wrap(self, wrapper_of: Callable[[Any], Callable[..., Any]]) -> bool:
-        """Put a wrapper in its place, once a process; return whether this LiteLLM has it.
-
-        Args:
-            wrapper_of: returns the wrapper of what LiteLLM has.
-        """
+        """Put a wrapper in its place, once a process; return whether this LiteLLM has it."""
         original = self.find()
         if original is None or getattr(original, WRAPPED, False):
             return original is not None

@@ -139,11 +139,6 @@ class Archiving:
         """Return what a call of the tool returns, `most_bytes` of it at most.
 
         A handle that is unknown, expired or another tenant's takes the same way to the same answer. Raises nothing.
-
-        Args:
-            request_id: the request that the call answers.
-            arguments: the arguments of the call, as JSON.
-            most_bytes: of the text that is returned.
         """
         start, state = time.monotonic(), self._running.of(request_id)
         offer = state.offer

@@ -102,14 +102,7 @@ class AttemptRunner:
     async def failed(
         self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
     ) -> Attempt | None:
-        """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known.
-
-        Args:
-            request_id: the request's id in this process.
-            overflow: what the error said; None where it is no overflow.
-            refusal: the provider's own text.
-            name: of the deployment that failed; by default the newest attempt has.
-        """
+        """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known."""
         attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
         if attempt is not None:
             self.summaries.failed(attempt)

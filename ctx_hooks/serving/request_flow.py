@@ -74,10 +74,6 @@ class RequestFlow:
     async def asked_again(self, fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """Ask again for a request that has been arranged; its retries stay as they were.
 
-        Args:
-            fields: of the request, as a hook behind the call is given them.
-            changes: the fields that are others this time.
-
         Returns:
             The fields of the further call, with an id of its own, and its answer or stream.
         """

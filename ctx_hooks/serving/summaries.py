@@ -115,12 +115,7 @@ class SummaryFlights:
         return await with_summaries((await self._store.of(asking.conversation)).summaries)
 
     def answered(self, attempt: Attempt, billed: Billed | None) -> None:
-        """Have a summary written in the background where an answer's input has passed the soft mark.
-
-        Args:
-            attempt: the attempt that was answered.
-            billed: what the provider has billed; None where the answer states nothing.
-        """
+        """Have a summary written in the background where an answer's input has passed the soft mark."""
         asking = self._taken(attempt)
         if asking is None or billed is None or attempt.budget_tokens is None:
             return

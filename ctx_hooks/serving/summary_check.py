@@ -66,12 +66,6 @@ class Rejected:
 def checked(text: str, task: SummaryTask, settings: SummarySettings, counter: Counter) -> str | Rejected:
     """Return the summary as it is used, or why it is not.
 
-    Args:
-        text: what the model has written.
-        task: what it was to summarise.
-        settings: what was asked.
-        counter: counts all of it; its deadline holds.
-
     Raises:
         CompressionTimeoutError: the deadline is over.
     """

@@ -70,26 +70,13 @@ WORDS_PER_TOKEN = 0.5
 
 
 def prompt_of(part: str, before: str, settings: SummarySettings) -> list[dict[str, str]]:
-    """Return the chat messages that ask for a summary of one part.
-
-    Args:
-        part: JSON lines, as `parts_of` returns them.
-        before: the summary that is updated, "" for none.
-        settings: what is asked.
-    """
+    """Return the chat messages that ask for a summary of one part."""
     lines = (OPENING, *([_line(role="summary", text=before)] if before else []), part, CLOSING)
     return [{"role": "system", "content": _instructions(settings)}, {"role": "user", "content": "\n".join(lines)}]
 
 
 def parts_of(task: SummaryTask, settings: SummarySettings, window_tokens: LocalTokens, counter: Counter) -> tuple[str, ...]:
-    """Return what is to be summarised as JSON lines, in parts that the window holds beside the rest of the request.
-
-    Args:
-        task: what is to be summarised.
-        settings: what is asked.
-        window_tokens: the window of the model that is asked, in tokens of the counter.
-        counter: in its vocabulary.
-    """
+    """Return what is to be summarised as JSON lines, in parts that the window holds beside the rest of the request."""
     held_tokens = window_tokens * (1 - ESTIMATE_ERROR_FRACTION)
     beside_tokens = counter.text(_instructions(settings)) + 2 * settings.max_tokens  # the summary before, and the new one
     room_tokens = max(LEAST_PART_TOKENS, int(held_tokens - beside_tokens))

@@ -45,14 +45,7 @@ def fit(
     *,
     may_remove: bool,
 ) -> Conversation:
-    """Return the fullest built conversation within the goal; the smallest one when none fits.
-
-    Args:
-        budget: its goal is what has to be met.
-        selector: selects of the conversation what a given room holds.
-        build: makes the conversation that a selection leaves.
-        may_remove: whether whole exchanges may go.
-    """
+    """Return the fullest built conversation within the goal; the smallest one when none fits."""
     room_tokens = _first_room_tokens(budget, selector, may_remove=may_remove)
     order = selector.order(max(room_tokens, 0), may_remove=may_remove)
     fullest: Conversation | None = None

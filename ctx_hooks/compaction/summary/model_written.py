@@ -184,25 +184,13 @@ def task_of(history: History, summaries: Summaries, length: int, after: int) -> 
 
 
 def newest_within(summaries: Summaries, digests: Sequence[bytes], length: int) -> WrittenSummary | None:
-    """Return the summary of the most of the first `length` messages, None where none is known.
-
-    Args:
-        summaries: what is known of the conversation.
-        digests: the prefixes of its history, by length.
-        length: how many messages it may stand for at most.
-    """
+    """Return the summary of the most of the first `length` messages, None where none is known."""
     known = (s for s in summaries.written.values() if s.length <= length and digests[s.length].hex() == s.prefix)
     return max(known, key=lambda s: s.length, default=None)
 
 
 class Forms:
-    """Which form the compactions of one history have: that in which one was sent before, else the newest summary's.
-
-    Args:
-        history: the conversation as the client sent it.
-        summaries: what is known of it.
-        start: stands for all that a compaction depends on beside the messages.
-    """
+    """Which form the compactions of one history have: that in which one was sent before, else the newest summary's."""
 
     def __init__(self, history: History, summaries: Summaries, start: bytes) -> None:
         self._summaries = summaries
