@@ -13,7 +13,7 @@ import pytest
 
 from ctx_hooks.testing.processes import free_port
 
-SECONDS = 30
+SECONDS = 300
 """Most for a start or a stop."""
 ROOT = Path(__file__).resolve().parents[1]
 ENGINE = ROOT / "tests" / "database" / "query_engine.mjs"

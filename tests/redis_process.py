@@ -9,7 +9,7 @@ import pytest
 
 from ctx_hooks.testing.processes import free_port
 
-STOP_SECONDS = 10
+STOP_SECONDS = 300
 
 
 class RedisProcess:

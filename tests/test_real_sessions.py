@@ -9,13 +9,14 @@ import ctx_hooks
 from ctx_hooks import message_rules
 from ctx_hooks.formats import CODECS
 
-SESSIONS_OF_A_FILE = 3
+BUDGETS = [2_000, 4_000, 8_000] if FILES == OWN else [8_000, 16_000, 32_000]
+"""Each of a file's first sessions has another one, in the next file it has the next one."""
 
 
-@pytest.mark.parametrize("budget", [2_000, 4_000, 8_000] if FILES == OWN else [8_000, 16_000, 32_000])
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
-def test_a_real_session_meets_every_budget_and_keeps_every_rule(file, budget):
-    for line in file.read_text(encoding="utf-8").splitlines()[:SESSIONS_OF_A_FILE]:
+@pytest.mark.parametrize(("n", "file"), enumerate(FILES), ids=lambda f: getattr(f, "stem", ""))
+def test_a_real_session_meets_its_budget_and_keeps_every_rule(n, file):
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for line, budget in zip(lines, BUDGETS[n % 3 :] + BUDGETS[: n % 3], strict=False):
         session = json.loads(line)
         messages, fmt = session["messages"], session["format"]
         while messages and messages[-1].get("role") == "assistant":

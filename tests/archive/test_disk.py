@@ -106,7 +106,7 @@ def test_what_a_process_wrote_that_is_killed_is_whole(tmp_path):
 
 def test_on_a_full_disk_texts_are_missing_or_whole(tmp_path):
     """In a process that may write no larger file."""
-    done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], check=True, stdout=subprocess.PIPE, timeout=120)
+    done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], check=True, stdout=subprocess.PIPE, timeout=300)
     assert int(done.stdout) > 0
 
 
@@ -327,7 +327,7 @@ def test_a_file_that_may_not_be_written_is_read(has_log, tmp_path_factory):
         for path in folder.iterdir():
             path.chmod(0o644)
         command = [sys.executable, "-c", READING, str(folder), NAME, "b" * 12]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
         assert (folder / f"{disk.FILE}-wal").exists() is has_log
     assert done.stdout.split() == [str(1 + has_log), "1"]
 

@@ -290,7 +290,7 @@ def test_a_reader_that_has_left_is_no_error(arguments, inputs):
     os.close(unread)
     with subprocess.Popen([*PROGRAM, *arguments], cwd=inputs, stdout=written, stderr=subprocess.PIPE, text=True) as left:
         os.close(written)
-        assert left.communicate(timeout=60)[1] == ""
+        assert left.communicate(timeout=300)[1] == ""
     assert left.returncode == 141
 
 
@@ -327,7 +327,7 @@ def test_ctrl_c_ends_a_command_and_what_it_has_started(inputs):
         while not (started := processes(str(demo.pid))):
             assert demo.poll() is None
         demo.send_signal(signal.SIGINT)
-        _, told = demo.communicate(timeout=60)
+        _, told = demo.communicate(timeout=300)
     assert demo.returncode == 130
     assert "Traceback" not in told
     assert not started & processes(None)

@@ -31,7 +31,7 @@ def started(program: Path, config: dict[str, Any], provider: FakeProvider, **var
 def asked(proxy: ProxyProcess, provider: FakeProvider, payload: dict[str, Any]) -> tuple[httpx.Response, list[int]]:
     """Return the answer of the chat route, and the status of each attempt that the provider saw."""
     provider.reset()
-    answer = LOOPBACK.post(f"{proxy.url}/v1/chat/completions", json=payload, headers=proxy.headers, timeout=60)
+    answer = LOOPBACK.post(f"{proxy.url}/v1/chat/completions", json=payload, headers=proxy.headers, timeout=300)
     return answer, [attempt["status"] for attempt in provider.requests()]
 
 

@@ -61,9 +61,9 @@ def test_compose_shares_through_redis_and_shows_metrics(litellm_alone, image, pr
         with started(litellm_alone.program("litellm"), config, provider, **image, **given) as proxy:
             assert_rescued(proxy, provider)
             proxy.wait_until(lambda: "ctx_hooks:stats:" in keys_of(redis.port), "a limit to be shared")
-            shown = LOOPBACK.get(proxy.url + job["metrics_path"], headers=proxy.headers, timeout=30)
+            shown = LOOPBACK.get(proxy.url + job["metrics_path"], headers=proxy.headers, timeout=300)
             assert "ctx_hooks_answers_beyond_window_total{" in shown.text
-            assert LOOPBACK.get(proxy.url + job["metrics_path"], timeout=30).status_code == 401
+            assert LOOPBACK.get(proxy.url + job["metrics_path"], timeout=300).status_code == 401
 
 
 def test_helm(litellm_alone, provider, tmp_path):

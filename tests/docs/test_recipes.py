@@ -94,7 +94,7 @@ def _fresh_provider(provider):
 def ask(proxy, path, payload, key=MASTER_KEY, user_agent="a client"):
     """Return the answer to a request, which has to be one, when it was learned from."""
     headers = {"Authorization": f"Bearer {key}", "User-Agent": user_agent}
-    answer = LOOPBACK.post(proxy.url + path, json=payload, headers=headers, timeout=120)
+    answer = LOOPBACK.post(proxy.url + path, json=payload, headers=headers, timeout=300)
     assert answer.status_code == 200, answer.text
     proxy.wait_for_log(f"told of the answer to {answer.headers['x-litellm-call-id']}")
     return answer

@@ -10,6 +10,13 @@ from routes import MODELS, NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "ctx_hooks.proxy_handler_instance"
+PATIENT = """
+from ctx_hooks.archive import archive
+from ctx_hooks.store import shared_store
+
+archive.GET_SECONDS = archive.STORE_SECONDS = shared_store.HURRY_SECONDS = shared_store.SLOW_SECONDS = 30.0
+"""
+"""Lines of a module that a proxy imports: a busy machine is no broken store."""
 GENERAL = {"master_key": "os.environ/LITELLM_MASTER_KEY"}
 WINDOW = 3_000
 BELIEVED = 200_000

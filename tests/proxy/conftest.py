@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from answering_server import answering
-from configurations import GENERAL, PLUGIN, WINDOW, configuration, importable, on_path
+from configurations import GENERAL, PATIENT, PLUGIN, WINDOW, configuration, importable, on_path
 from fastapi import Request, Response
 from litellm_versions import CONTINUES_CHAT
 from proxies import Proxy
@@ -108,7 +108,7 @@ def callers(modules, tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     known = {who: fields for module in modules for who, fields in getattr(module, "CALLERS", {}).items()}
     (folder / "callers.json").write_text(json.dumps(known))
-    importable(folder, "parts", PARTS)
+    importable(folder, "parts", PATIENT + PARTS)
     return folder / "callers.json"
 
 

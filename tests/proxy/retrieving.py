@@ -130,7 +130,9 @@ class Client:
         return {"type": "function", **function} if self.speaks_responses else {"type": "function", "function": function}
 
     def post(self, proxy: Any, messages: list[Any], **fields: Any) -> httpx.Response:
-        return LOOPBACK.post(proxy.url + self.path, json=self.payload(messages, **fields), headers=proxy.headers, timeout=60)
+        return LOOPBACK.post(
+            proxy.url + self.path, json=self.payload(messages, **fields), headers=proxy.headers, timeout=300
+        )
 
     def ask(self, proxy: Any, messages: list[Any], **fields: Any) -> Answer:
         answer = self.post(proxy, messages, **fields)

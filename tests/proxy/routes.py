@@ -41,7 +41,7 @@ class Route:
         if self.fmt == "gemini":
             method, body = addressed(payload, stream=bool(payload.get("stream")))
             path += method
-        return LOOPBACK.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=120)
+        return LOOPBACK.post(proxy.url + path, json=body, headers=headers or proxy.headers, timeout=300)
 
 
 def logged(proxy: Proxy, answer: httpx.Response) -> dict[str, Any]:

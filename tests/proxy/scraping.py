@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from proxies import Proxy
 
 PROGRAM = shutil.which("prometheus")
-STOP_SECONDS = 10
+STOP_SECONDS = 300
 
 
 class Prometheus:
@@ -33,7 +33,7 @@ class Prometheus:
     def query(self, expression: str, at_seconds: float | None = None) -> dict[frozenset[tuple[str, str]], float]:
         """Return the value of each series, by its labels without the name."""
         given = {"query": expression} | ({} if at_seconds is None else {"time": f"{at_seconds:.3f}"})
-        answer = LOOPBACK.get(f"{self.url}/api/v1/query", params=given, timeout=30)
+        answer = LOOPBACK.get(f"{self.url}/api/v1/query", params=given, timeout=300)
         assert answer.status_code == httpx.codes.OK, (expression, answer.text)
         series = answer.json()["data"]["result"]
         return {frozenset((k, v) for k, v in s["metric"].items() if k != "__name__"): float(s["value"][1]) for s in series}

@@ -9,7 +9,7 @@ from ctx_hooks.testing import LOOPBACK
 
 
 def post(proxy, body):
-    return LOOPBACK.post(proxy.url + CHAT.path, json=body, headers=proxy.headers, timeout=60)
+    return LOOPBACK.post(proxy.url + CHAT.path, json=body, headers=proxy.headers, timeout=300)
 
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="

@@ -58,7 +58,7 @@ def stored(provider, database):
 
 
 def manage(proxy, path, method="POST", **fields):
-    answer = LOOPBACK.request(method, proxy.url + path, json=fields, headers=proxy.headers, timeout=60)
+    answer = LOOPBACK.request(method, proxy.url + path, json=fields, headers=proxy.headers, timeout=300)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -149,7 +149,7 @@ def newest_decisions(known) -> dict[str, dict[str, Any]]:
 
 
 def test_every_figure_at_metrics_is_that_of_the_known_run(known):
-    answer = LOOPBACK.get(f"{known.proxy.url}/metrics/", headers=HEADERS, timeout=30)
+    answer = LOOPBACK.get(f"{known.proxy.url}/metrics/", headers=HEADERS, timeout=300)
     shown = {
         (sample.name.removeprefix("ctx_hooks_"), frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(answer.text)

@@ -100,6 +100,6 @@ def test_the_client_sees_the_size_of_what_it_sent_and_the_spend_what_was_billed(
 
 
 def count(proxy, session):
-    answer = LOOPBACK.post(f"{proxy.url}{MESSAGES.path}/count_tokens", json=session, headers=proxy.headers, timeout=60)
+    answer = LOOPBACK.post(f"{proxy.url}{MESSAGES.path}/count_tokens", json=session, headers=proxy.headers, timeout=300)
     assert answer.status_code == 200, answer.text
     return answer.json()["input_tokens"]

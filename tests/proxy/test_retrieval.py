@@ -266,7 +266,7 @@ def test_of_an_older_litellm_nothing_is_offered_over_responses_that_it_translate
         proxy.url + RESPONSES.path,
         json={**payload, "store": False, "stream": stream},
         headers=headers("research"),
-        timeout=60,
+        timeout=300,
     )
     assert answer.status_code == 200
     sent = json.dumps(provider.requests()[-1]["payload"])

@@ -23,7 +23,7 @@ def groups(url):
 
 
 def ask(proxy, fields):
-    answer = LOOPBACK.post(f"{proxy.url}/v1/responses", json=fields, headers=proxy.headers, timeout=120)
+    answer = LOOPBACK.post(f"{proxy.url}/v1/responses", json=fields, headers=proxy.headers, timeout=300)
     assert answer.status_code == 200, answer.text
     if not fields.get("stream"):
         return answer.json()

@@ -29,7 +29,7 @@ def _roomy(provider):
 
 def post(proxy, route, team, payload, **headers):
     headers["Authorization"] = f"Bearer sk-{team}"
-    return LOOPBACK.post(proxy.url + route.path, json=payload, headers=headers, timeout=120)
+    return LOOPBACK.post(proxy.url + route.path, json=payload, headers=headers, timeout=300)
 
 
 def session(route, turns=10, model=None, **fields):

@@ -133,7 +133,7 @@ def test_a_route_without_a_conversation_of_ours_is_that_of_a_proxy_without_the_p
     for asked in (plain_proxy, proxy):
         recorder.refusal = refusal
         recorder.bodies.clear()
-        answer = LOOPBACK.post(asked.url + path, headers=asked.headers, timeout=60, **content)
+        answer = LOOPBACK.post(asked.url + path, headers=asked.headers, timeout=300, **content)
         assert refusal or answer.status_code == 200, answer.text
         seen.append((list(recorder.bodies), answer.status_code, CHANGING.sub(b"*", answer.content)))
         assert "x-ctx-hooks" not in answer.headers
@@ -156,7 +156,7 @@ def test_googles_request_to_count_tokens_is_answered_as_without_the_plugin(path,
     for asked in (plain_proxy, proxy):
         recorder.bodies.clear()
         url = f"{asked.url}{path}{group}:countTokens"
-        answer = LOOPBACK.post(url, json={"contents": contents}, headers=asked.headers, timeout=60)
+        answer = LOOPBACK.post(url, json={"contents": contents}, headers=asked.headers, timeout=300)
         seen.append((list(recorder.bodies), answer.status_code, answer.content))
     assert seen[1] == seen[0]
     assert not [name for name in answer.headers if "ctx-hooks" in name]
@@ -174,6 +174,6 @@ def test_a_conversation_on_the_same_proxy_is_fitted(recorder, proxy):
         f"{proxy.url}/v1/chat/completions",
         json={"model": "text", "messages": talk},
         headers=proxy.headers,
-        timeout=60,
+        timeout=300,
     )
     assert LONG.encode() not in recorder.bodies[-1][1]
