@@ -256,6 +256,9 @@ stay rare even where writing costs nothing). Growth is the mean over the request
 computes the same; prices are those of LiteLLM's model map, else 1.25 and 0.1 of a plain token. `target_fraction` overrides
 the rule.
 
+A compaction settles all but its newest exchanges. The next five begin with what has settled, and each leaves 0.15 more of
+what the first left free. Where newest results are large, older text has half of its room beside them.
+
 {sessions}
 
 Names kept in the next step's context (recall, in whole lines, named long ago), requests above the budget alone; price in

@@ -53,11 +53,10 @@ more: whether a compaction was due is then found again, whichever of the two a r
 
 
 MOST_GENERATIONS, RISE_FRACTION = 5, 0.15
-"""So many compactions are made behind the first, each with so much more of what that one left free. Of 1,157 requests of 12
-sessions at 32,000 tokens, three agents, a prefix cache serves 0.90, 0.89 and 0.93; 0.88, 0.86 and 0.91 if as much is left
-and each compaction is made anew."""
+"""So many compactions are made behind the first, each with so much more of what that one left free (docs/fidelity.md)."""
 OLDER_FRACTION = 0.5
-"""Of its room behind what is fixed, what a compaction leaves older text whatever is protected."""
+"""Of its room, what older text has beside protected text. At 1,157 requests of 12 sessions, at 32,000 tokens, 0.95 (Codex),
+0.91 (OpenCode) and 0.99 (Claude Code) of the names that the next step takes stay; 0.94, 0.85 and 0.99 where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
