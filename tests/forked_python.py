@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,4 +14,5 @@ if __name__ == "__main__":
     process = ForkedProcess(asked, 0, 1, 2)
     if not process.pid:  # its environment is another
         os.execv(sys.executable, [sys.executable, *sys.argv[1:]])  # noqa: S606 - the same arguments
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for pytest, which then ends its workers
     sys.exit(process.wait(None))
