@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import (
     Step,
-    live_results,
     log_runs,
     newest_loop,
     older_media,
@@ -32,7 +31,7 @@ STEPS: tuple[Step, ...] = (
     older_reasoning.STEP,
     oversized_results.STEP,
     newest_loop.LARGE,
-    live_results.STEP,
+    oldest_turns.LIVE_RESULTS,
     older_media.STEP,
     oldest_turns.STEP,
     newest_loop.STEP,

@@ -46,7 +46,10 @@ def fit(
     may_remove: bool,
 ) -> Conversation:
     """Return the fullest built conversation within the goal; the smallest one when none fits."""
-    room_tokens = _first_room_tokens(budget, selector, may_remove=may_remove)
+    beside_tokens = budget.goal_tokens * MARGIN_FRACTION
+    if may_remove:
+        beside_tokens += summary_tokens(budget) * USUAL_SUMMARY_FRACTION
+    room_tokens = selector.free_tokens - beside_tokens
     order = selector.order(max(room_tokens, 0), may_remove=may_remove)
     fullest: Conversation | None = None
     least_unused_tokens = too_large_tokens = float("inf")
@@ -59,7 +62,9 @@ def fit(
             break
         if excess_tokens > 0:
             too_large_tokens = min(too_large_tokens, room_tokens)
-        room_tokens -= _correction_tokens(excess_tokens, attempt, budget.goal_tokens)
+            room_tokens -= excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * budget.goal_tokens
+        else:
+            room_tokens -= excess_tokens * TOO_SMALL_FACTOR
     if fullest is not None:
         return fullest
     return _bisected(budget, max(too_large_tokens, 0), lambda room: build(selector.select(room, may_remove=may_remove)))
@@ -77,16 +82,3 @@ def _bisected(budget: Budget, too_large_tokens: float, built_within: Callable[[f
         else:
             fullest, fitting_tokens = built, room_tokens
     return fullest
-
-
-def _first_room_tokens(budget: Budget, selector: Selector, *, may_remove: bool) -> float:
-    """Return what the goal leaves for the older exchanges, by estimate: a little too small rather than too large."""
-    summary_fraction = USUAL_SUMMARY_FRACTION if may_remove else 0.0
-    return selector.free_tokens - budget.goal_tokens * MARGIN_FRACTION - summary_tokens(budget) * summary_fraction
-
-
-def _correction_tokens(excess_tokens: int, attempt: int, goal_tokens: int) -> float:
-    """Return what the room was too large by, negative where it was too small."""
-    if excess_tokens > 0:
-        return excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * goal_tokens
-    return excess_tokens * TOO_SMALL_FACTOR

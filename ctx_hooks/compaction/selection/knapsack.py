@@ -34,8 +34,6 @@ one that was used, since words of a question also stand in much that does not an
 RECENCY_VALUE = 0.5
 """How much more value a segment of just now has than the same segment of long ago: it decides between equals. The newest
 exchanges are kept whole anyway, before any segment is weighed."""
-GAP_TOKENS = 1.5
-"""What the mark between two kept segments costs: a token, and at times one for its line break."""
 REFUSALS = 50
 """After so many segments that the room no longer holds it counts as spent: a shorter one may still fit."""
 
@@ -170,12 +168,11 @@ def _segments(n: int, item: Item) -> Iterator[Row]:
     """Yield the segments that add identifiers to their text, and others that are relevant."""
     for source in item.sources:
         segments, names = source.segments, iter(source.segments.identifiers)
-        relevance, spans = source.relevance, segments.spans
+        spans = segments.spans
         brought = {
             k: islice(names, count) for k, count in zip(segments.cover.tolist(), segments.added.tolist(), strict=True)
         }
         brought_by = {k: frozenset(of_segment) for k, of_segment in brought.items()}
-        relevant = {k: frozenset[str]() for k in sorted(relevance) if k not in brought_by}
+        relevant = {k: frozenset[str]() for k in sorted(source.relevance) if k not in brought_by}
         for k, identifiers in (brought_by | relevant).items():
-            tokens = (spans[k][1] - spans[k][0]) * source.tokens_per_char + GAP_TOKENS
-            yield Row(n, source.position, k, tokens, relevance.get(k, 0.0), identifiers)
+            yield Row(n, source.position, k, source.tokens(spans[k]), source.relevance.get(k, 0.0), identifiers)

@@ -9,6 +9,7 @@ from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
 from ctx_hooks.compaction.selection.relevance import relevance_of
 from ctx_hooks.compaction.selection.segments import Segments, segments
+from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.texts.identifiers import identifiers
@@ -28,8 +29,8 @@ GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
 """A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
 LARGEST_BLOCK_FRACTION = 0.25
 """A pasted block that would take more of the goal is divided into pieces: whole, it would seldom find room."""
-CHARS_PER_TOKEN = 4
-"""English and code have three to five characters a token."""
+GAP_TOKENS = 1.5
+"""What the mark between two kept segments costs: a token, and at times one for its line break."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
 
@@ -54,6 +55,10 @@ class Source:
     tokens_per_char: float
     relevance: Mapping[int, float]
     stays: frozenset[int] = frozenset()
+
+    def tokens(self, span: tuple[int, int]) -> float:
+        """Return about what a segment costs that stands at `span`, with the mark beside it."""
+        return (span[1] - span[0]) * self.tokens_per_char + GAP_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

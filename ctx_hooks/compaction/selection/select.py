@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.compaction.selection.answers import answers
-from ctx_hooks.compaction.selection.knapsack import GAP_TOKENS, Knapsack
+from ctx_hooks.compaction.selection.knapsack import Knapsack
 from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, free_tokens, user_words
 from ctx_hooks.conversation.exchanges import is_question
@@ -97,11 +97,13 @@ class Order:
                 whole.add(n)
                 room_tokens -= item.whole_tokens - paid_tokens[n]
                 continue
-            for position, line, tokens in _rest(item, taken):
-                price = tokens + (0.0 if paid_tokens[n] else item.frame_tokens)
+            for source, line, span in ((s, line, span) for s in item.sources for line, span in enumerate(s.segments.spans)):
+                if line in taken.get(source.position, ()):
+                    continue
+                price = source.tokens(span) + (0.0 if paid_tokens[n] else item.frame_tokens)
                 if price > room_tokens:
                     break
-                taken.setdefault(position, set()).add(line)
+                taken.setdefault(source.position, set()).add(line)
                 paid_tokens[n] += price
                 room_tokens -= price
 
@@ -112,14 +114,6 @@ class Order:
             frozenset(self.items[n].messages for n in opened - whole),
             {position: frozenset(lines) for position, lines in taken.items()},
         )
-
-
-def _rest(item: Item, taken: Mapping[Position, set[int]]) -> Iterator[tuple[Position, int, float]]:
-    """Yield the lines of an exchange that are not taken, first to last, each with its tokens."""
-    for source in item.sources:
-        for line, (start, end) in enumerate(source.segments.spans):
-            if line not in taken.get(source.position, ()):
-                yield source.position, line, (end - start) * source.tokens_per_char + GAP_TOKENS
 
 
 class Selector:
@@ -140,7 +134,9 @@ class Selector:
             may_remove: whether whole exchanges may go; otherwise each keeps at least its frame.
         """
         share = self._dialogue_share() if may_remove else 0.0
-        recent = self._recent_fraction() * (1 - share) + DIALOGUE_RECENT_FRACTION * share
+        goal_tokens = self._budget.goal_tokens
+        usual = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)
+        recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share
         newest = self._newest(room_tokens)
         if len(newest) < len(self.items):
             newest = self._newest(room_tokens * recent)
@@ -157,10 +153,6 @@ class Selector:
         held = accumulate(item.whole_tokens for item in reversed(self.items))
         count = sum(1 for _ in takewhile(lambda tokens: tokens <= room_tokens, held))
         return list(range(len(self.items)))[::-1][:count]
-
-    def _recent_fraction(self) -> float:
-        goal = self._budget.goal_tokens
-        return keep_recent_tokens_of(goal, self._budget.policy) / max(1, goal)
 
     def _dialogue_share(self) -> float:
         """Return how much of the older exchanges is plain dialogue."""

@@ -18,11 +18,10 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
     stay = protected(conversation)
 
     def edit(index: int, part: Part) -> Part | None:
-        if not isinstance(part, Reasoning) or index in stay or not reasoning_may_go(conversation, index):
-            return part
         # A message of reasoning alone would be left empty, which providers refuse; it goes with its exchange.
         alone = all(isinstance(p, Reasoning) for p in conversation.messages[index].parts)
-        return part if alone else None
+        may_go = isinstance(part, Reasoning) and index not in stay and reasoning_may_go(conversation, index)
+        return None if may_go and not alone else part
 
     return conversation.map_parts(edit)
 

@@ -1,4 +1,4 @@
-"""The least useful older exchanges go, and a summary says what they were."""
+"""Older results keep spans that later steps may name; the least useful exchanges go, and a summary says what they were."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
+from ctx_hooks.compaction.selection.scoring import frame_tokens
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
@@ -104,6 +105,26 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
     return replace(selection, shortened=selection.shortened | questions)
 
 
+MOST_FRAME_FRACTION = 0.3
+"""Where calls and placeholders alone would take more of the goal, whole exchanges have to go."""
+
+
+def _shortened(conversation: Conversation, budget: Budget) -> Conversation:
+    """Shorten as much as the goal asks for, or nothing if that alone cannot reach it."""
+    if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
+        return conversation
+    selector = Selector(conversation, budget)
+    shortener = Shortener(conversation, selector.items, budget)
+
+    def build(selection: Selection) -> Conversation:
+        forms = shortener.messages(selection)
+        return conversation.with_messages(tuple(forms.get(i, m) for i, m in enumerate(conversation.messages)))
+
+    fitted = fit(budget, selector, build, may_remove=False)
+    return fitted if budget.excess(fitted) <= 0 else conversation
+
+
+LIVE_RESULTS = Step("live_results", "older results keep the spans that later steps may name", _shortened)
 STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; an extractive summary says what they were",

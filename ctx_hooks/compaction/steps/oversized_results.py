@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
+from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN
 from ctx_hooks.compaction.tool_results import edit_older_results, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, ToolResult
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Direction, Language, Policy
     from ctx_hooks.tokens.budget import Budget
 
-CHARS_PER_TOKEN = 4
-"""English and code have three to five characters a token."""
 LEAST_KEPT_CHARS = 2_000
 """At least this much of a cut result is kept (OpenClaw)."""
 HEAD_FRACTION = 2 / 3

@@ -12,7 +12,7 @@ from ctx_hooks.compaction.selection.knapsack import MOST_VALUATIONS, Knapsack
 from ctx_hooks.compaction.selection.scoring import Item, Source, items_of
 from ctx_hooks.compaction.selection.segments import with_cover
 from ctx_hooks.compaction.selection.select import Selector
-from ctx_hooks.compaction.steps import live_results, oldest_turns
+from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import agent_session
 from ctx_hooks.texts.identifiers import identifiers
@@ -144,11 +144,17 @@ def test_rows_that_share_something_each_with_each_are_valued_a_bounded_number_of
 
 @every_format
 @pytest.mark.parametrize(
-    ("step", "goal_tokens"), [(live_results, 9_000), (live_results, 14_000), (oldest_turns, 5_000), (oldest_turns, 14_000)]
+    ("step", "goal_tokens"),
+    [
+        (oldest_turns.LIVE_RESULTS, 9_000),
+        (oldest_turns.LIVE_RESULTS, 14_000),
+        (oldest_turns.STEP, 5_000),
+        (oldest_turns.STEP, 14_000),
+    ],
 )
 def test_a_fit_is_within_the_goal_and_not_far_below_it(fmt, step, goal_tokens):
     conversation = session(fmt)
-    fitted = step.STEP.apply(conversation, budget_of(goal_tokens))
+    fitted = step.apply(conversation, budget_of(goal_tokens))
     assert 0.8 * goal_tokens <= COUNTER.conversation(fitted) <= goal_tokens
 
 
