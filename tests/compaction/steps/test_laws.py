@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, every_format, payloads
+from strategies import FIELDS, every_format, items_of, payloads
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.pipeline import STEPS, compress
 from ctx_hooks.formats import CODECS
+from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -47,13 +48,19 @@ def test_a_step_grows_nothing_breaks_no_rule_leaves_its_input_and_is_done_at_onc
 
 
 @every_format
-@thorough
-@given(data=st.data(), goal=goals)
-def test_what_has_settled_stays_to_the_byte_before_all_else(fmt, data, goal):
-    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
-    settled = data.draw(st.sampled_from([0, *(exchange[-1] + 1 for exchange in conversation.exchanges)]))
-    sent = compress(replace(conversation, settled=settled), budget_of(goal)).conversation.messages
+@pytest.mark.parametrize("spare_tokens", [1_500, 6_000])
+def test_what_has_settled_stays_to_the_byte_before_all_else(fmt, spare_tokens):
+    """The larger room shortens results; the smaller one removes exchanges, and a summary stands behind what has settled."""
+    conversation = CODECS[fmt].read(items_of(agent_session(fmt, turns=30)))
+    settled = conversation.exchanges[10][-1] + 1
+    budget = budget_of(0)
+    held_tokens = budget.counter.conversation(conversation.with_messages(conversation.messages[:settled]))
+    outcome = compress(replace(conversation, settled=settled), replace(budget, goal_tokens=held_tokens + spare_tokens))
+    assert outcome.fits
+    assert outcome.steps
+    sent = outcome.conversation.messages
     assert all(a is b for a, b in zip(conversation.messages[:settled], sent[:settled], strict=True))
+    assert sent[settled].text.startswith("[ctx_hooks]") == (len(sent) < len(conversation.messages))
 
 
 @every_format
