@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import items_of
 
-from ctx_hooks.compaction.cut_points import COMPACTION_FIELDS, MOST_GENERATIONS, OLDER_FRACTION, Cut, CutPoints, Thresholds
+from ctx_hooks.compaction.cut_points import COMPACTION_FIELDS, MOST_GENERATIONS, Cut, CutPoints, Thresholds
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -158,7 +158,7 @@ def test_large_newest_results_leave_older_text_a_share_of_its_room(newest_tokens
     protected_tokens = newest_tokens + 60  # the newest turn, two messages of the assistant's, and the result
     free_tokens = TRIGGER_TOKENS - protected_tokens
     left_tokens = points.target_tokens(42) - protected_tokens
-    assert left_tokens >= int(min(OLDER_FRACTION * usual_tokens * 0.9, free_tokens / 2))
+    assert left_tokens >= int(min(0.4 * usual_tokens, free_tokens / 2))
     assert left_tokens <= max(usual_tokens - protected_tokens, free_tokens / 2)
 
 
