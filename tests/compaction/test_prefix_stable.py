@@ -84,10 +84,9 @@ def test_users_words_have_their_share_of_the_whole_budget_whichever_compaction_h
     told, messages = [], []
     for n, message in enumerate(agent_session("openai-chat", turns=120)["messages"]):
         messages.append(message)
-        if n % 12 == 1 and message["role"] == "tool":
-            told.append(
-                " ".join(f"Never touch part_{n}_{k}.py, keep its tests, and write {n} lines at most." for k in range(3))
-            )
+        if n % 12 == 1 and n > 2:
+            words = f"For step {n}: never touch part{{}}_{n}.py, always keep its tests as they are, and use at most {n} lines for it."
+            told.append(" ".join(words.format(k) for k in range(3)))
             messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": told[-1]}]
     compacted_lengths = set()
     for n in requests(messages, "openai-chat"):
