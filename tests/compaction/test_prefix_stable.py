@@ -85,8 +85,8 @@ def test_users_words_have_their_share_of_the_whole_budget_whichever_compaction_h
     for n, message in enumerate(agent_session("openai-chat", turns=120)["messages"]):
         messages.append(message)
         if n % 12 == 1 and n > 2:
-            words = f"For step {n}: never touch part{{}}_{n}.py, always keep its tests as they are, and use at most {n} lines for it."
-            told.append(" ".join(words.format(k) for k in range(3)))
+            words = "never touch part{1}_{0}.py, always keep its tests as they are, and use at most {0} lines for it."
+            told.append(" ".join(f"For step {n}: {words.format(n, k)}" for k in range(3)))
             messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": told[-1]}]
     compacted_lengths = set()
     for n in requests(messages, "openai-chat"):
