@@ -36,8 +36,7 @@ RECENCY_VALUE = 0.5
 exchanges are kept whole anyway, before any segment is weighed."""
 REFUSALS = 50
 """After so many segments that the room no longer holds it counts as spent: a shorter one may still fit."""
-
-MOST_VALUATIONS = 16
+MOST_VALUATIONS = 8
 """So often a row is valued in the mean at most; real sessions take 3, and 8 at most. Where each row shares something with
 each other one, the time would grow with the square of their number: the rest is taken by the values that it had last."""
 
