@@ -31,9 +31,6 @@ was only shown: 8.8 times as many."""
 REQUEST_VALUE = 2.0
 """The value of the segment that fits the newest request best: more than an identifier that was only shown, far less than
 one that was used, since words of a question also stand in much that does not answer it."""
-RECENCY_VALUE = 0.5
-"""How much more value a segment of just now has than the same segment of long ago: it decides between equals. The newest
-exchanges are kept whole anyway, before any segment is weighed."""
 REFUSALS = 50
 """After so many segments that the room no longer holds it counts as spent: a shorter one may still fit."""
 MOST_VALUATIONS = 8
@@ -85,7 +82,6 @@ class Knapsack:
     ) -> None:
         self._shown = set(shown)
         self._unnamed = used - shown - named
-        self._weights = [1 + RECENCY_VALUE * item.recency for item in items]
         self._segments = {n: list(_segments(n, item)) for n, item in enumerate(items) if n not in without}
         first = chain.from_iterable(
             segments if n in stay else [Row(n, None, 0, items[n].frame_tokens, 0.0, frozenset(items[n].identifiers))]
@@ -152,11 +148,11 @@ class Knapsack:
         """Return the value per token of a segment, or the best of a frame with segments behind it."""
         value = self._value(row)
         if row.position is not None:
-            return value / row.tokens * self._weights[row.item]
+            return value / row.tokens
         behind = [(self._value(s), s.tokens) for s in self._segments[row.item]]
         behind.sort(key=lambda worth: -worth[0] / worth[1])
         sums = accumulate(behind, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(value, row.tokens))
-        return max(value / tokens for value, tokens in sums) * self._weights[row.item]
+        return max(value / tokens for value, tokens in sums)
 
     def _value(self, row: Row) -> float:
         new, unnamed = row.identifiers - self._shown, row.identifiers & self._unnamed

@@ -71,7 +71,6 @@ class Item:
         whole_tokens: what all of it has.
         identifiers: those of the frame.
         sources: the parts that its lines come from.
-        recency: 1 for what was said just now, halving with every further goal of tokens said since.
         spoken: whether it is plain dialogue, without calls or results.
         is_answer: whether it is an answer that stays, its frame at least.
     """
@@ -81,7 +80,6 @@ class Item:
     whole_tokens: float
     identifiers: tuple[str, ...]
     sources: tuple[Source, ...]
-    recency: float
     spoken: bool
     is_answer: bool = False
 
@@ -135,13 +133,7 @@ def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position
                 texts[i, k] = (text, block_segments(text, most_chars, spans) if is_said else segments(text))
     relevance = relevance_of(conversation, tuple(texts.values()))
     relevant = {where: (*text, scores) for (where, text), scores in zip(texts.items(), relevance, strict=True)}
-    items: list[Item] = []
-    since = 0.0
-    for exchange in reversed(older):
-        recency = 0.5 ** (since / max(1, budget.goal_tokens))
-        items.append(_item(conversation, exchange, budget, relevant, words, recency))
-        since += items[-1].whole_tokens
-    return tuple(reversed(items))
+    return tuple([_item(conversation, exchange, budget, relevant, words) for exchange in older])
 
 
 def frame_tokens(conversation: Conversation, budget: Budget) -> float:
@@ -177,7 +169,6 @@ def _item(
     budget: Budget,
     relevant: Mapping[Position, tuple[str, Segments, Mapping[int, float]]],
     words: Mapping[Position, Spans],
-    recency: float,
 ) -> Item:
     """Return an exchange as an item; `relevant` has the text, segments and relevance of each part that may be shortened."""
     counter = budget.counter
@@ -209,4 +200,4 @@ def _item(
             elif isinstance(part, (Text, ToolResult)):
                 named.update(dict.fromkeys(identifiers(part.text)))
     spoken = not any(m.calls or m.results for m in messages)
-    return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), recency, spoken, is_answer)
+    return Item(exchange, max(1.0, frame), whole, tuple(named), tuple(sources), spoken, is_answer)

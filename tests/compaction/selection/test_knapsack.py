@@ -77,7 +77,7 @@ def items_with(*exchanges):
         ends = list(accumulate(len(line) + 1 for line in lines))
         found = with_cover(list(pairwise((0, *ends))), [set(identifiers(line)) for line in lines])
         source = Source((n, 0), text, found, 0.25, {})
-        items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (), (source,), 1.0, spoken=False))
+        items.append(Item(range(n, n + 1), 10.0, 10.0 + len(text) / 4, (), (source,), spoken=False))
     return tuple(items)
 
 
