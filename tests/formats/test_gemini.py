@@ -53,6 +53,11 @@ def test_a_call_that_is_answered_by_its_id_is_not_answered_again_by_its_name():
     assert [result.call_id == "a" for result in answered.results] == [True, False]
 
 
+def test_two_calls_of_one_id_are_both_answered_by_name():
+    (*_, answered) = gemini.read(exchange([call(own_id="a"), call(own_id="a")], [response("1"), response("2")])).messages
+    assert [result.call_id for result in answered.results] == ["a", "a"]
+
+
 def test_names_made_up_here_are_never_written():
     contents = exchange([call(n=1)], [response(LONG, own_id="cli-1")])
     contents = [*contents, {"role": "model", "parts": [{"text": "Seen."}]}, {"role": "user", "parts": [{"text": "And?"}]}]

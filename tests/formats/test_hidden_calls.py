@@ -112,6 +112,15 @@ def test_text_and_thinking_are_not_withheld(fmt):
     assert len(stream.end()) == withheld
 
 
+@every_format
+def test_a_turn_without_its_hidden_calls_says_all_else(fmt):
+    calls = [Call(TOOL, {}), Call("read_file", {})]
+    both, own = (
+        FORMS[fmt].turn_of(streams.whole(fmt, PAYLOAD, Reply("text", calls=c), 1, 0), TOOL) for c in (calls, calls[1:])
+    )
+    assert comparable(FORMS[fmt].without(both)) == comparable(own.messages)
+
+
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
 def test_an_answer_whose_calls_are_all_hidden_ends_as_one_without_calls(fmt):
     reason = {"openai-chat": "stop", "anthropic": "end_turn"}[fmt]

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from sessions import FILES
 from strategies import broken_payloads, every_format, payloads
 
-from ctx_hooks.conversation.model import Text
+from ctx_hooks.conversation.model import Reasoning, Text
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats import CODECS
+from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.formats.payloads import is_payload
 
 WHERE = {"gemini": "parts"}
@@ -214,3 +215,26 @@ def test_an_edited_text_is_written_with_the_fields_that_it_came_with(fmt):
 ])  # fmt: skip
 def test_a_payload_is_a_data_url_or_long_base64(text, is_one):
     assert is_payload(text) is is_one
+
+
+def test_a_marked_message_without_its_markers_is_the_one_that_was_never_marked():
+    mark = {"cache_control": {"type": "ephemeral"}}
+    block, image = {"type": "text", "text": "Go."}, {"type": "image", "source": {}}
+    for plain, marked in (("Go.", [{**block, **mark}]), ([block, image], [block, {**image, **mark}])):
+        bare = {"role": "user", "content": plain}
+        assert unmarked({"role": "user", "content": marked}) == bare == unmarked({**bare, **mark})
+        assert unmarked(bare) is bare
+
+
+def test_a_chat_message_whose_reasoning_goes_has_no_field_of_it():
+    conversation = CODECS["openai-chat"].read([{"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}])
+    (message,) = conversation.messages
+    edited = message.with_parts(tuple(p for p in message.parts if not isinstance(p, Reasoning)))
+    assert CODECS["openai-chat"].write(conversation.with_messages((edited,))) == [{"role": "assistant", "content": "Yes."}]
+
+
+@pytest.mark.parametrize(("said", "failed"), [({"is_error": True}, True), ({"is_error": False}, False), ({}, False)])
+def test_a_result_of_messages_says_whether_it_failed(said, failed):
+    block = {"type": "tool_result", "tool_use_id": "a", "content": "no", **said}
+    (message,) = CODECS["anthropic"].read([{"role": "user", "content": [block]}]).messages
+    assert message.results[0].is_error is failed
