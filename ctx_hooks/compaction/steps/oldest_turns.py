@@ -90,14 +90,13 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
 
     The newest words beside tool results stay in any case.
     """
-    older = {item.messages for item in selector.items}
     newest = newest_words(conversation)
     quoted = {i for i, _ in selector.words}
-    stay = selection.whole | selection.shortened
-    questions = {exchange for exchange in older - stay if newest in exchange}
+    gone = {item.messages for item in selector.items} - selection.whole - selection.shortened
+    questions = {exchange for exchange in gone if newest in exchange}
     is_answer = False
     for exchange in reversed(conversation.exchanges):
-        if exchange not in older - stay:
+        if exchange not in gone:
             is_answer = conversation.messages[exchange[0]].role == "assistant"
         elif is_answer and exchange[0] in quoted:
             questions.add(exchange)

@@ -161,8 +161,8 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     """
     words = {i: text for i in range(len(removed.messages)) if (text := _words_of(i, removed))}
     answers = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant" and m.text.strip()}
-    newest = list(accumulate((i if i in answers else -1 for i in range(len(removed.messages))), max, initial=-1))
-    closing = {newest[-1], *(newest[i] for i, m in enumerate(removed.messages) if is_request(m))}
+    turns = accumulate(is_request(m) for m in removed.messages)
+    closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
     ranked = sorted(answers, key=lambda i: (i not in closing, -i))
     for i in ranked:
         entry = _ends_of(answers[i]) if i in closing else _ends_of(answers[i].split("\n", 1)[0])
