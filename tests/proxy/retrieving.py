@@ -34,7 +34,7 @@ def seek(fmt: str, payload: Any, _: int) -> Reply:
     text = json.dumps(items, ensure_ascii=False)
     names = json.dumps(payload.get("tools", []))
     thinking = "" if fmt == "openai-chat" else THOUGHT
-    question = re.findall(r"\bquestion: ([^\"\\]*)", text)[-1]
+    question = re.findall(r"(?:\b|\\n)question: ([^\"\\]*)", text)[-1]
     if TOOL not in names:
         return Reply(f"no tool; {'ctx_retrieve' in text=}")
     if question.startswith("try "):
