@@ -21,6 +21,7 @@ LOOKING = "Let me look."
 FILE = "the body of the file"
 THOUGHT = "I should look at what was cut, before I answer."
 FACT = "the vault opens at noon on every other tuesday"
+TALK = "and so they went on with it for a good while\n"
 HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
 
 
@@ -65,7 +66,8 @@ def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24)
     result = results[len(results) // 4]
     field = "output" if client.speaks_responses else "content"
     half = len(result[field]) // 2
-    result[field] = f"{result[field][:half]}\n{FACT}\n{result[field][half:]}"
+    around = f"\n\n{TALK * 12}"  # what names nothing is cut before all else
+    result[field] = f"{result[field][:half]}{around}{FACT}{around}{result[field][half:]}"
     return messages
 
 
