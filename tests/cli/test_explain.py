@@ -46,7 +46,7 @@ def test_explain_shows_policy_window_steps_and_request(explained):
         "the window of 12,000 (model_info)",
         "(model_info.ctx_hooks)",
         "compressed: ",
-        "oldest_turns",
+        "live_results",
         "--- received",
     ):
         assert expected in printed
@@ -105,7 +105,7 @@ def one_large_result():
 
 
 @pytest.mark.parametrize(("fields", "request_", "expected"), [
-    ({}, LONG, "summary by small, once written: stands in message 2,"),
+    ({"window_tokens": 5_000}, LONG, "summary by small, once written: stands in message 2,"),
     ({"max_turns": 50}, LONG, "summary by small, once written: none with"),
     ({}, one_large_result(), "summary by small, once written: no place"),
 ], ids=["exchanges give way", "newest turns only", "results alone are shortened"])  # fmt: skip
