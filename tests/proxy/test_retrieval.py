@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 from configurations import deployment
 from retrieving import (
+    CLIENTS,
     FACT,
     HALF,
     HANDLE,
