@@ -191,7 +191,8 @@ async def _called(arguments: argparse.Namespace, *, plugin: bool) -> list[int]:
     for n in range(0, arguments.requests, arguments.at_once):
         asking = (sessions[k % len(sessions)] for k in range(n, n + arguments.at_once))
         await asyncio.gather(*(one_request(session, leaves=chance.random() < 0.02) for session in asking))
-        if n // arguments.at_once % max(1, arguments.requests // arguments.at_once // 10) == 0:
+        is_last = n + arguments.at_once >= arguments.requests
+        if is_last or n // arguments.at_once % max(1, arguments.requests // arguments.at_once // 10) == 0:
             measured.append(_resident_bytes())
             print(f"{'with' if plugin else 'without':8} {n:6} requests: {measured[-1] / 1e6:.0f} MB", flush=True)
     print(f"{cut[0]} requests lost messages; {time.monotonic() - started:.0f} s", flush=True)
