@@ -31,11 +31,7 @@ LEAST_WINDOW_TOKENS = 1_000
 
 
 class Policy(BaseModel):
-    """How the requests of one model, team, key or caller are treated; each field's description has its unit.
-
-    >>> Policy(reserve_tokens=8_000).reserve_tokens
-    8000
-    """
+    """How the requests of one model, team, key or caller are treated; each field's description has its unit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
