@@ -54,6 +54,9 @@ more: whether a compaction was due is then found again, whichever of the two a r
 
 MOST_GENERATIONS, RISE_FRACTION = 5, 0.15
 """So many compactions are made behind the first, each with so much more of what that one left free (docs/fidelity.md)."""
+LEAST_SETTLING_TOKENS = 8_000
+"""Of a smaller goal those behind the first leave less free than a ratio of tokens may be wrong by: in a window of 4,000
+first attempts to Claude were refused."""
 OLDER_FRACTION = 0.5
 """Of its room, what older text has beside protected text. At 1,157 requests of 12 sessions, at 32,000 tokens, 0.95 (Codex),
 0.91 (OpenCode) and 0.99 (Claude Code) of the names that the next step takes stay; 0.94, 0.85 and 0.99 where it has none."""
@@ -228,7 +231,8 @@ class CutPoints:
         anew = Cut(length, self._expected_tokens(length), before.number + 1)
         behind = replace(anew, tokens=self._expected_tokens(length, before.generation + 1), base=before)
         rise_tokens = self._usual_tokens(length, behind.generation) - self._usual_tokens(length, before.generation)
-        is_few = before.length > 0 and behind.generation <= MOST_GENERATIONS
+        most = MOST_GENERATIONS if self._thresholds.trigger.goal_tokens >= LEAST_SETTLING_TOKENS else 0
+        is_few = before.length > 0 and behind.generation <= most
         return behind if is_few and rise_tokens > 0 and not any(map(self._is_bound, (before, behind))) else anew
 
     def _is_bound(self, cut: Cut) -> bool:

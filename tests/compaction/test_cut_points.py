@@ -33,8 +33,10 @@ roles = st.sampled_from(["user", "assistant", "tool"])
 indices = st.lists(st.builds(stats, roles, st.integers(1, 300)), max_size=60)
 
 
-def points_of(index, *, preamble_tokens=0, policy=None, target_tokens=TARGET_TOKENS, arrived_tokens=None):
-    budget = Budget(TRIGGER_TOKENS, 2_000, Counter("cl100k_base"), policy or Policy(retrieval_fraction=0))
+def points_of(
+    index, *, preamble_tokens=0, policy=None, target_tokens=TARGET_TOKENS, arrived_tokens=None, trigger=TRIGGER_TOKENS
+):
+    budget = Budget(trigger, 2 * trigger, Counter("cl100k_base"), policy or Policy(retrieval_fraction=0))
     tokens = arrived_tokens or [m.tokens for m in index]
     history = History(UNREADABLE, tuple(index), preamble_tokens, b"")
     return CutPoints(history, tokens, Thresholds(budget, target_tokens))
@@ -162,29 +164,34 @@ def test_large_newest_results_leave_older_text_a_share_of_its_room(newest_tokens
     assert left_tokens <= max(usual_tokens - protected_tokens, free_tokens / 2)
 
 
-def bases_of(index, target_tokens):
+def bases_of(index, target_tokens, trigger=10 * TRIGGER_TOKENS):
     """Return of each compaction that a growing session had how many it was made behind, and what it was to leave."""
-    points = points_of(index, target_tokens=target_tokens)
+    points = points_of(index, target_tokens=target_tokens, trigger=trigger)
     lengths = request_points(index)
-    cuts = dict.fromkeys(points_of(index[:n], target_tokens=target_tokens).newest() for n in lengths)
+    cuts = dict.fromkeys(points_of(index[:n], target_tokens=target_tokens, trigger=trigger).newest() for n in lengths)
     return [(len(cut.bases()), points.target_tokens(cut.length, cut.generation)) for cut in cuts if cut.length]
 
 
 def test_a_few_compactions_are_made_behind_each_other_and_each_leaves_more():
-    loop = [stats("user", 20), *(stats(("assistant", "tool")[n % 2], 30) for n in range(150))]
+    loop = [stats("user", 200), *(stats(("assistant", "tool")[n % 2], 300) for n in range(150))]
     found = bases_of(loop, None)
     assert [generation for generation, _ in found[: MOST_GENERATIONS + 2]] == [*range(MOST_GENERATIONS + 1), 0]
     targets = [tokens for _, tokens in found[: MOST_GENERATIONS + 1]]
     assert targets == sorted(set(targets))
-    assert targets[-1] < TRIGGER_TOKENS
+    assert targets[-1] < 10 * TRIGGER_TOKENS
+
+
+def test_of_a_small_goal_each_compaction_leaves_what_the_first_does():
+    loop = [stats("user", 20), *(stats(("assistant", "tool")[n % 2], 30) for n in range(150))]
+    assert {generation for generation, _ in bases_of(loop, None, TRIGGER_TOKENS)} == {0}
 
 
 def test_where_a_policy_or_dialogue_bounds_what_is_left_each_compaction_is_made_anew():
-    loop = [stats("user", 20), *(stats(("assistant", "tool")[n % 2], 30) for n in range(150))]
-    assert {generation for generation, _ in bases_of(loop, TARGET_TOKENS)} == {0}
-    budget = Budget(TRIGGER_TOKENS, 2_000, Counter("cl100k_base"))
-    talk = turns(150, 30)
-    points = CutPoints(History(UNREADABLE, tuple(talk), 0, b""), [30] * 150, Thresholds(budget))
+    loop = [stats("user", 200), *(stats(("assistant", "tool")[n % 2], 300) for n in range(150))]
+    assert {generation for generation, _ in bases_of(loop, 10 * TARGET_TOKENS)} == {0}
+    budget = Budget(10 * TRIGGER_TOKENS, 20_000, Counter("cl100k_base"))
+    talk = turns(1_500, 30)
+    points = CutPoints(History(UNREADABLE, tuple(talk), 0, b""), [30] * 1_500, Thresholds(budget))
     assert points.newest().number > 1
     assert points.newest().base is None
 

@@ -61,19 +61,19 @@ def settled(messages, fmt, length):
     return settled_length(message_stats(MessageReader(fmt, messages), Counter("cl100k_base")), length)
 
 
-@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
+@every_format
 def test_a_compaction_begins_with_what_has_settled_in_the_one_before(fmt):
     """But for one of six: so far the provider's prompt cache holds it. Every process makes the same of it."""
-    messages = items_of(agent_session(fmt, turns=50, thinking=fmt == "anthropic"))
+    messages = items_of(agent_session(fmt, turns=60, thinking=fmt == "anthropic"))
     before, last, anew, shares = [], Cut(), 0, []
     for n in requests(messages, fmt):
-        now, cut, outcome = sent(messages[:n], fmt, trigger=6_000, target="auto")
+        now, cut, outcome = sent(messages[:n], fmt, trigger=8_000, target="auto")
         assert outcome.fits
         if cut.length != last.length and cut.base is not None:
             shared = next(i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b)
             shares.append(len("".join(before[:shared])) / len("".join(now)))
             content_cache.clear_all()
-            assert sent(messages[:n], fmt, trigger=6_000, target="auto")[0] == now
+            assert sent(messages[:n], fmt, trigger=8_000, target="auto")[0] == now
         anew += cut.length != last.length and cut.base is None
         before, last = now, cut
     assert len(shares) > 2 * anew > 0

@@ -28,7 +28,7 @@ SETTINGS = ProviderSettings(
     windows={
         "tiny": 60,
         "less": 2_500,
-        **dict.fromkeys(("seeker", "claude-seeker"), 4_400),  # stated as 4,000: what is tested there is no overflow
+        **dict.fromkeys(("seeker", "claude-seeker"), 4_000),
         **dict.fromkeys(("large", "wide"), 1_000_000),
     },
 )
