@@ -1,6 +1,7 @@
 """The files of docs/deploy and .github are what Compose, Prometheus, LiteLLM's chart and GitHub read, and agree."""
 
 import re
+import shutil
 import subprocess
 import sys
 
@@ -8,12 +9,12 @@ import pytest
 import yaml
 from environments import ROOT, done
 from recipes import FOLDER, yaml_file
-from scraping import PROGRAM
 
 from ctx_hooks.cli import main
 
 pytestmark = pytest.mark.deploy
 
+PROMTOOL = shutil.which("promtool")
 COMPOSE = yaml_file("docs/deploy/compose.yaml")
 JOB = yaml_file("docs/deploy/prometheus.yml")["scrape_configs"][0]
 VALUES = yaml_file("docs/deploy/helm-values.yaml")
@@ -76,10 +77,9 @@ def test_prometheus_asks_the_service_of_compose_with_the_secret_that_it_is_given
     assert COMPOSE["secrets"][secret]["environment"] in COMPOSE["services"][service]["environment"]
 
 
-@pytest.mark.skipif(PROGRAM is None, reason="no Prometheus on this machine")
+@pytest.mark.skipif(PROMTOOL is None, reason="no Prometheus on this machine")
 def test_prometheus_takes_its_configuration():
-    promtool = str(PROGRAM).replace("prometheus", "promtool")
-    done(promtool, "check", "config", "--syntax-only", FOLDER / "prometheus.yml", cwd=ROOT)
+    done(PROMTOOL, "check", "config", "--syntax-only", FOLDER / "prometheus.yml", cwd=ROOT)
 
 
 def test_the_init_container_installs_where_litellm_looks():

@@ -6,6 +6,7 @@ What LiteLLM itself logs and traces of it is LiteLLM's: its lines have another c
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from marked import FAULT, MARK, marked_session, nested, recorded
+from prometheus_client.parser import text_string_to_metric_families
 from routes import CHAT, ROUTES
 
 from ctx_hooks.cli.report.page import run
@@ -101,10 +103,18 @@ def test_no_line_of_the_log(written):
     assert [line for line in ours if MARK in json.dumps(line)] == []
 
 
-def test_no_metric(written):
-    ours = [line for line in written.metrics.splitlines() if "ctx_hooks" in line]
-    assert any(line.startswith("ctx_hooks_answers_beyond_window_total{") for line in ours)
-    assert [line for line in ours if MARK in line] == []
+def test_no_metric_and_each_event_is_counted_once(written):
+    counted, happened = Counter(), Counter()
+    for sample in (s for family in text_string_to_metric_families(written.metrics) for s in family.samples):
+        assert MARK not in str(sample) or not sample.name.startswith("ctx_hooks")
+        counted[sample.name, sample.labels.get("decision", "")] += sample.value
+    for event in written.lines("events.1.jsonl"):
+        if event["name"] in ("answer", "failure"):
+            happened["ctx_hooks_requests_total", event["decision"]] += 1
+            happened["ctx_hooks_answers_beyond_window_total", ""] += event.get("beyond_window", False)
+            happened["ctx_hooks_saved_provider_tokens_total", ""] += max(event.get("provider_tokens_saved") or 0, 0)
+    assert len(happened) == 6
+    assert {key: counted[key] for key in happened} == happened
 
 
 def test_no_header(written):
