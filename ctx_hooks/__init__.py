@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ctx_hooks.hook import CtxHooks
     from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
     from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
+    from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
         CompactionEvent,
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         FailureEvent,
         LimitEvent,
         OverflowEvent,
-        SummaryEvent,
         TruncationEvent,
     )
     from ctx_hooks.telemetry.listeners import on
@@ -56,7 +55,7 @@ _MODULES = {
     "ctx_hooks.compaction.steps": ("Step",),
     "ctx_hooks.overflow.recognise": ("Overflow", "recognise_overflow"),
     "ctx_hooks.policy.settings": ("Policy",),
-    "ctx_hooks.telemetry.archive_events": ("ArchiveEvent", "RetrievalEvent"),
+    "ctx_hooks.telemetry.addon_events": ("ArchiveEvent", "RetrievalEvent", "SummaryEvent"),
     "ctx_hooks.telemetry.events": (
         "AnswerEvent",
         "CompactionEvent",
@@ -65,7 +64,6 @@ _MODULES = {
         "FailureEvent",
         "LimitEvent",
         "OverflowEvent",
-        "SummaryEvent",
         "TruncationEvent",
     ),
     "ctx_hooks.telemetry.listeners": ("on",),

@@ -227,7 +227,8 @@ def _concluded(
 ) -> Decided:
     """Return the decision about a request that was compressed, or tried to be."""
     received = attempt.received_tokens or LocalTokens(0)
-    before, after, most = (to_provider(n, known.factor) for n in (received, outcome.tokens_after, plan.most_tokens))
+    sent = attempt.sent_tokens or outcome.tokens_after
+    before, after, most = (to_provider(n, known.factor) for n in (received, sent, plan.most_tokens))
     figures = Figures(before, after, most, known.window.tokens)
     refused = known.previous
     remedied = plan.truncates or plan.max_output_tokens is not None

@@ -9,7 +9,7 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.recorder import Recorder
-from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
+from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
@@ -20,7 +20,6 @@ from ctx_hooks.telemetry.events import (
     LimitEvent,
     OverflowEvent,
     StepFigures,
-    SummaryEvent,
     TruncationEvent,
 )
 from ctx_hooks.testing import agent_session

@@ -22,7 +22,7 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.shared_store import SharedStore
-from ctx_hooks.telemetry.archive_events import ArchiveEvent
+from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
 
 Place: TypeAlias = tuple[str, str | None]

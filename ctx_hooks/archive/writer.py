@@ -17,7 +17,7 @@ from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.telemetry.archive_events import ArchiveEvent
+from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
 
 QUEUE_BYTES = 32_000_000

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -29,6 +29,8 @@ LONGEST_ID_CHARS = 128
 TENANT_DIGEST_BYTES = 8
 _OWNERS = {"key": "api_key", "team": "team_id", "organization": "org_id", "user": "user_id"}
 """Of each kind the attribute of LiteLLM's object of key and team."""
+_ACCOUNT = {"team_id": "team_id", "team_alias": "team_alias", "key_alias": "key_alias", "organization_id": "org_id"}
+"""The same of each name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,6 @@ class Deployment:
 
     model: str
     model_info: Mapping[str, Any]
-
-
-class Account(NamedTuple):
-    """Whose budget a request is on: LiteLLM's ids and aliases, "" where there is none."""
-
-    team_id: str = ""
-    team_alias: str = ""
-    key_alias: str = ""
-    organization_id: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +152,9 @@ class Call:
         return "nobody"
 
     @property
-    def account(self) -> Account:
-        """Whose budget the request is on, as LiteLLM's own object of key and team says."""
-        names = ("team_id", "team_alias", "key_alias", "org_id")
-        return Account(*(str(getattr(self.auth, name, None) or "") for name in names))
+    def account(self) -> dict[str, str]:
+        """Whose budget the request is on, by the names that events have for it; "" where there is none."""
+        return {name: str(getattr(self.auth, attribute, None) or "") for name, attribute in _ACCOUNT.items()}
 
     @property
     def askers(self) -> tuple[str, ...]:

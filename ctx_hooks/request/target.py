@@ -78,11 +78,6 @@ class Target:
     retried: bool = True
     checked: bool = False
 
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """The scopes that set a field of the policy."""
-        return tuple(sorted(set(self.origins.values())))
-
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen."""

@@ -22,7 +22,7 @@ from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.running import KeptRequest, Offer
-from ctx_hooks.telemetry.archive_events import RetrievalEvent
+from ctx_hooks.telemetry.addon_events import RetrievalEvent
 from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.texts.pieces import utf8_bytes
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.running import Running
     from ctx_hooks.store.shared_store import SharedStore
-    from ctx_hooks.telemetry.archive_events import RetrievalSource
+    from ctx_hooks.telemetry.addon_events import RetrievalSource
 
 logger = logging.getLogger("ctx_hooks")
 

@@ -10,7 +10,7 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of, outcome_of
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
-from ctx_hooks.request.output_limit import changed_output_tokens
+from ctx_hooks.request.output_limit import changed_output_tokens, output_limits_in
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.telemetry import otel
 from ctx_hooks.telemetry.call import CallNames
@@ -22,7 +22,7 @@ from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 from ctx_hooks.tokens.units import to_local, to_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ctx_hooks.compaction.cost import Prices
     from ctx_hooks.learning.attempts import Attempt
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ctx_hooks.serving.attempt_runner import Answered
     from ctx_hooks.serving.running import Running
     from ctx_hooks.telemetry.events import Trigger
-    from ctx_hooks.telemetry.listeners import Event
     from ctx_hooks.tokens.usage import Billed
 
 
@@ -57,7 +56,6 @@ class Recorder:
         first = state.before_choice
         if first is not None:
             event = _with_first(event, first[0])
-            decision = _about_whole(decision, event)
         if isinstance(decision, NotRetried):
             if state.is_given_up:
                 return  # the Router asks once for each retry that is left; the request's last attempt stays the one sent
@@ -65,12 +63,12 @@ class Recorder:
         else:
             state.decided = event, to.prices
         if to.policy.enforces:
-            scopes = to.scopes
-            state.headers = with_decision(state.headers, decision, to.attempt, scopes)
-            litellm_compat.write_figures(request.call, figures_of(decision, to.attempt, scopes))
+            limits, is_changed = output_limits_in(changes_of(decision)), not isinstance(decision, Untouched)
+            if not isinstance(decision, NotRetried):  # the attempt before it says what was sent
+                state.headers = with_decision(state.headers, event, limits, is_changed=is_changed)
+            litellm_compat.write_figures(request.call, figures_of(event, limits))
         if first is None or not isinstance(decision, Untouched):
-            self._trace(request.call, otel.record_decision, event)
-            emit(event)
+            self._tell(request.call, event)
 
     def fitted_before_choice(self, request_id: str) -> None:
         """Note that what follows is about the request as it was fitted before the Router chose a deployment."""
@@ -93,9 +91,7 @@ class Recorder:
         if known is not None:
             decided, _ = known
             said = (overflow.kind, overflow.limit_tokens, overflow.input_tokens)
-            event = OverflowEvent("overflow", time.time(), decided.call, decided.mode, decided.attempt, *said)
-            self._trace(call, otel.record_overflow, event)
-            emit(event)
+            self._tell(call, OverflowEvent("overflow", time.time(), decided.call, decided.mode, decided.attempt, *said))
 
     def failed(self, call: Call) -> None:
         """Record that a request ended in a refusal as too long."""
@@ -103,11 +99,10 @@ class Recorder:
         known, state.decided = state.decided, None
         if known is not None:
             decided, _ = known
-            if decided.mode == "enforce":
-                state.headers = of_failed(state.headers)
             event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1)
-            self._trace(call, otel.record_failure, event)
-            emit(event)
+            if decided.mode == "enforce":
+                state.headers = of_failed(state.headers, event)
+            self._tell(call, event)
 
     def answered(self, request_id: str, answered: Answered, logged: Mapping[str, Any]) -> None:
         """Record an answer."""
@@ -124,9 +119,10 @@ class Recorder:
             emit(event)
             litellm_compat.write_notes(logged, *notes_of(event, prices))
 
-    def _trace(self, call: Call, record: Callable[..., None], event: Event) -> None:
+    def _tell(self, call: Call, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
         if call.span is not None:
-            self._spans.run(record, call.span, event)
+            self._spans.run(otel.record, call.span, event)
+        emit(event)
 
 
 def names_of(call: Call, to: Target) -> CallNames:
@@ -139,7 +135,7 @@ def names_of(call: Call, to: Target) -> CallNames:
         "deployment": to.deployment,
         "model": to.model,
         "route": call.call_type,
-        **call.account._asdict(),
+        **call.account,
     }
     return CallNames(
         client=one_line(client, LONGEST_CLIENT_CHARS),
@@ -164,13 +160,6 @@ def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
     return replace(event, decision=first.decision, trigger=first.trigger) if event.decision == "fits" else event
 
 
-def _about_whole(decision: Decision, event: DecisionEvent) -> Decision:
-    """Return a decision about a fitted request as one about the request that the client sent; `event` is its record."""
-    if isinstance(decision, (Untouched, NotRetried)) or decision.figures is None or event.provider_tokens_before is None:
-        return decision
-    return replace(decision, figures=replace(decision.figures, tokens_before=event.provider_tokens_before))
-
-
 def decision_event(
     call: CallNames, request: Request, to: Target, decision: Decision, attempt: Attempt | None
 ) -> DecisionEvent:
@@ -179,6 +168,9 @@ def decision_event(
     if attempt is not None:
         before, factor, window = attempt.received_tokens, attempt.factor, attempt.window
         after = attempt.decided_tokens if attempt.observed else attempt.sent_tokens
+    sizes = None if before is None else to_provider(before, factor), None if after is None else to_provider(after, factor)
+    if decision.figures is not None and not isinstance(decision, NotRetried):
+        sizes = decision.figures.tokens_before, decision.figures.tokens_after
     requested = request.max_output_tokens
     return DecisionEvent(
         name="decision",
@@ -192,8 +184,8 @@ def decision_event(
         format=request.format,
         local_tokens_before=before,
         local_tokens_after=after,
-        provider_tokens_before=None if before is None else to_provider(before, factor),
-        provider_tokens_after=None if after is None else to_provider(after, factor),
+        provider_tokens_before=sizes[0],
+        provider_tokens_after=sizes[1],
         budget_tokens=None if decision.figures is None else decision.figures.budget_tokens,
         window_tokens=window.tokens,
         window_source=window.source,

@@ -16,7 +16,7 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.telemetry import prometheus
 from ctx_hooks.telemetry.event_file import WRITTEN, EventFile
 from ctx_hooks.telemetry.listeners import attach
-from ctx_hooks.telemetry.log import log_event
+from ctx_hooks.telemetry.log import LOGGED, log_event
 from ctx_hooks.tokens import vocabulary
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from ctx_hooks.policy.settings import EventFiles, Settings
     from ctx_hooks.serving.request_flow import RequestFlow
-    from ctx_hooks.telemetry.listeners import EventName
     from ctx_hooks.tokens.units import ProviderTokens
 
 SWITCH_SECONDS = 0.0005
@@ -84,8 +83,7 @@ def attach_sinks(settings: Settings) -> None:
     """Let each sink of the settings hear events, in place of those that do; one that cannot be made is left out."""
     detach_sinks()
     litellm_compat.share_log_output(logger)
-    logged: tuple[EventName, ...] = "decision", "answer", "failure", "after_summary"
-    _ends.append(attach("log", dict.fromkeys(logged, log_event)))
+    _ends.append(attach("log", dict.fromkeys(LOGGED, log_event)))
     if settings.events is not None:
         _attach_event_file(settings.events)
     with failing_open("records nothing for Prometheus"):

@@ -26,7 +26,7 @@ from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.serving.summary_requests import asking_of
 from ctx_hooks.serving.summary_writer import Writing, summary_task, write
-from ctx_hooks.telemetry.events import SummaryEvent
+from ctx_hooks.telemetry.addon_events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
 
 if TYPE_CHECKING:

@@ -1,12 +1,8 @@
-"""Whose request an event is about, and under which names log lines, spans and the spend log have the event's fields."""
+"""Whose request an event is about."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, Literal
-
-Sink = Literal["log", "span", "spend"]
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +49,3 @@ class RequestEvent:
     name: str
     time_seconds: float
     call: CallNames
-
-
-def shown(log: str = "", span: str = "", spend: str = "") -> dict[str, str]:
-    """Return the metadata of a field with its names in log lines, spans and the spend log; "" where they do not have it."""
-    return {"log": log, "span": span, "spend": spend}
-
-
-def figures_for(sink: Sink, event: Any) -> dict[str, Any]:
-    """Return the fields of an event that a sink has, by their names there and in the order of their declaration."""
-    return {name: getattr(event, field_name) for name, field_name in _names(sink, event.__class__)}
-
-
-@cache
-def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((each.metadata[sink], each.name) for each in fields(kind) if each.metadata.get(sink))

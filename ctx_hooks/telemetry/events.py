@@ -9,10 +9,28 @@ from typing import Literal
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.decision import Outcome
 from ctx_hooks.policy.settings import Mode
-from ctx_hooks.telemetry.call import RequestEvent, shown
+from ctx_hooks.telemetry.call import RequestEvent
+from ctx_hooks.telemetry.figures import CALLER, DEPLOYMENT, MODEL, SECONDS, TOKENS, counter, gauge, histogram, shown
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source
+
+ATTEMPTS = counter("attempts", "Attempts that were sent", "decision", "trigger", "mode", CALLER, unless="failed")
+REQUESTS = counter("requests", "Requests by what they ended in, each once", "decision", "mode", CALLER)
+OVERFLOWS = counter("overflows", "Attempts that a provider refused as too long", "kind", "mode", CALLER)
+BEYOND_WINDOW = counter("answers_beyond_window", "Answered requests that exceed the window", "mode", CALLER)
+SAVED_TOKENS = counter("saved_provider_tokens", "Input tokens that bills were lowered by", "mode", CALLER)
+SPENT_TOKENS = counter("spent_provider_tokens", "Input tokens that bills were raised by", "mode", CALLER, scale=-1.0)
+SAVED_DOLLARS = counter("saved_dollars", "Dollars that bills were lowered by", "mode", CALLER)
+SPENT_DOLLARS = counter("spent_dollars", "Dollars that bills were raised by", "mode", CALLER, scale=-1.0)
+TRUNCATIONS = counter("silent_truncations", "Answers to requests that were too long and not refused", DEPLOYMENT)
+LIMITS = counter("limits_learned", "Limits that deployments have shown to a tenant", "kind", DEPLOYMENT)
+LIMIT = gauge("learned_limit_tokens", "The limit that was learned last, in provider tokens", "kind", DEPLOYMENT)
+WINDOW = gauge("window_tokens", "The window that was fitted to last", DEPLOYMENT, needs="local_tokens_before")
+FACTOR = gauge("provider_tokens_per_local_token", "The newest factor", DEPLOYMENT, needs="local_tokens_before")
+SENT = histogram("request_sent_provider_tokens", "Input tokens of a bill", TOKENS, "mode", MODEL, part="input_tokens")
+SAVED = histogram("request_saved_provider_tokens", "Input tokens a bill was lowered by", TOKENS, "mode", MODEL, above=0.0)
+PHASES = histogram("phase_seconds", "Time of a phase of a decision", SECONDS, key="phase", scale=1e-3)
 
 Trigger = Literal["none", "budget", "overflow", "output", "repair", "timeout"]
 
@@ -57,12 +75,17 @@ class TruncationEvent:
     """
 
     name: Literal["silent_truncation"]
-    deployment_id: str
+    deployment_id: str = field(metadata=shown(TRUNCATIONS))
     sent_tokens: ProviderTokens
     read_tokens: ProviderTokens
     window_tokens: ProviderTokens
     request_id: str = ""
     mode: Mode = "enforce"
+
+    @property
+    def deployment(self) -> str:
+        """The deployment, by the name that other events have for it."""
+        return self.deployment_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +99,8 @@ class LimitEvent:
 
     name: Literal["limit_learned"]
     deployment: str
-    kind: str
-    limit_tokens: ProviderTokens
+    kind: str = field(metadata=shown(LIMITS))
+    limit_tokens: ProviderTokens = field(metadata=shown(LIMIT))
     window_tokens: ProviderTokens
     request_id: str = ""
     mode: Mode = "enforce"
@@ -147,26 +170,35 @@ class DecisionEvent(RequestEvent):
     """
 
     name: Literal["decision"]
-    mode: Mode = field(metadata=shown("mode", "mode"))
-    decision: Outcome = field(metadata=shown("decision", "decision"))
-    reason: str = field(metadata=shown("reason", "reason"))
-    trigger: Trigger = field(metadata=shown("trigger", "trigger"))
-    attempt: int = field(metadata=shown("attempt", "attempt"))
+    mode: Mode = field(metadata=shown("log", "span"))
+    decision: Outcome = field(metadata=shown("log", "span", "spend", "header", ATTEMPTS))
+    reason: str = field(metadata=shown("log", "span"))
+    trigger: Trigger = field(metadata=shown("log", "span"))
+    attempt: int = field(metadata=shown("log", "span", "spend"))
     format: Format
     local_tokens_before: LocalTokens | None
     local_tokens_after: LocalTokens | None
-    provider_tokens_before: ProviderTokens | None = field(metadata=shown("tokens_before", "input_tokens.before"))
-    provider_tokens_after: ProviderTokens | None = field(metadata=shown("tokens_after", "input_tokens.after"))
-    budget_tokens: ProviderTokens | None = field(metadata=shown("budget_tokens", "budget_tokens"))
-    window_tokens: ProviderTokens = field(metadata=shown("window_tokens", "window_tokens"))
-    window_source: Source = field(metadata=shown(span="window_source"))
+    provider_tokens_before: ProviderTokens | None = field(
+        metadata=shown("log", "spend", "header", name="tokens_before", span="input_tokens.before")
+    )
+    provider_tokens_after: ProviderTokens | None = field(
+        metadata=shown("log", "spend", "header", name="tokens_after", span="input_tokens.after")
+    )
+    budget_tokens: ProviderTokens | None = field(metadata=shown("log", "span"))
+    window_tokens: ProviderTokens = field(metadata=shown("log", "span", "spend", WINDOW))
+    window_source: Source = field(metadata=shown("span"))
     stated_window_tokens: ProviderTokens
-    factor: float
+    factor: float = field(metadata=shown(FACTOR))
     requested_output_tokens: ProviderTokens | None
-    sent_output_tokens: ProviderTokens | None = field(metadata=shown("output_tokens"))
-    steps: tuple[StepFigures, ...] = field(metadata=shown(span="steps"))
-    milliseconds: Mapping[str, float] = field(metadata=shown("milliseconds"))
-    policy: Mapping[str, str]
+    sent_output_tokens: ProviderTokens | None = field(metadata=shown("log", name="output_tokens"))
+    steps: tuple[StepFigures, ...] = field(metadata=shown("span"))
+    milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES))
+    policy: Mapping[str, str] = field(metadata=shown("spend", "header"))
+
+    @property
+    def deployment(self) -> str:
+        """The deployment, by the name that other events have for it."""
+        return self.call.deployment
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +215,8 @@ class OverflowEvent(RequestEvent):
 
     name: Literal["overflow"]
     mode: Mode
-    attempt: int = field(metadata=shown(span="attempt"))
-    kind: str = field(metadata=shown(span="overflow.kind"))
+    attempt: int = field(metadata=shown("span"))
+    kind: str = field(metadata=shown(OVERFLOWS, span="overflow.kind"))
     limit_tokens: int | None = field(metadata=shown(span="overflow.limit_tokens"))
     refused_tokens: int | None = field(metadata=shown(span="overflow.refused_tokens"))
 
@@ -210,15 +242,17 @@ class AnswerEvent(RequestEvent):
     """
 
     name: Literal["answer"]
-    mode: Mode = field(metadata=shown("mode"))
-    decision: Outcome = field(metadata=shown("decision"))
+    mode: Mode = field(metadata=shown("log"))
+    decision: Outcome = field(metadata=shown("log", REQUESTS))
     trigger: Trigger
-    attempts: int = field(metadata=shown("attempts"))
+    attempts: int = field(metadata=shown("log"))
     local_tokens_sent: LocalTokens | None
-    beyond_window: bool = field(metadata=shown("beyond_window", spend="beyond_window"))
-    billed: Billed | None = field(metadata=shown("billed"))
-    provider_tokens_saved: int | None = field(metadata=shown("tokens_saved", spend="tokens_saved"))
-    dollars_saved: float | None = field(metadata=shown("dollars_saved", spend="dollars_saved"))
+    beyond_window: bool = field(metadata=shown("log", "spend", BEYOND_WINDOW, column="Beyond window"))
+    billed: Billed | None = field(metadata=shown("log", SENT))
+    provider_tokens_saved: int | None = field(
+        metadata=shown("log", "spend", SAVED_TOKENS, SPENT_TOKENS, SAVED, name="tokens_saved")
+    )
+    dollars_saved: float | None = field(metadata=shown("log", "spend", SAVED_DOLLARS, SPENT_DOLLARS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,37 +266,6 @@ class FailureEvent(RequestEvent):
     """
 
     name: Literal["failure"]
-    mode: Mode = field(metadata=shown("mode"))
-    attempts: int = field(metadata=shown("attempts"))
-    decision: Outcome = field(default="failed", metadata=shown("decision", "decision"))
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryEvent(RequestEvent):
-    """A summary that a model is about to write, or has written.
-
-    Attributes:
-        summary_model: the model group that writes it.
-        summary_mode: "background", or "blocking" where the request waits for it.
-        messages: how many messages of the history it stands for.
-        calls: how many calls were answered: a history that exceeds the model's window goes in parts. 0 before.
-        outcome: "accepted", "rejected" (what was written cannot be used), "failed" (nothing was written) or "cancelled"; ""
-            before.
-        reason: why it is not accepted, in one clause; "" where it is.
-        input_tokens: of all calls, as billed; None where no answer states it.
-        output_tokens: likewise.
-        dollars: the cost of all calls; None where a price is not known.
-        milliseconds: what it took; None before.
-    """
-
-    name: Literal["before_summary", "after_summary"]
-    summary_model: str = field(metadata=shown("summary_model"))
-    summary_mode: Literal["background", "blocking"] = field(metadata=shown("summary_mode"))
-    messages: int = field(metadata=shown("messages"))
-    calls: int = field(default=0, metadata=shown("calls"))
-    outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = field(default="", metadata=shown("outcome"))
-    reason: str = field(default="", metadata=shown("reason"))
-    input_tokens: int | None = field(default=None, metadata=shown("input_tokens"))
-    output_tokens: int | None = field(default=None, metadata=shown("output_tokens"))
-    dollars: float | None = field(default=None, metadata=shown("dollars"))
-    milliseconds: float | None = field(default=None, metadata=shown("milliseconds"))
+    mode: Mode = field(metadata=shown("log"))
+    attempts: int = field(metadata=shown("log"))
+    decision: Outcome = field(default="failed", metadata=shown("log", "span", "header", REQUESTS))

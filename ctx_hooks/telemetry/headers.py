@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.decision import Decision, NotRetried, Outcome, Untouched, changes_of, outcome_of
-from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import CUT, one_line
+from ctx_hooks.telemetry.figures import figures_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent
 
 DONE = "x-ctx-hooks"
-IGNORED = "x-ctx-hooks-ignored"
-"""What was done with the request, in words; which of its own settings the policy does not allow."""
-DECISION = "x-ctx-hooks-decision"
-BEFORE = "x-ctx-hooks-tokens-before"
-AFTER = "x-ctx-hooks-tokens-after"
-ATTEMPTS = "x-ctx-hooks-attempts"
-POLICY = "x-ctx-hooks-policy"
-"""The same one by one: estimates in provider tokens, attempts from 1, and the scopes that set a field of the policy."""
+"""What was done with the request, in words. One header more for each field of a decision that declares one."""
+IGNORED = f"{DONE}-ignored"
+"""Which of the request's own settings the policy does not allow."""
+DECISION = f"{DONE}-decision"
+ATTEMPTS = f"{DONE}-attempts"
 MOST_CHARS = 1_024
 """Of one value. Clients and proxies refuse more than 8 to 64 KB of headers in all, most of which are LiteLLM's."""
-FAILED: Outcome = "failed"
 
 
 def with_decision(
-    headers: Mapping[str, str], decision: Decision, attempt: int = 0, scopes: Sequence[str] = ()
+    headers: Mapping[str, str], event: DecisionEvent, output_limits: Mapping[str, int], *, is_changed: bool
 ) -> dict[str, str]:
-    """Return the headers of a request with a decision about it; an untouched attempt says nothing of the one before it."""
-    if isinstance(decision, NotRetried):
-        return dict(headers)  # the attempt before it says what was sent
-    told = _told(decision, attempt, scopes)
-    return {**told, **headers} if isinstance(decision, Untouched) else {**headers, **told}
+    """Return the headers of a request with a decision about it.
+
+    Args:
+        headers: what the decisions before it have said.
+        event: the record of the decision.
+        output_limits: the fields by which less output is asked for.
+        is_changed: whether the attempt is sent changed; an unchanged one says nothing of the one before it.
+    """
+    if not is_changed or event.budget_tokens is None:
+        event = replace(event, provider_tokens_before=None, provider_tokens_after=None)
+    words = [str(event.decision)]
+    if event.provider_tokens_before is not None:
+        words.append(f"before={event.provider_tokens_before}; after={event.provider_tokens_after}")
+    words += [f"{field}={tokens}" for field, tokens in output_limits.items()]
+    told = {DONE: header_value(words), ATTEMPTS: str(event.attempt + 1), **_declared(event)}
+    return {**headers, **told} if is_changed else {**told, **headers}
 
 
-def of_failed(headers: Mapping[str, str]) -> dict[str, str]:
+def of_failed(headers: Mapping[str, str], event: FailureEvent) -> dict[str, str]:
     """Return the headers of a request that was refused in the end; the figures are those of its last attempt."""
     if DONE not in headers:
         return dict(headers)
     _, *rest = headers[DONE].split("; ", 1)
-    return {**headers, DECISION: FAILED, DONE: "; ".join((FAILED, *rest))}
+    return {**headers, **_declared(event), DONE: "; ".join((event.decision, *rest))}
 
 
 def of_ignored(ignored: Sequence[str]) -> dict[str, str]:
@@ -69,14 +77,11 @@ def _ascii(text: str) -> str:
     return escaped if len(escaped) <= MOST_CHARS // 2 else escaped[: MOST_CHARS // 2 - len(CUT)] + CUT
 
 
-def _told(decision: Decision, attempt: int, scopes: Sequence[str]) -> dict[str, str]:
-    name, figures = outcome_of(decision, attempt), decision.figures
-    words: list[str] = [name]
-    told = {DECISION: name, ATTEMPTS: str(attempt + 1)}
-    if scopes:
-        told[POLICY] = header_value(scopes)
-    if figures is not None and not isinstance(decision, Untouched):
-        words.append(f"before={figures.tokens_before}; after={figures.tokens_after}")
-        told |= {BEFORE: str(figures.tokens_before), AFTER: str(figures.tokens_after)}
-    words += [f"{field}={tokens}" for field, tokens in output_limits_in(changes_of(decision)).items()]
-    return {DONE: header_value(words), **told}
+def _declared(event: DecisionEvent | FailureEvent) -> dict[str, str]:
+    """Return a header for each field that declares one and has a value; of the policy the scopes that set a field."""
+    found: dict[str, str] = {}
+    for name, value in figures_for("header", event).items():
+        parts: list[Any] = sorted(set(value.values())) if isinstance(value, Mapping) else [] if value is None else [value]
+        if parts:
+            found[f"{DONE}-{name.replace('_', '-')}"] = header_value(list(map(str, parts)))
+    return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args, get_type_hints
 
-from ctx_hooks.telemetry.archive_events import ArchiveEvent, RetrievalEvent
+from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
     CompactionEvent,
@@ -17,12 +17,8 @@ from ctx_hooks.telemetry.events import (
     FailureEvent,
     LimitEvent,
     OverflowEvent,
-    SummaryEvent,
     TruncationEvent,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 logger = logging.getLogger("ctx_hooks")
 
@@ -54,9 +50,11 @@ Event: TypeAlias = (
     | RetrievalEvent
     | ArchiveEvent
 )
+EVENTS: Mapping[EventName, Any] = {n: e for e in get_args(Event) for n in get_args(get_type_hints(e)["name"])}
+"""The class of each event by its name."""
 Listener: TypeAlias = Callable[[Any], object]
 """Called with the event of the name it listens to."""
-_listeners: dict[EventName, list[Listener]] = {name: [] for name in get_args(EventName)}
+_listeners: dict[EventName, list[Listener]] = {name: [] for name in EVENTS}
 
 
 def on(name: EventName | Literal["compaction"], listener: Listener) -> Callable[[], None]:

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.telemetry.call import figures_for
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, SummaryEvent
+from ctx_hooks.telemetry.figures import figures_for, names_for
+from ctx_hooks.telemetry.listeners import EVENTS, EventName
 from ctx_hooks.tokens.usage import Billed
 
 logger = logging.getLogger("ctx_hooks")
@@ -21,23 +21,29 @@ AMBIGUOUS = frozenset(' "=\\{')
 """In a line of `name=value`, or to LiteLLM's JSON formatter."""
 
 
-def log_event(event: DecisionEvent | AnswerEvent | FailureEvent | SummaryEvent) -> None:
+LOGGED: tuple[EventName, ...] = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
+NO_END = frozenset({"fits", ""})
+"""Of a request that was sent unchanged, or of a summary that is only about to be written."""
+
+
+def log_event(event: Any) -> None:
     """Log an event, unless its request fits: the fields that its class declares for log lines, and whose request it is."""
-    end = {"outcome": event.outcome} if isinstance(event, SummaryEvent) else {"decision": event.decision}
-    if end.get("decision") == "fits" or not logger.isEnabledFor(logging.INFO):
+    figures = figures_for("log", event)
+    end = "outcome" if "outcome" in figures else "decision"
+    if figures[end] in NO_END or not logger.isEnabledFor(logging.INFO):
         return
     call = event.call
-    figures: dict[str, Any] = {"event": event.name.removeprefix("after_"), **end}
-    for name, value in figures_for("log", event).items():
+    told: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures[end]}
+    for name, value in figures.items():
         if isinstance(value, Billed):
-            figures |= {"input_tokens": value.input_tokens, "cached_tokens": value.cached_tokens}
+            told |= {"input_tokens": value.input_tokens, "cached_tokens": value.cached_tokens}
         elif name == "milliseconds":
-            figures[name] = round((value.get("total") if isinstance(value, Mapping) else value) or 0.0, 1)
+            told[name] = round((value.get("total") if isinstance(value, Mapping) else value) or 0.0, 1)
         else:
-            figures[name] = value
+            told[name] = value
     _log(
         {
-            **figures,
+            **told,
             "call_id": call.call_id or call.request_id,
             "model_group": call.model_group,
             "team": call.team_alias or call.team_id,

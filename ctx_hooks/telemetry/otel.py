@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ctx_hooks.telemetry.call import figures_for
+from ctx_hooks.telemetry.figures import figures_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ctx_hooks.telemetry.events import DecisionEvent, FailureEvent, OverflowEvent
+
+
+CONVENTIONS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
+    "decision": {
+        "gen_ai.request.model": lambda event: event.call.model,
+        "gen_ai.request.max_tokens": lambda event: event.sent_output_tokens,
+    },
+    "overflow": {"error.type": lambda _: "context_window_exceeded"},
+}
+"""The names of the conventions, by event."""
 
 
 class Span(Protocol):
@@ -30,32 +40,21 @@ class Span(Protocol):
         """Add an event."""
 
 
-def record_decision(span: Span, event: DecisionEvent) -> None:
-    """Set a decision's attributes on the span and add it as an event `ctx_hooks.decision`."""
+def record(span: Span, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
+    """Add a decision or an overflow to the span as an event; set on it what a decision or a failure says of the request."""
     if not span.is_recording():
         return
-    others = {"gen_ai.request.model": event.call.model, "gen_ai.request.max_tokens": event.sent_output_tokens}
-    attributes = _attributes(event, others)
-    span.set_attributes(attributes)
-    phases = {f"ctx_hooks.milliseconds.{phase}": round(spent, 3) for phase, spent in event.milliseconds.items()}
-    span.add_event("ctx_hooks.decision", {**attributes, **phases})
-
-
-def record_overflow(span: Span, event: OverflowEvent) -> None:
-    """Add an overflow to the span as an event `ctx_hooks.overflow`."""
-    if span.is_recording():
-        span.add_event("ctx_hooks.overflow", _attributes(event, {"error.type": "context_window_exceeded"}))
-
-
-def record_failure(span: Span, event: FailureEvent) -> None:
-    """Set on the span what the request ended in."""
-    if span.is_recording():
-        span.set_attributes(_attributes(event, {}))
-
-
-def _attributes(event: DecisionEvent | OverflowEvent | FailureEvent, others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes and the fields that the event's class declares for spans, without those that have no value."""
-    found = dict(others)
-    for name, value in figures_for("span", event).items():
-        found[f"ctx_hooks.{name}"] = ",".join(step.name for step in value) if isinstance(value, tuple) else value
-    return {name: value for name, value in found.items() if value is not None and value != ""}
+    figures = figures_for("span", event)
+    if event.name == "decision":
+        figures["steps"] = ",".join(step.name for step in event.steps)
+    attributes = {
+        **{name: value(event) for name, value in CONVENTIONS.get(event.name, {}).items()},
+        **{f"ctx_hooks.{name}": value for name, value in figures.items()},
+    }
+    attributes = {name: value for name, value in attributes.items() if value not in (None, "")}
+    if event.name != "overflow":
+        span.set_attributes(attributes)
+    if event.name != "failure":
+        phases = event.milliseconds if event.name == "decision" else {}
+        spent = {f"ctx_hooks.milliseconds.{phase}": round(each, 3) for phase, each in phases.items()}
+        span.add_event(f"ctx_hooks.{event.name}", attributes | spent)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks.decision import Decision, changes_of, outcome_of
-from ctx_hooks.request.output_limit import output_limits_in
-from ctx_hooks.telemetry.call import figures_for
+from ctx_hooks.telemetry.figures import figures_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ctx_hooks.compaction.cost import Prices
-    from ctx_hooks.telemetry.events import AnswerEvent
+    from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent
 
 SOURCE = "ctx_hooks"
 TAGGED = frozenset({"output_lowered", "compressed", "retried"})
@@ -33,19 +31,14 @@ class Notes(NamedTuple):
     tags: tuple[str, ...]
 
 
-def figures_of(decision: Decision, attempt: int, policy_scopes: Sequence[str]) -> Mapping[str, Any]:
-    """Return what was decided for an attempt and its figures; never a text of the request."""
-    figures: dict[str, Any] = {
-        "decision": outcome_of(decision, attempt),
-        "attempt": attempt,
-        "policy": ", ".join(policy_scopes),
-    }
-    if decision.figures is not None:
-        figures["tokens_before"] = decision.figures.tokens_before
-        figures["tokens_after"] = decision.figures.tokens_after
-        figures["window_tokens"] = decision.figures.window_tokens
-    changes = changes_of(decision)
-    return figures | output_limits_in(changes)
+def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mapping[str, Any]:
+    """Return what was decided for an attempt: its figures and the scopes of its policy, never a text of the request.
+
+    Args:
+        event: the record of the decision.
+        output_limits: the fields by which less output is asked for.
+    """
+    return {**_known(event), "policy": ", ".join(sorted(set(event.policy.values()))), **output_limits}
 
 
 def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
@@ -54,10 +47,14 @@ def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
     The figures are below zero where the plugin cost more than it saved. What is only observed changes nothing: its figures
     say what it would have saved, and it has neither savings nor tags.
     """
-    known = {name: value for name, value in figures_for("spend", event).items() if value is not None}
+    known = _known(event)
     if event.mode == "enforce":
         return Notes(known, _savings(event, prices), _tags(event))
     return Notes({"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ())
+
+
+def _known(event: DecisionEvent | AnswerEvent) -> dict[str, Any]:
+    return {name: value for name, value in figures_for("spend", event).items() if value is not None}
 
 
 def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | None:

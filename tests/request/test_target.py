@@ -37,8 +37,8 @@ class TestThePolicy:
         settings = policies(models={"group": {"reserve_tokens": 7_000}})
         to = attempt_at(settings=settings)
         assert to.policy.reserve_tokens == 7_000
-        assert to.scopes == ("models.group",)
-        assert attempt_at(group="another", settings=settings).scopes == ()
+        assert set(to.origins.values()) == {"models.group"}
+        assert attempt_at(group="another", settings=settings).origins == {}
 
 
 class TestWhatIsLearned:

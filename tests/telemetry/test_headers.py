@@ -1,22 +1,28 @@
 """Headers are one line of printable ASCII, and short; a request that is not treated has none."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
+from told_events import DECISION as DECIDED
+from told_events import FAILURE
 
-from ctx_hooks.decision import Figures, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.telemetry.headers import (
-    AFTER,
     ATTEMPTS,
-    BEFORE,
     DECISION,
     DONE,
     IGNORED,
     MOST_CHARS,
-    POLICY,
     header_value,
     of_failed,
     of_ignored,
     with_decision,
+)
+
+BEFORE, AFTER, POLICY = (f"{DONE}-{name}" for name in ("tokens-before", "tokens-after", "policy"))
+FITS = replace(DECIDED, decision="fits", budget_tokens=None, policy={})
+RETRIED = replace(
+    DECIDED, decision="retried", attempt=1, provider_tokens_before=9, provider_tokens_after=5, budget_tokens=6, policy={}
 )
 
 
@@ -43,11 +49,11 @@ def test_only_the_requests_own_wishes_are_told():
 
 
 def test_an_untouched_attempt_says_nothing_of_the_one_before_it():
-    headers = with_decision({}, Untouched("fits"))
+    headers = with_decision({}, FITS, {}, is_changed=False)
     assert headers == {DONE: "fits", DECISION: "fits", ATTEMPTS: "1"}
-    retried = Rescued({"messages": [], "max_tokens": 7}, Figures(9, 5, 6, 8), (), 1)
-    headers = with_decision(headers, retried, 1, ("defaults", "team"))
-    assert with_decision(headers, Untouched("fits"), 1) == {
+    retried = replace(RETRIED, policy={"mode": "team", "language": "defaults", "repair": "team"})
+    headers = with_decision(headers, retried, {"max_tokens": 7}, is_changed=True)
+    assert with_decision(headers, replace(FITS, decision="retried", attempt=1), {}, is_changed=False) == {
         DONE: "retried; before=9; after=5; max_tokens=7",
         DECISION: "retried",
         BEFORE: "9",
@@ -58,12 +64,12 @@ def test_an_untouched_attempt_says_nothing_of_the_one_before_it():
 
 
 def test_a_request_that_was_refused_in_the_end_says_so_with_the_figures_of_its_last_attempt():
-    assert of_failed({}) == {}
-    headers = with_decision({}, GaveUp({"messages": []}, Figures(9, 7, 6, 8), "above"), 1)
-    assert of_failed(with_decision(headers, NotRetried("no smaller"), 2)) == {
-        DONE: "failed; before=9; after=7",
+    assert of_failed({}, FAILURE) == {}
+    headers = with_decision({}, RETRIED, {}, is_changed=True)
+    assert of_failed(headers, FAILURE) == {
+        DONE: "failed; before=9; after=5",
         DECISION: "failed",
         BEFORE: "9",
-        AFTER: "7",
+        AFTER: "5",
         ATTEMPTS: "2",
     }

@@ -15,11 +15,13 @@ from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
 from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.events import FailureEvent, LimitEvent, TruncationEvent
+from ctx_hooks.telemetry.figures import CALLER as CALLERS
+from ctx_hooks.telemetry.figures import MODEL
 from ctx_hooks.telemetry.listeners import attach, emit
-from ctx_hooks.telemetry.prometheus import MOST_CALLERS, MOST_MODELS, Metrics
+from ctx_hooks.telemetry.prometheus import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
-TEAMS = 3 * MOST_CALLERS
+TEAMS = 3 * CALLERS.most
 CALL = CallNames("r", "c", "gpt", "id:openai/gpt", "openai/gpt", "t1", "Team", "key", "org", "acompletion", "cli/1")
 CALLER = {"requested_model": "gpt", "team": "t1", "team_alias": "Team", "api_key_alias": "key"}
 DECISION = replace(
@@ -159,21 +161,21 @@ def test_any_number_of_teams_is_a_bounded_number_of_label_sets_and_lose_no_figur
         emit(replace(OVERFLOW, call=call))
     of_callers = ("attempts", "overflows", "saved_provider_tokens", "saved_dollars", "limits_learned")
     for name in of_callers:
-        assert len(label_sets(registry, name)) == MOST_CALLERS + 1, name
+        assert len(label_sets(registry, name)) == CALLERS.most + 1, name
     for name in ("request_saved_provider_tokens", "request_sent_provider_tokens"):
-        assert len(label_sets(registry, name)) == MOST_MODELS + 1, name
+        assert len(label_sets(registry, name)) == MODEL.most + 1, name
     assert sum(s.value for s in label_sets(registry, "attempts")) == TEAMS
     assert sum(s.value for s in label_sets(registry, "saved_provider_tokens")) == 5_500 * TEAMS
     (others,) = (s for s in label_sets(registry, "attempts") if s.labels["team"] == "other")
-    assert others.value == TEAMS - MOST_CALLERS
+    assert others.value == TEAMS - CALLERS.most
     (windows,) = (m for m in registry.collect() if m.name == "ctx_hooks_window_tokens")
-    assert len(windows.samples) == MOST_CALLERS + 1
+    assert len(windows.samples) == CALLERS.most + 1
 
 
 def test_a_caller_with_a_name_has_it_in_every_metric(registry):
-    for n in range(MOST_CALLERS + 5):
+    for n in range(CALLERS.most + 5):
         emit(replace(DECISION, call=replace(CALL, team_id=f"team-{n}")))
-    for n in range(MOST_CALLERS + 5):
+    for n in range(CALLERS.most + 5):
         emit(replace(ANSWER, call=replace(CALL, team_id=f"team-{n}"), beyond_window=True))
     assert {s.labels["team"] for s in label_sets(registry, "answers_beyond_window")} == {
         s.labels["team"] for s in label_sets(registry, "attempts")

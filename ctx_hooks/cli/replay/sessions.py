@@ -5,10 +5,9 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from ctx_hooks.cli.replay.sending import Sent
-from ctx_hooks.cli.sums import Sums
 from ctx_hooks.tokens.units import LocalTokens
 from ctx_hooks.tokens.usage import Billed
 
@@ -17,7 +16,7 @@ MOST_OPEN = 1_000
 
 
 @dataclass(slots=True)
-class Bill(Sums):
+class Bill:
     """What was or would have been sent, and what it costs. All tokens are the provider's.
 
     Attributes:
@@ -39,6 +38,10 @@ class Bill(Sums):
     output_tokens: int = 0
     dollars: float = 0.0
     unpriced: int = 0
+
+    def __add__(self, other: Bill) -> Bill:
+        """Return the sums of both."""
+        return Bill(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
     def answer(self, billed: Billed, dollars: float | None) -> None:
         """Count a request that is answered."""

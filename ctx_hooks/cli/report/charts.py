@@ -98,19 +98,19 @@ def charts(series: Series) -> list[Chart]:
         return Layer(label, style, [value(tally.would if style == "would" else tally.done) for tally in tallies])
 
     saved = (
-        layer("saved", "done", lambda c: c.tokens_saved),
-        layer("would have been saved", "would", lambda c: c.tokens_saved),
+        layer("saved", "done", lambda c: c["tokens_saved"]),
+        layer("would have been saved", "would", lambda c: c["tokens_saved"]),
     )
     balance = (
-        layer("saved", "done", lambda c: c.dollars_saved),
-        layer("for rewriting caches", "bad", lambda c: c.dollars_spent),
+        layer("saved", "done", lambda c: c["dollars_saved"]),
+        layer("for rewriting caches", "bad", lambda c: c["dollars_spent"]),
     )
     beyond = (
-        layer("answered", "done", lambda c: c.beyond_window),
-        layer("failed", "bad", lambda c: c.failed),
-        layer("failed, observed", "would", lambda c: c.failed),
+        layer("answered", "done", lambda c: c["beyond_window"]),
+        layer("failed", "bad", lambda c: c["failed"]),
+        layer("failed, observed", "would", lambda c: c["failed"]),
     )
-    changed = layer("changed", "done", lambda c: c.changed), layer("would have been", "would", lambda c: c.changed)
+    changed = layer("changed", "done", lambda c: c["changed"]), layer("would have been", "would", lambda c: c["changed"])
     cached = Layer("cached", "done", [tally.both.cache_fraction for tally in tallies])
     drawn = (
         _chart("Input tokens saved", saved, times),

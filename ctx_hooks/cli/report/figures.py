@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from ctx_hooks.cli.report.counts import Counted, Tally
 from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
+from ctx_hooks.telemetry.figures import names_for
 
 WIDTHS_SECONDS = (60, 300, 900, 3_600, 14_400, 86_400, 604_800)
 """Of a slot, each a multiple of the one before; weeks are doubled as often as needed."""
@@ -169,8 +170,9 @@ class Figures:
         self.last_seconds = at if self.last_seconds is None else max(at, self.last_seconds)
         if isinstance(event, DecisionEvent):
             self._count_decision(event)
-            return
-        if not isinstance(event, OverflowEvent):
+            if not names_for("column", event.__class__):
+                return
+        elif not isinstance(event, OverflowEvent):
             self.ends[event.mode, event.decision] += 1
         self.total.count(event)
         self.by_time.at(at).count(event)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report import files_of, read_events
@@ -12,6 +12,8 @@ from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.counts import Counts, Tally
 from ctx_hooks.cli.report.figures import OTHERS, Figures
 from ctx_hooks.cli.terminal import CommandError, print_json, print_text, working
+from ctx_hooks.telemetry.figures import names_for
+from ctx_hooks.telemetry.listeners import EVENTS, EventName
 
 MOST_ROWS = 12
 """Of a table; of names the rest is one row."""
@@ -61,8 +63,9 @@ def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
         print_text(f"{output}: {figures.events:,} events of {files}{missing}")
 
 
-def page(figures: Figures) -> str:
-    """Return the page."""
+def page(figures: Figures, events: Mapping[EventName, Any] = EVENTS) -> str:
+    """Return the page; the classes of events by name say which of their fields are columns of its tables."""
+    columns = [each for kind in events.values() for each in names_for("column", kind)]
     done, would = figures.total.done, figures.total.would
     names = {"Model": figures.by_model, "Team": figures.by_team, "Client": figures.by_client}
     phases = ((q.at(0.95), q.at(0.5), q.count, name) for name, q in figures.phases.items())
@@ -74,6 +77,7 @@ def page(figures: Figures) -> str:
         has_done=done != Counts(),
         observes=would != Counts(),
         charts=charts(figures.by_time) if figures.by_time.slots() else [],
+        columns=dict.fromkeys(columns),
         names=[_names(title, tallies) for title, tallies in names.items()],
         phases=sorted(phases, reverse=True)[:MOST_ROWS],
         steps=figures.step_tokens.most_common(MOST_ROWS),
@@ -87,8 +91,8 @@ def _names(title: str, tallies: dict[str, Tally]) -> Names:
     return Names(title, ordered[:MOST_ROWS], len(further), sum(further, Tally()))
 
 
-def _order(both: Counts) -> tuple[int, int]:
-    return -both.tokens_saved, -both.answers
+def _order(both: Counts) -> tuple[float, float]:
+    return -both["tokens_saved"], -both["answers"]
 
 
 def _ends(figures: Figures) -> list[tuple[str, int]]:

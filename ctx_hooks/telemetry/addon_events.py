@@ -1,0 +1,83 @@
+"""What became of summaries by a model, removed texts, and calls that ask for these: never a text, a handle or a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ctx_hooks.policy.archive_settings import ArchiveBackend
+from ctx_hooks.telemetry.call import RequestEvent
+from ctx_hooks.telemetry.figures import CALLER, counter, shown
+
+RetrievalSource = Literal["archive", "request", "none"]
+SUMMARIES = counter("summaries", "Summaries that a model was asked for", "outcome", CALLER)
+DOLLARS = counter("summary_dollars", "Dollars that summaries have cost", CALLER)
+RETRIEVALS = counter("retrievals", "Calls of the retrieval tool that were answered", "source", CALLER)
+TEXTS = counter("archive_texts", "Texts that came to the archive", "outcome", "backend")
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryEvent(RequestEvent):
+    """A summary that a model is about to write, or has written.
+
+    Attributes:
+        summary_model: the model group that writes it.
+        summary_mode: "background", or "blocking" where the request waits for it.
+        messages: how many messages of the history it stands for.
+        calls: how many calls were answered: a history that exceeds the model's window goes in parts. 0 before.
+        outcome: "accepted", "rejected" (what was written cannot be used), "failed" (nothing was written) or "cancelled"; ""
+            before.
+        reason: why it is not accepted, in one clause; "" where it is.
+        input_tokens: of all calls, as billed; None where no answer states it.
+        output_tokens: likewise.
+        dollars: the cost of all calls; None where a price is not known.
+        milliseconds: what it took; None before.
+    """
+
+    name: Literal["before_summary", "after_summary"]
+    summary_model: str = field(metadata=shown("log"))
+    summary_mode: Literal["background", "blocking"] = field(metadata=shown("log"))
+    messages: int = field(metadata=shown("log"))
+    calls: int = field(default=0, metadata=shown("log"))
+    outcome: Literal["", "accepted", "rejected", "failed", "cancelled"] = field(default="", metadata=shown("log", SUMMARIES))
+    reason: str = field(default="", metadata=shown("log"))
+    input_tokens: int | None = field(default=None, metadata=shown("log"))
+    output_tokens: int | None = field(default=None, metadata=shown("log"))
+    dollars: float | None = field(default=None, metadata=shown("log", DOLLARS))
+    milliseconds: float | None = field(default=None, metadata=shown("log"))
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalEvent(RequestEvent):
+    """A call of the retrieval tool that was answered.
+
+    Attributes:
+        call: the request whose model called, and where it went; only its id if the request is forgotten.
+        source: "archive", "request" (cut again from it), or "none" (not available).
+        returned_chars: of the result that the model was given; 0 where the text is not available.
+        milliseconds: what it took.
+    """
+
+    name: Literal["retrieval"]
+    source: RetrievalSource = field(metadata=shown(RETRIEVALS))
+    returned_chars: int
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveEvent:
+    """What became of texts that came to the archive together; the records of what is hidden of a conversation are texts too.
+
+    Attributes:
+        name: "archive".
+        time_seconds: when, in epoch seconds.
+        outcome: "stored", "dropped" (too large, or the queue was full) or "failed" (the store could not be written to).
+        texts: how many.
+        backend: where they were to be stored.
+    """
+
+    name: Literal["archive"]
+    time_seconds: float
+    outcome: Literal["stored", "dropped", "failed"]
+    texts: int = field(metadata=shown(TEXTS))
+    backend: ArchiveBackend

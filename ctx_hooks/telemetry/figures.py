@@ -1,0 +1,150 @@
+"""What every sink has of an event's fields: declared with the field, under the name that it has there.
+
+A field of an event is one figure. `shown` says under which names log lines, spans, the spend log, response headers and the
+report have it, and which metrics it adds to; each sink reads that from the event's class and knows no figure by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from operator import attrgetter
+from typing import Any, Literal
+
+Sink = Literal["log", "span", "spend", "header", "column"]
+
+TOKENS = tuple(float(2**n) for n in range(10, 22))
+"""Buckets from 1,024 to 2,097,152 provider tokens: windows are powers of two, or near one."""
+SECONDS = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""Buckets from a small request, decided in 0.1 ms, to `compression_timeout_seconds`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Labels of a metric whose values callers or operators choose, so that their number has a bound.
+
+    Attributes:
+        names: of the labels; those that mean the same as LiteLLM's have its names.
+        paths: where an event has the value of each.
+        most: sets of values that have series of their own in each process; further ones are "other" in all metrics.
+    """
+
+    names: tuple[str, ...]
+    paths: tuple[str, ...]
+    most: int
+
+
+CALLER = Labels(
+    ("requested_model", "team", "team_alias", "api_key_alias"),
+    ("call.model_group", "call.team_id", "call.team_alias", "call.key_alias"),
+    1_000,
+)
+"""A metric keeps 0.7 KB for each. The figures of a caller with a name are whole, and sums over all stay right."""
+MODEL = Labels(("requested_model",), ("call.model_group",), 100)
+"""For histograms, each of fifteen series."""
+DEPLOYMENT = Labels(("deployment",), ("deployment",), 1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric that the value of a field adds to; a text adds 1, and a mapping what each of its keys has.
+
+    Attributes:
+        kind: of metric.
+        name: without `ctx_hooks_`, and without the `_total` of a counter.
+        text: what it is.
+        labels: names of the event's own fields, and labels with a bound.
+        key: the label that the keys of a mapping are, "" for a value that is none.
+        part: the attribute of the value that is the figure, "" for the value itself.
+        scale: what the figure is multiplied by.
+        above: what it has to exceed to count; None for any figure.
+        unless: the text that does not count.
+        needs: a field without which the figure is a guess; "" for none.
+        buckets: of a histogram.
+    """
+
+    kind: Literal["counter", "gauge", "histogram"]
+    name: str
+    text: str
+    labels: tuple[str | Labels, ...] = ()
+    key: str = ""
+    part: str = ""
+    scale: float = 1.0
+    above: float | None = None
+    unless: str = ""
+    needs: str = ""
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The names of all labels, in order."""
+        own = ((label,) if isinstance(label, str) else label.names for label in self.labels)
+        return (*(name for names in own for name in names), *filter(None, [self.key]))
+
+    def figures(self, event: Any, value: Any) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield what the value of a field of an event adds, with the key that it has in a mapping."""
+        if value in (None, self.unless) or (self.needs and getattr(event, self.needs) is None):
+            return
+        for key, found in value.items() if isinstance(value, Mapping) else [(None, value)]:
+            figure = self.scale * (1 if isinstance(found, str) else getattr(found, self.part) if self.part else found)
+            if self.above is None or figure > self.above:
+                yield (() if key is None else (key,)), figure
+
+
+def counter(name: str, text: str, *labels: str | Labels, scale: float = 1.0, unless: str = "") -> Metric:
+    """Return a counter; it cannot fall, so what is below zero is one of its own, with a `scale` of -1."""
+    return Metric("counter", name, text, labels, scale=scale, above=0.0, unless=unless)
+
+
+def gauge(name: str, text: str, *labels: str | Labels, needs: str = "") -> Metric:
+    """Return a gauge, which has the newest value of any worker."""
+    return Metric("gauge", name, text, labels, needs=needs)
+
+
+def histogram(
+    name: str,
+    text: str,
+    buckets: tuple[float, ...],
+    *labels: str | Labels,
+    key: str = "",
+    part: str = "",
+    scale: float = 1.0,
+    above: float | None = None,
+) -> Metric:
+    """Return a histogram with these buckets."""
+    return Metric("histogram", name, text, labels, key, part, scale, above, buckets=buckets)
+
+
+def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:
+    """Return the metadata of a field of an event.
+
+    Args:
+        to: the sinks that have the field, and the metrics that its value adds to.
+        name: its name there; "" for the field's own.
+        names: of single sinks that have it under another one, as `column`: the heading in the report's tables.
+    """
+    sinks = {each: name for each in to if isinstance(each, str)}
+    return {"sinks": {**sinks, **names}, "metrics": tuple(each for each in to if isinstance(each, Metric))}
+
+
+def figures_for(sink: Sink, event: Any) -> dict[str, Any]:
+    """Return the fields of an event that a sink has, by their names there and in the order of their declaration."""
+    return {name: getattr(event, field_name) for name, field_name in names_for(sink, event.__class__)}
+
+
+def names_for(sink: Sink, kind: Any) -> tuple[tuple[str, str], ...]:
+    """Return each name that a sink has for a field of a class of events, with the field's own."""
+    return _names(sink, kind)
+
+
+@cache
+def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    found = ((each.metadata.get("sinks", {}), each.name) for each in fields(kind))
+    return tuple((sinks[sink] or name, name) for sinks, name in found if sink in sinks)
+
+
+@cache
+def metrics_of(kind: type[Any]) -> tuple[tuple[attrgetter[Any], Metric], ...]:
+    """Return each metric that events of a class add to, with what reads the value of its field."""
+    return tuple((attrgetter(each.name), metric) for each in fields(kind) for metric in each.metadata.get("metrics", ()))
