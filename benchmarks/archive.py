@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from ctx_hooks.archive.archive import Archives
+from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.policy.archive_settings import ArchiveBackend, ArchiveSettings
 from ctx_hooks.store.shared_store import SharedStore

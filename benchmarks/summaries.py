@@ -29,6 +29,8 @@ from contestants import size, text_of
 from ctx_hooks.compaction.summary.state import FAILURES_TO_PAUSE
 from recall import share, steps
 
+from ctx_hooks.addons.summaries.candidates import SummaryTask, conversation_key, fitted, task_of
+from ctx_hooks.addons.summaries.check import Rejected, checked
 from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
@@ -36,16 +38,11 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.summary.model_written import (
     NO_SUMMARIES,
     Summaries,
-    SummaryTask,
     WrittenSummary,
-    conversation_key,
-    fitted,
-    task_of,
 )
 from ctx_hooks.formats import CODECS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.summary_settings import SummarySettings
-from ctx_hooks.serving.summary_check import Rejected, checked
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens

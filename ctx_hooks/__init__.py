@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ctx_hooks.hook import CtxHooks
     from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
     from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.serving.addons import Addon
     from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     proxy_handler_instance: CtxHooks
 
 __all__ = [
+    "Addon",
     "AnswerEvent",
     "ArchiveEvent",
     "CompactionEvent",
@@ -55,6 +57,7 @@ _MODULES = {
     "ctx_hooks.compaction.steps": ("Step",),
     "ctx_hooks.overflow.recognise": ("Overflow", "recognise_overflow"),
     "ctx_hooks.policy.settings": ("Policy",),
+    "ctx_hooks.serving.addons": ("Addon",),
     "ctx_hooks.telemetry.addon_events": ("ArchiveEvent", "RetrievalEvent", "SummaryEvent"),
     "ctx_hooks.telemetry.events": (
         "AnswerEvent",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctx_hooks import fitting
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
-from ctx_hooks.request import retrieval_tool
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
 from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
 from ctx_hooks.tokens.counter import Counter
@@ -129,7 +128,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         return _left_to_provider(received.tokens, plan, to, known, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _as_it_came(request, known, attempt, "fits", _repaired(request, to))
-    budget = fitting.budget_of(request, to, known, plan, counter)
+    budget = fitting.budget_of(to, known, plan, counter)
     outcome = compress(newest, history, budget, to)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
         outcome = compress(newest, history, replace(budget, cut_newest=True), to)
@@ -138,8 +137,8 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if changes and others and to.policy.enforces:
         others = counter.others(sent.messages, sent.preamble)
     offers = bool(changes) and outcome.offers
-    if offers:
-        changes |= retrieval_tool.tools_with_it(request)
+    if offers and to.retrievable is not None and to.retrievable.tool is not None:
+        changes |= request.with_tool(to.retrievable.tool)
     attempt = replace(
         attempt,
         sent_tokens=LocalTokens(outcome.tokens_after + (plan.most_tokens - budget.goal_tokens if offers else 0)),

@@ -10,7 +10,7 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.conversation.cut_texts import CutTexts
-from ctx_hooks.request import retrieval_tool
+from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget
@@ -27,18 +27,17 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.counter import Counter
 
 
-def budget_of(request: Request, to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
+def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Budget:
     """Return what a request may have beside the tool that it may be offered, by which the model retrieves what is cut.
 
     A retry is compressed in full, whatever the policy says of first attempts: the choice is between that and an error.
     """
     policy = to.policy.model_copy(update={"compaction": "full"}) if to.attempt else to.policy
     cut_texts, tool_tokens = None, LocalTokens(0)
-    archive = to.policy.archive_in_use
-    if archive is not None and to.handles is not None:
-        is_offered = retrieval_tool.may_be_offered(request, to.policy)
-        cut_texts = CutTexts(to.handles, archive.retention_days, is_offered=is_offered)
-        tool_tokens = retrieval_tool.definition_tokens(request.format, counter) if is_offered else tool_tokens
+    found = to.retrievable
+    if found is not None:
+        cut_texts = CutTexts(found.handles, found.kept_days, is_offered=found.tool is not None)
+        tool_tokens = counter.text(compact_json(found.tool)) if found.tool is not None else tool_tokens
     goal_tokens = LocalTokens(max(1, plan.most_tokens - tool_tokens))
     return Budget(goal_tokens, known.window.tokens, counter, policy, plan.cut_newest, cut_texts)
 

@@ -37,6 +37,15 @@ def redis_cache(redis_server):
     return RedisCache(host="127.0.0.1", port=redis_server.port)
 
 
+@pytest.fixture
+def patient_store(monkeypatch):
+    """A store that waits for its Redis: a busy machine is no broken one."""
+    from ctx_hooks.store import shared_store
+
+    monkeypatch.setattr(shared_store, "HURRY_SECONDS", 30.0)
+    monkeypatch.setattr(shared_store, "SLOW_SECONDS", 30.0)
+
+
 def pytest_addoption(parser):
     parser.addoption("--processor-seconds", action="store_true", help="show processor time by file and by proxy start")
 

@@ -17,10 +17,15 @@ import click
 from pydantic import ValidationError
 from redis.exceptions import RedisError
 
-from ctx_hooks.archive import disk, redis
-from ctx_hooks.archive.sealing import opened
-from ctx_hooks.archive.store import Stored
-from ctx_hooks.archive.tenant_key import SECRET_VARIABLE, secret_of_environment, tenant_key, tenant_name
+from ctx_hooks.addons.retrieval.archive import disk, redis
+from ctx_hooks.addons.retrieval.archive.sealing import (
+    SECRET_VARIABLE,
+    Stored,
+    opened,
+    secret_of_environment,
+    tenant_key,
+    tenant_name,
+)
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.redis_client import redis_client
 from ctx_hooks.cli.terminal import CommandError, print_json, print_text

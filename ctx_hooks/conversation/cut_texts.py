@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.handles import HANDLE_CHARS
 from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ctx_hooks.conversation.handles import Handles
     from ctx_hooks.conversation.model import Message
@@ -31,6 +31,22 @@ class Reference:
     handle: str
     kept_days: float
     is_offered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Retrievable:
+    """How what is removed from a request can be had again.
+
+    Attributes:
+        handles: of the tenant whose texts they are.
+        kept_days: how long they are kept at most.
+        tool: the definition of the tool that returns them, which the request gets with the first reference; None where the
+            model is offered none.
+    """
+
+    handles: Handles
+    kept_days: float
+    tool: Mapping[str, Any] | None
 
 
 class CutTexts:

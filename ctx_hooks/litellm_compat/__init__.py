@@ -21,7 +21,6 @@ from ctx_hooks.litellm_compat.deployments import (
     writing_prices_of,
 )
 from ctx_hooks.litellm_compat.errors import not_retried, overflow_of, refusal, text_of, worded_error
-from ctx_hooks.litellm_compat.further_call import call_again, can_call_again, further_fields, takes_its_items_back
 from ctx_hooks.litellm_compat.identity import (
     key_id_of,
     passed_pre_call_hook,
@@ -41,4 +40,3 @@ from ctx_hooks.litellm_compat.reclassification import reclassify
 from ctx_hooks.litellm_compat.registration import share_log_output, warn_of_other_lists, warn_of_synchronous_call
 from ctx_hooks.litellm_compat.registry import warn_of_missing
 from ctx_hooks.litellm_compat.rescue import arrange_rescue, spare_deployment, take_retry_mark
-from ctx_hooks.litellm_compat.summary_call import Answer, ask, is_summary_call, payer_of, start_apart

@@ -24,6 +24,8 @@ HEADER = "x-ctx-hooks"
 REQUEST_ID = "ctx_hooks_request"
 SECRET = secrets.token_hex(8)
 """Begins each request id of this process, so that no caller can choose one."""
+SUMMARY_MARK = {"ctx_hooks_summary": secrets.token_hex(16)}
+"""What the metadata of a call have by which a model is asked for a summary: a caller cannot know this value."""
 LONGEST_ID_CHARS = 128
 """An operator may choose an id of any length."""
 TENANT_DIGEST_BYTES = 8
@@ -87,6 +89,11 @@ class Call:
             if isinstance(found, str) and found.startswith(SECRET):
                 return found
         return ""
+
+    @property
+    def is_for_summary(self) -> bool:
+        """Whether a model is asked for a summary by it: such a call is never compacted by a summary."""
+        return SUMMARY_MARK.items() <= self.metadata.items()
 
     @property
     def call_type(self) -> str:

@@ -166,6 +166,9 @@ class Policy(BaseModel):
     retrieval: bool | Literal["always"] = Field(
         default=False, description="Offer the model a tool that fetches cut text; `always`: to clients without tools, too."
     )
+    addons: tuple[str, ...] = Field(
+        (), description="Add-ons of other packages, by the names of their entry points in the group `ctx_hooks.addons`."
+    )
     max_turns: int | None = Field(
         None, ge=1, description="Most turns of the user that are sent, the newest ones (OpenClaw's history limit)."
     )
@@ -221,6 +224,21 @@ class Policy(BaseModel):
     def archive_in_use(self) -> ArchiveSettings | None:
         """Where what is cut is kept: what is to be retrieved is kept in memory at least."""
         return self.archive or (ArchiveSettings() if self.retrieval else None)
+
+    @property
+    def summary_in_use(self) -> SummarySettings | None:
+        """Who writes summaries; None also where none has a place.
+
+        A gentle compaction removes nothing that a summary could stand for, and where only the newest turns are sent each
+        request begins with others.
+        """
+        return self.summary if self.compaction == "full" and self.max_turns is None else None
+
+    @property
+    def addon_names(self) -> tuple[str, ...]:
+        """The add-ons that take part in a request, the outermost first."""
+        own = {"retrieval": self.archive_in_use, "summaries": self.summary_in_use}
+        return (*(name for name, settings in own.items() if settings is not None), *self.addons)
 
     @property
     def looks_at_every_request(self) -> bool:

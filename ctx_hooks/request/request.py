@@ -196,6 +196,10 @@ class Request:
         """Return the fields that ask for an output of `tokens`."""
         return with_output(self.format, self.fields, tokens)
 
+    def with_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the field of the tools with another one behind them, so that what the client has marked stays cached."""
+        return {"tools": [*(self.fields.get("tools") or ()), copied(definition)]}
+
 
 def format_of(fields: Mapping[str, Any]) -> Format:
     """Return the format that the caller of a failed request speaks, from the route he called."""

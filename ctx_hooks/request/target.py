@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.compaction.summary.model_written import applies_to
 from ctx_hooks.tokens.window import Window, holds_output, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.compaction.cost import Prices, WritingPrices
-    from ctx_hooks.conversation.handles import Handles
+    from ctx_hooks.conversation.cut_texts import Retrievable
     from ctx_hooks.litellm_compat import Call, Deployment
     from ctx_hooks.policy.resolve import Policies, Resolved
     from ctx_hooks.policy.settings import Policy
@@ -52,7 +51,7 @@ class Target:
         continued: the provider's id of the stored response that the request continues; "" for none.
         retried: whether retries follow a refusal; without a proxy none do, and only a counted request teaches.
         checked: whether the Router refuses what exceeds the window before it chooses a deployment, so that no retry follows.
-        handles: name what is cut from the request, for the archive; None where nothing is archived.
+        retrievable: how what is cut from the request can be had again; None where it is not kept.
 
     >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
     >>> from ctx_hooks.tokens.units import ProviderTokens
@@ -74,7 +73,7 @@ class Target:
     waits: bool = False
     writing_prices: WritingPrices | None = None
     continued: str = ""
-    handles: Handles | None = None
+    retrievable: Retrievable | None = None
     retried: bool = True
     checked: bool = False
 
@@ -122,14 +121,14 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
 
 
 def _writing_prices(policy: Policy) -> WritingPrices | None:
-    if not policy.cost_aware or policy.summary is None or not applies_to(policy):
+    if not policy.cost_aware or policy.summary_in_use is None:
         return None
-    return litellm_compat.writing_prices_of(policy.summary.model)
+    return litellm_compat.writing_prices_of(policy.summary_in_use.model)
 
 
 def _resolved(deployment: Deployment, call: Call, policies: Policies, group: str, attempt: int = 0) -> Target:
     resolved = policies.resolve(call.caller(deployment, policies.settings.session_header, group))
-    if litellm_compat.is_summary_call(call):
+    if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     to = of_deployment(deployment, resolved, call.request_id, attempt, call.tenant)
     waits = to.policy.client_compaction == "first" and compacts_itself(call.headers.get("user-agent"))

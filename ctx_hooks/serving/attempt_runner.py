@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ctx_hooks import engine
@@ -23,10 +22,9 @@ from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.archiving import Archiving
+from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.earlier_attempts import as_it_came, holds_more, number_of, was_translated
 from ctx_hooks.serving.running import Running
-from ctx_hooks.serving.summaries import SummaryFlights
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.counter import Counter
@@ -35,11 +33,10 @@ from ctx_hooks.tokens.usage import billed_of
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from ctx_hooks.engine import Decided
     from ctx_hooks.learning.attempts import Attempt, DeploymentName
-    from ctx_hooks.learning.known import Known
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
@@ -63,16 +60,29 @@ class Answered(NamedTuple):
     billed: Billed | None
 
 
-class AttemptRunner:
-    """Remembers the attempts of running requests, and what was learned of each deployment."""
+async def as_it_is(request: Request) -> dict[str, Any]:
+    """Return the fields of a request for a Router that refuses none before it chooses a deployment."""
+    return dict(request.fields)
 
-    def __init__(self, shared: Callable[[], SharedCache | None] = lambda: None) -> None:
+
+class AttemptRunner:
+    """Remembers the attempts of running requests, and what was learned of each deployment.
+
+    Args:
+        shared: returns LiteLLM's Redis cache, None without one.
+        fitted_before_choice: as in `Core`.
+    """
+
+    def __init__(
+        self,
+        shared: Callable[[], SharedCache | None] = lambda: None,
+        fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]] = as_it_is,
+    ) -> None:
         self.running = Running()
         store = SharedStore(shared)
         self.learned = Learned(store)
         self.stored = StoredHistories(store)
-        self.summaries = SummaryFlights(store, self.learned, self.running)
-        self.archiving = Archiving(store, self.running)
+        self.addons = Addons(Core(store, self.running, self.learned, fitted_before_choice))
         self._workers = Workers()
 
     async def decide(self, request: Request, to: Target) -> Decision:
@@ -82,7 +92,6 @@ class AttemptRunner:
         was refused is NotRetried, whatever the reason. `to` has the number that `numbered` gives it.
         """
         request = replace(request, honors_skip=to.policy.truncation_skip == "honor")
-        to = self.archiving.named(request, to)
         timings = Timings()
         with timings.phase("total"):
             decision = await self._decided(request, to, timings)
@@ -105,7 +114,7 @@ class AttemptRunner:
         """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known."""
         attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
         if attempt is not None:
-            self.summaries.failed(attempt)
+            self.addons.ended(attempt, None)
             await self._learn_refusal(attempt)
         return attempt
 
@@ -142,7 +151,7 @@ class AttemptRunner:
         if billed is not None:
             learned = replace(attempt, counts_all=attempt.counts_all and not used_hosted_tools)
             await self._learn_answer(learned, billed, response_id)
-        self.summaries.answered(attempt, billed)
+        self.addons.ended(attempt, billed)
         return Answered(attempt, billed)
 
     async def _learn_answer(self, attempt: Attempt, billed: Billed, response_id: str) -> None:
@@ -184,18 +193,18 @@ class AttemptRunner:
             known = known_of(to, stats, time.time(), refused, stored_tokens)
             if to.window.tokens < to.policy.warn_below_tokens:
                 warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
-            decided = engine.decide_by_size(request, to, known, most_tokens)
-            if decided is None:
-                decide = partial(self._decided_in_time, request, to, most_tokens, timings)
-                away = partial(self.away, most_tokens, deadline=Deadline())
-                decided = await self.summaries.decided(request, to, known, decide, away)
+            by_size = engine.decide_by_size(request, to, known, most_tokens)
+
+            async def decide(undecided: Undecided) -> Decided:
+                return by_size or await self._decided_in_time(undecided, most_tokens, timings)
+
+            decided = await self.addons.decided(Undecided(request, to, known, by_size is not None), decide)
         except MalformedConversationError as error:
             return Untouched(str(error))
         except Exception as error:
             # A proxy must not lose a request to us, whatever is wrong here.
             logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
             return Untouched(f"failed: {type(error).__name__}")
-        self.archiving.decided(request, to, decided)
         attempt = decided.attempt if to.policy.enforces else as_it_came(request, decided.attempt)
         self.running.open(to.request_id).attempts.sent(attempt)
         return decided.decision
@@ -238,13 +247,12 @@ class AttemptRunner:
             )
         await self.learned.learn(attempt.deployment, shown)
 
-    async def _decided_in_time(
-        self, request: Request, to: Target, most_tokens: int, timings: Timings, known: Known
-    ) -> Decided:
+    async def _decided_in_time(self, undecided: Undecided, most_tokens: int, timings: Timings) -> Decided:
         """Return the decision, by the last resort where it is not there in time or the request is too large.
 
         What is read of the request is that of a copy, which the thread lets go of: to free so much takes the loop 30 ms.
         """
+        request, to, known, _ = undecided
         timeout_seconds: float | None = to.policy.compression_timeout_seconds
         deadline = Deadline(to.policy.compression_timeout_seconds)
 

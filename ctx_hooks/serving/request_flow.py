@@ -14,14 +14,13 @@ from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.overflow.message import small_window
 from ctx_hooks.policy.resolve import Policies, switched_off
-from ctx_hooks.request import retrieval_tool, target
-from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.request import target
+from ctx_hooks.request.request import Request
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
-from ctx_hooks.serving.tool_rounds import ToolRounds
 from ctx_hooks.telemetry.headers import of_ignored
 
 if TYPE_CHECKING:
@@ -41,17 +40,15 @@ class RequestFlow:
         running: the requests that run.
         recorder: what is told of them.
         usage: what clients see of the bill.
-        rounds: what answers the hidden tool.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.policies = Policies(settings)
-        self.runner = AttemptRunner(litellm_compat.shared_cache)
+        self.runner = AttemptRunner(litellm_compat.shared_cache, self.fitted_before_choice)
         self.running = self.runner.running
         self.recorder = Recorder(self.running)
         self.usage = ReportedUsage(self.running)
         self._workers = Workers()
-        self.rounds = ToolRounds(self.runner.archiving, self.asked_again, self.usage, self.running)
 
     async def arranged(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
@@ -65,22 +62,13 @@ class RequestFlow:
         self.running.open(litellm_compat.Call(fields).request_id).headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
-        kept_in = group.policy.archive_in_use
-        if group.policy.retrieval and kept_in is not None:
-            fields = await self.rounds.restored(fields, kept_in)
+        fields = await self.runner.addons.received(replace(request, fields=fields), group.policy)
         arranged = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
         return await self._fitted_before_choice(replace(request, fields=arranged), group)
 
-    async def asked_again(self, fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        """Ask again for a request that has been arranged; its retries stay as they were.
-
-        Returns:
-            The fields of the further call, with an id of its own, and its answer or stream.
-        """
-        data = litellm_compat.with_request_id(litellm_compat.further_fields(fields, changes))
-        request = Request(format_of(data), data)
-        data = await self._fitted_before_choice(request, target.of_group(request.call, self.policies))
-        return data, await litellm_compat.call_again(request.wire.router_method, data)
+    async def fitted_before_choice(self, request: Request) -> dict[str, Any]:
+        """Return a further request of an add-on, fitted where the Router would refuse it itself."""
+        return await self._fitted_before_choice(request, target.of_group(request.call, self.policies))
 
     async def _fitted_before_choice(self, request: Request, group: Target) -> dict[str, Any]:
         """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
@@ -94,13 +82,11 @@ class RequestFlow:
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
-        shown = self.usage.whole(fields, answer)
-        return await self.rounds.whole(fields, shown)
+        return await self.runner.addons.whole(fields, self.usage.whole(fields, answer))
 
     def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Return a stream as the client is to see it."""
-        shown = self.usage.streamed(fields, stream)
-        return self.rounds.streamed(fields, shown)
+        return self.runner.addons.streamed(fields, self.usage.streamed(fields, stream))
 
     async def fitted(self, request: Request, to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
@@ -113,8 +99,6 @@ class RequestFlow:
         """Return the same, with the caller's flags: a request that is fitted before the choice is fitted once more."""
         if not to.policy.enabled:
             return dict(request.fields)
-        if to.policy.retrieval and not _takes_retrieval(request, to):
-            to = replace(to, policy=to.policy.model_copy(update={"retrieval": False}))
         to = self.runner.numbered(to)
         decision = await self.runner.decide(request, to)
         attempt = self.runner.last(to)
@@ -126,9 +110,7 @@ class RequestFlow:
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(attempt.refusal if attempt is not None else "", sent)
         sent |= changes_of(decision)
-        if to.policy.retrieval != "always":
-            return sent
-        return {**sent, **await self._short(replace(request, fields=sent), retrieval_tool.tools_for_calls)}
+        return await self.runner.addons.sent(replace(request, fields=sent), to)
 
     async def _short(self, request: Request, work: Callable[[Request], dict[str, Any]]) -> dict[str, Any]:
         """Do work that is short for a message, in a thread where there are many of them.
@@ -179,9 +161,3 @@ class RequestFlow:
         if handled:
             litellm_compat.spare_deployment(fields)
         return handled
-
-
-def _takes_retrieval(request: Request, to: Target) -> bool:
-    """Whether an answer can be sent back to where the request goes, as a round of the retrieval tool does."""
-    comes_whole = not request.wire.has_items or litellm_compat.takes_its_items_back(to.model)
-    return comes_whole and litellm_compat.can_call_again()

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning.attempts import Attempts
@@ -16,14 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ctx_hooks.compaction.cost import Prices
-    from ctx_hooks.formats.conversation_digest import Said
     from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.learning.known import Known
-    from ctx_hooks.policy.archive_settings import ArchiveSettings
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.summary_requests import Asking
-    from ctx_hooks.telemetry.call import CallNames
     from ctx_hooks.telemetry.events import DecisionEvent
 
 RUNNING_REQUESTS = 10_000
@@ -53,53 +46,19 @@ class Growth(NamedTuple):
         return self.before_choice * (found[-1] if found else 1.0)
 
 
-class View(NamedTuple):
-    """A conversation as its client sent it.
+class Notes(Protocol):
+    """What an add-on notes of one request."""
 
-    Attributes:
-        said: what was said.
-        settings: of the archive that has what is hidden of it.
-        is_open: whether it ends with words or items of the assistant.
-        shows_calls: whether the model sees calls of the tool in it, and may make others where it is not offered.
-    """
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory it takes of the request to hold it whole; 0 where it is not held."""
 
-    said: Said
-    settings: ArchiveSettings
-    is_open: bool
-    shows_calls: bool = False
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is needed until the client has the answer, which may be after that is logged."""
 
-
-class Offer(NamedTuple):
-    """A request whose model is offered the tool, until it is answered.
-
-    Attributes:
-        settings: of the archive that has what was cut from it.
-        tenant: whose texts these are.
-        call: what is told of it.
-        most_bytes: of the texts that one turn of the model gets.
-    """
-
-    settings: ArchiveSettings
-    tenant: bytes
-    call: CallNames
-    most_bytes: int
-
-
-@dataclass
-class KeptRequest:
-    """A request that is kept to be cut again.
-
-    Attributes:
-        decided_by: request, target, and what was known, by which it is decided about again.
-        timeout_seconds: how long that may take.
-        size_bytes: about how much memory its messages take, and what is cut from them.
-        texts: what was cut from it, once that had to be found out again.
-    """
-
-    decided_by: tuple[Request, Target, Known] = field(repr=False)
-    timeout_seconds: float
-    size_bytes: int
-    texts: Mapping[str, str] | None = field(default=None, repr=False)
+    def let_go(self) -> None:
+        """Hold the request whole no longer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,10 +72,7 @@ class RequestState:
         is_given_up: whether it is recorded that no retry follows.
         headers: of its answer, so far.
         growth: by how much its client's usage exceeds what is billed.
-        view: the conversation as its client sent it, where a model may retrieve.
-        offer: of the retrieval tool; None where its model is offered none.
-        kept: how what was cut from it is cut again.
-        asking: what is needed to have a summary written behind its answer, by deployment.
+        notes: what add-ons note of it, by the name of the add-on.
         is_over: whether it is answered or has failed in the end.
         headers_sent: whether its caller has the headers.
     """
@@ -127,23 +83,14 @@ class RequestState:
     is_given_up: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     growth: Growth | None = None
-    view: View | None = None
-    offer: Offer | None = None
-    kept: KeptRequest | None = None
-    asking: dict[str, Asking] = field(default_factory=dict)
+    notes: dict[str, Notes] = field(default_factory=dict)
     is_over: bool = False
     headers_sent: bool = False
 
     @property
     def held_bytes(self) -> int:
         """About how much memory the request takes where it is held whole; all that holds it has the same messages."""
-        holding = (*self.asking.values(), *(() if self.kept is None else (self.kept,)))
-        return max((holder.size_bytes for holder in holding), default=0)
-
-    def let_go(self) -> None:
-        """Hold the request whole no longer."""
-        self.kept = None
-        self.asking.clear()
+        return max((noted.held_bytes for noted in self.notes.values()), default=0)
 
 
 class Running:
@@ -186,7 +133,8 @@ class Running:
                 self._holding[state] = size_bytes
             while len(self._holding) > MOST_HELD or sum(self._holding.values()) > MOST_HELD_BYTES:
                 oldest, _ = self._holding.popitem(last=False)
-                oldest.let_go()
+                for noted in oldest.notes.values():
+                    noted.let_go()
         self._close(request_id, state)
 
     def end(self, request_id: str) -> None:
@@ -212,6 +160,6 @@ class Running:
 
     def _close(self, request_id: str, state: RequestState) -> None:
         """Forget a request that nothing more is needed of."""
-        if state.is_over and state.headers_sent and state.offer is None:
+        if state.is_over and state.headers_sent and not any(noted.is_awaited for noted in state.notes.values()):
             with self._lock:
                 self._states.pop(request_id, None)

@@ -8,9 +8,9 @@ import time
 import pytest
 from archived import LAST, TEXTS, by_handle, settled
 
-from ctx_hooks.archive import disk
-from ctx_hooks.archive.archive import Archives
-from ctx_hooks.archive.tenant_key import tenant_name
+from ctx_hooks.addons.retrieval.archive import disk
+from ctx_hooks.addons.retrieval.archive.archive import Archives
+from ctx_hooks.addons.retrieval.archive.sealing import tenant_name
 from ctx_hooks.cli import main
 from ctx_hooks.litellm_compat import key_id_of
 from ctx_hooks.policy.archive_settings import ArchiveSettings

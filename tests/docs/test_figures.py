@@ -5,15 +5,17 @@ import re
 import pytest
 from documentation import ROOT
 
+from ctx_hooks.addons.retrieval import rounds
+from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import cut_points, retrieval_share
-from ctx_hooks.learning import calibration, learned, redis_store, stats, stored_histories, stored_summaries
+from ctx_hooks.learning import calibration, learned, redis_store, stats, stored_histories
 from ctx_hooks.litellm_compat import reclassification
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import caller
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
 from ctx_hooks.request import output_limit, request
 from ctx_hooks.runtime import worker
-from ctx_hooks.serving import rounds, running, startup
+from ctx_hooks.serving import running, startup
 from ctx_hooks.store import shared_store
 from ctx_hooks.tokens import units, window
 

@@ -9,6 +9,7 @@ from engine_requests import COUNTER, sent, to, tokens_of
 from strategies import FIELDS, every_format
 
 from ctx_hooks import engine
+from ctx_hooks.addons.retrieval.tool import retrievable
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.handles import Handles
@@ -39,10 +40,15 @@ def session(fmt="openai-chat", turns=20, **fields):
 
 
 def target(window_tokens=12_000, **policy):
-    return replace(to(window_tokens, **policy), handles=Handles(b"tenant"))
+    return to(window_tokens, **policy)
 
 
-def decided(request, where):
+def archived(request, where):
+    return replace(where, retrievable=retrievable(request, where.policy, Handles(b"tenant")))
+
+
+def decided(request, where, *, archives=True):
+    where = archived(request, where) if archives else where
     return engine.decide(request, where, Known(where.window), Deadline(60), Timings())
 
 
@@ -77,8 +83,7 @@ def test_an_archive_alone_offers_nothing(fmt):
 @pytest.mark.parametrize("fmt", OFFERING)
 @pytest.mark.parametrize("turns", [2, 30])
 def test_nothing_is_offered_where_nothing_is_cut_or_nothing_archived(fmt, turns):
-    where = target(retrieval=True) if turns == 2 else to(12_000, retrieval=True)
-    found = decided(session(fmt, turns=turns), where)
+    found = decided(session(fmt, turns=turns), target(retrieval=True), archives=turns == 2)
     assert not found.offers
     assert not found.cut
     assert RETRIEVE not in json.dumps(changes_of(found.decision))
@@ -115,7 +120,8 @@ def test_a_client_without_tools_is_offered_it_where_the_policy_says_always():
 
 @pytest.mark.parametrize("fmt", OFFERING)
 def test_all_that_is_cut_from_a_request_is_found_again_though_its_compaction_is_remembered(fmt):
-    request, where = session(fmt, turns=31), target(retrieval=True)
+    request = session(fmt, turns=31)
+    where = archived(request, target(retrieval=True))
     first = decided(request, where)
     again = decided(request, where)
     assert changes_of(first.decision) == changes_of(again.decision)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from engine_requests import COUNTER, decided, session, to
 
-from ctx_hooks.compaction.summary.model_written import Summaries, conversation_key, prefixes
+from ctx_hooks.addons.summaries.candidates import conversation_key
+from ctx_hooks.compaction.summary.model_written import Summaries, prefixes
 from ctx_hooks.compaction.summary.model_written import WrittenSummary as Written
 from ctx_hooks.decision import changes_of
 from ctx_hooks.learning.known import Known

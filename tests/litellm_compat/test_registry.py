@@ -14,6 +14,8 @@ from litellm.proxy._types import UserAPIKeyAuth
 
 import ctx_hooks
 from ctx_hooks import litellm_compat
+from ctx_hooks.addons.retrieval.further_call import can_call_again
+from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat import registry
 from ctx_hooks.litellm_compat.errors import overflow_of
@@ -71,6 +73,7 @@ def test_every_name_of_litellm_is_public_or_in_the_registry():
 
 def test_every_key_that_only_litellm_would_name_is_in_the_registry():
     room = [path for path in (PACKAGE / "litellm_compat").glob("*.py") if path.stem != "registry"]
+    room += (PACKAGE / "addons").rglob("*call.py")
     used = set().union(*map(strings, room))
     ours = {"_ctx_hooks", "_ctx_hooks_stream", "_ctx_hooks_unread"}
     keys = {key.name for key in registry.KEYS}
@@ -160,14 +163,14 @@ class TestWithoutIt:
     def test_no_summary_is_asked_for(self, without, proxy_router):
         proxy_router()
         fields = {"metadata": {"user_api_key_auth": UserAPIKeyAuth(api_key="sk-1")}}
-        assert litellm_compat.payer_of(litellm_compat.Call(fields)) is not None
+        assert payer_of(litellm_compat.Call(fields)) is not None
         without(registry.ADD_DATA)
-        assert litellm_compat.payer_of(litellm_compat.Call(fields)) is None
+        assert payer_of(litellm_compat.Call(fields)) is None
 
     def test_no_further_call_is_offered(self, without):
-        assert litellm_compat.can_call_again()
+        assert can_call_again()
         without(registry.SETUP)
-        assert not litellm_compat.can_call_again()
+        assert not can_call_again()
 
     def test_the_final_error_is_still_worded(self, without):
         without(registry.PROXY_ERROR)

@@ -11,7 +11,7 @@ from routes import MODELS, NAMES
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "ctx_hooks.proxy_handler_instance"
 PATIENT = """
-from ctx_hooks.archive import archive
+from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.store import shared_store
 
 archive.GET_SECONDS = archive.STORE_SECONDS = shared_store.HURRY_SECONDS = shared_store.SLOW_SECONDS = 30.0

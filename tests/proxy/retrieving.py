@@ -12,7 +12,7 @@ import httpx
 import pytest
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.litellm_compat import takes_its_items_back
+from ctx_hooks.addons.retrieval.further_call import takes_its_items_back
 from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session
 from ctx_hooks.testing.rules import Format
 

@@ -33,7 +33,7 @@ from retrieving import (
 )
 from routes import RESPONSES, SIZE
 
-from ctx_hooks.litellm_compat import takes_its_items_back
+from ctx_hooks.addons.retrieval.further_call import takes_its_items_back
 from ctx_hooks.testing import LOOPBACK, agent_session, sign
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 

@@ -39,7 +39,7 @@ async def calls_on_loop(request, **policy):
     try:
         data = dict(request.fields)
         if where.policy.retrieval:
-            data = await flow.rounds.restored(data, where.policy.archive_in_use)
+            data = await flow.runner.addons.received(request, where.policy)
         sent = await flow.fitted(replace(request, fields=data), where)
     finally:
         sys.setprofile(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,8 +21,14 @@ def running():
     return Running(asks_for_headers=lambda: True)
 
 
-def held(size_bytes):
-    return SimpleNamespace(size_bytes=size_bytes)
+class Noted:
+    """What an add-on notes: so much of a request, which the client may wait for."""
+
+    def __init__(self, held_bytes=0, *, is_awaited=False):
+        self.held_bytes, self.is_awaited = held_bytes, is_awaited
+
+    def let_go(self):
+        self.held_bytes = 0
 
 
 def test_all_hooks_of_a_request_see_one_state():
@@ -78,13 +83,13 @@ def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
     assert running.of("one") is not state
 
 
-def test_a_model_that_may_still_call_the_tool_keeps_its_state(running):
+def test_what_an_add_on_still_waits_for_keeps_the_state(running):
     state = running.open("one")
-    state.offer = held(1)
+    noted = state.notes["an add-on"] = Noted(is_awaited=True)
     running.headers_of_answer("one")
     running.end("one")
     assert running.of("one") is state
-    state.offer = None
+    noted.is_awaited = False
     running.hold("one", state)
     assert running.of("one") is not state
 
@@ -104,24 +109,23 @@ def test_the_oldest_requests_are_held_no_longer_and_keep_everything_else(running
     for request_id in ("a", "b", "c", "b"):
         state = running.open(request_id)
         state.headers["id"] = request_id
-        state.kept, state.asking["d"] = held(40), held(40)
+        state.notes |= {"one": Noted(40), "two": Noted(40)}
         running.hold(request_id, state)
-    assert [bool(running.of(r).kept or running.of(r).asking) for r in "abc"] == [False, True, True]
+    assert [running.of(r).held_bytes for r in "abc"] == [0, 40, 40]
     assert all(running.of(r).headers for r in "abc")
     state = running.open("d")
-    state.kept = held(101)
+    state.notes["one"] = Noted(101)
     running.hold("d", state)
-    assert (state.kept is None) == (bound[0] == "MOST_HELD_BYTES")
+    assert (state.held_bytes == 0) == (bound[0] == "MOST_HELD_BYTES")
 
 
 def test_what_is_held_no_longer_counts_no_more(running, monkeypatch):
     monkeypatch.setattr(module, "MOST_HELD_BYTES", 100)
     one, two = running.open("one"), running.open("two")
     for state, request_id in ((one, "one"), (two, "two")):
-        state.kept = held(60)
+        state.notes["one"] = Noted(60)
         running.hold(request_id, state)
         if state is one:
-            state.kept = None
+            state.notes["one"].let_go()
             running.hold("one", one)
-    assert two.kept is not None
-    assert one.kept is None
+    assert (one.held_bytes, two.held_bytes) == (0, 60)

@@ -15,7 +15,6 @@ from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
-from ctx_hooks.compaction.summary.model_written import applies_to
 from ctx_hooks.decision import GaveUp, NotRetried, Untouched, changes_of, outcome_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.policy.settings import DEFAULT_POLICY
@@ -138,7 +137,7 @@ def summary_place(found: Decided) -> str:
     if policy.summary is None or isinstance(found.decision, (Untouched, NotRetried)):
         return ""
     place = next((i for i, m in enumerate(found.sent.conversation().messages) if m.role != "system"), 0)
-    if not applies_to(policy):
+    if policy.summary_in_use is None:
         where = "none with `compaction: gentle` or `max_turns`"
     elif all(step.name != oldest_turns.STEP.name for step in found.decision.steps):
         where = "no place: no exchange gives way"

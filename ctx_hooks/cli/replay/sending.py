@@ -84,7 +84,7 @@ def as_sent(request: Request, history: History, to: Target, known: Known, counte
     if history.tokens <= most:
         return as_received(history)
     for cut_newest in (False, True):
-        budget = fitting.budget_of(request, to, known, RetryPlan(most, cut_newest=cut_newest), counter)
+        budget = fitting.budget_of(to, known, RetryPlan(most, cut_newest=cut_newest), counter)
         outcome = fitting.compressed(known, newest, history, budget, to)
         if outcome.fits or to_provider(outcome.tokens_after, known.factor) <= to.window.tokens:
             break

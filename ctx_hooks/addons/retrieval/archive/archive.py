@@ -1,0 +1,165 @@
+"""The archive of a worker process: the store that a policy names, the queue before it, and what is known to be there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ctx_hooks.addons.retrieval.archive.disk import Disk
+from ctx_hooks.addons.retrieval.archive.memory import Memory
+from ctx_hooks.addons.retrieval.archive.redis import Redis
+from ctx_hooks.addons.retrieval.archive.sealing import Store, opened, secret_of_environment, tenant_key, tenant_name
+from ctx_hooks.addons.retrieval.archive.writer import Writer
+from ctx_hooks.conversation.handles import is_handle
+from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.telemetry.addon_events import ArchiveEvent
+from ctx_hooks.telemetry.listeners import emit
+
+Place: TypeAlias = tuple[str, str | None]
+"""A backend, and the folder of one on disk."""
+
+GET_SECONDS = 0.3
+"""A request waits for it: more than HURRY_SECONDS of a Redis, little beside the answer of a model that asked for it. What
+does not come in time is made again from the request."""
+READ_AGAIN_SECONDS = 10.0
+"""After a failure: one request waits for a store that hangs, the others do not."""
+STORE_SECONDS = 1.0
+"""Behind an answer, which took longer than that."""
+MOST_KNOWN = 50_000
+"""Handles that this process has written lately, 23 MB at most (measured): a hundred of each of 500 conversations."""
+KNOWN_FRACTION = 0.5
+"""Of the retention: a text that is cut again later than that is written again, and so is kept as long as it is in use."""
+
+
+class Archives:
+    """What compaction cut, by tenant and handle. Used on the event loop alone; none of its methods fails.
+
+    Args:
+        store: what the workers share.
+        secret: the operator's; unset, that of the environment. With one, what is stored is encrypted.
+
+    >>> archives = Archives(SharedStore(), secret=b"")
+    >>> tenant = archives.tenant("team", "research")
+    >>> async def example():
+    ...     settings = ArchiveSettings()
+    ...     archives.put(settings, tenant, {"pz5bbqm3fvxm": "1,204 lines of a log"})
+    ...     return await archives.get(settings, tenant, "pz5bbqm3fvxm")
+    >>> asyncio.run(example())
+    '1,204 lines of a log'
+    """
+
+    def __init__(self, store: SharedStore, secret: bytes | None = None) -> None:
+        self._store = store
+        self._secret = secret_of_environment() if secret is None else secret
+        self._workers = Workers()
+        self._stores: dict[Place, tuple[Store, Writer]] = {}
+        self._known: OrderedDict[tuple[Place, bytes, str], float] = OrderedDict()
+        self._read_again_at: dict[Place, float] = {}
+
+    def tenant(self, kind: str, identifier: str) -> bytes:
+        """Return the key of a tenant, as `litellm_compat.owner_of` names it."""
+        return tenant_key(kind, identifier, self._secret)
+
+    def put(self, settings: ArchiveSettings, tenant: bytes, texts: Mapping[str, str]) -> None:
+        """Queue texts to be stored, by their handles, and return at once.
+
+        What is too large, or finds the queue full, is dropped; what was stored lately is not stored again.
+        """
+        _, writer = self._at(settings)
+        dropped = 0
+        for handle, text in texts.items():
+            if self.has(settings, tenant, handle):
+                continue
+            written = writer.add(settings, tenant, handle, text)
+            if written is None:
+                dropped += 1
+            else:
+                written.add_done_callback(self._noting(settings, tenant, handle))
+        if dropped:
+            _tell_dropped(settings, dropped)
+
+    def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
+        """Whether a text waits to be written, or this process has written it lately."""
+        written_at = self._known.get((_place(settings), tenant, handle))
+        is_known = written_at is not None and time.monotonic() - written_at < settings.retention_seconds * KNOWN_FRACTION
+        return is_known or self._at(settings)[1].waiting(tenant, handle) is not None
+
+    async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
+        """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
+        written = self._at(settings)[1].add(settings, tenant, handle, text)
+        if written is None:
+            _tell_dropped(settings, 1)
+            return False
+        try:
+            return await asyncio.wait_for(asyncio.shield(written), STORE_SECONDS)
+        except asyncio.TimeoutError:
+            return False
+
+    async def get(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> str | None:
+        """Return a text of a tenant: None for what is not there, expired, broken or another's, or not read in time."""
+        return (await self.get_all(settings, tenant, [handle])).get(handle) if is_handle(handle) else None
+
+    async def get_all(self, settings: ArchiveSettings, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
+        """Return the texts of a tenant by their handles, without those that `get` returns None for."""
+        place, (store, writer) = _place(settings), self._at(settings)
+        waiting = ((handle, writer.waiting(tenant, handle)) for handle in handles)
+        texts = {handle: text for handle, text in waiting if text is not None}
+        stored = [handle for handle in handles if handle not in texts]
+        if not stored or time.monotonic() < self._read_again_at.get(place, 0.0):
+            return texts
+        try:
+            texts |= await asyncio.wait_for(self._read(store, tenant, stored), GET_SECONDS)
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
+            self._read_again_at[place] = time.monotonic() + READ_AGAIN_SECONDS
+            warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")
+            return texts
+        for handle in stored:
+            if handle not in texts:
+                self._known.pop((place, tenant, handle), None)  # the store has lost it
+        return texts
+
+    async def _read(self, store: Store, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
+        values = await store.read(tenant_name(tenant), handles)
+        return await self._workers.run(lambda: self._opened(values, tenant), Deadline(GET_SECONDS)) if values else {}
+
+    def _opened(self, values: Mapping[str, bytes], tenant: bytes) -> dict[str, str]:
+        texts = ((handle, opened(value, tenant, handle, self._secret)) for handle, value in values.items())
+        return {handle: text for handle, text in texts if text is not None}
+
+    def _at(self, settings: ArchiveSettings) -> tuple[Store, Writer]:
+        place = _place(settings)
+        if place not in self._stores:
+            store = self._new_store(settings)
+            self._stores[place] = store, Writer(store, self._secret, self._workers)
+        return self._stores[place]
+
+    def _new_store(self, settings: ArchiveSettings) -> Store:
+        if settings.backend == "redis":
+            return Redis(self._store)
+        return Disk(Path(settings.path)) if settings.backend == "disk" and settings.path else Memory()
+
+    def _noting(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> Callable[[asyncio.Future[bool]], None]:
+        def note(written: asyncio.Future[bool]) -> None:
+            if not written.cancelled() and written.result():
+                self._known[_place(settings), tenant, handle] = time.monotonic()
+                self._known.move_to_end((_place(settings), tenant, handle))
+                if len(self._known) > MOST_KNOWN:
+                    self._known.popitem(last=False)
+
+        return note
+
+
+def _place(settings: ArchiveSettings) -> Place:
+    return settings.backend, settings.path if settings.backend == "disk" else None
+
+
+def _tell_dropped(settings: ArchiveSettings, texts: int) -> None:
+    emit(ArchiveEvent("archive", time.time(), "dropped", texts, settings.backend))

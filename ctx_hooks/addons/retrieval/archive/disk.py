@@ -1,0 +1,208 @@
+"""Sealed texts in one SQLite file that the workers of a machine share.
+
+Each operation opens the file anew, in a thread: a file that was deleted is made again, and a disk that hangs holds up its
+thread alone. With the write-ahead log readers wait for no writer, and what a dead process had half written is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from ctx_hooks.addons.retrieval.archive.sealing import Stored
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.runtime.worker import Workers
+
+FILE = "ctx_hooks_archive.sqlite3"
+BROKEN = f"{FILE}.broken"
+"""What was the file, for an operator to look at; the next one takes its place."""
+BUSY_SECONDS = 5.0
+"""How long a writer waits for another one; a batch takes some 50 ms. No request waits for it."""
+OPERATION_SECONDS = 10.0
+"""Longer than a writer waits, so that a file that stays locked is told as that."""
+PAGE_BYTES = 4_096
+ROW_BYTES = 2 * PAGE_BYTES
+"""A text's last page is half empty on average, and its row and index are in pages of others."""
+CHECKPOINT_PAGES = 1_000
+"""SQLite's own default: with 4 MB in the log its pages are moved into the file."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS texts (
+  tenant TEXT NOT NULL, handle TEXT NOT NULL, sealed BLOB NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (tenant, handle)
+);
+CREATE INDEX IF NOT EXISTS texts_by_expiry ON texts (expires_at);
+CREATE INDEX IF NOT EXISTS texts_by_size ON texts (tenant, LENGTH(sealed));
+"""
+
+
+class Disk:
+    """The store of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._workers = Workers()
+
+    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
+        """Store sealed texts in one transaction; see `write`."""
+        expires_at = time.time() + kept_seconds
+        await self._workers.run(
+            lambda: write(self._folder, tenant, sealed, expires_at, max_bytes), Deadline(OPERATION_SECONDS)
+        )
+
+    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the sealed texts that there still are, by their handles; see `read`."""
+        return await self._workers.run(lambda: read(self._folder, tenant, handles), Deadline(OPERATION_SECONDS))
+
+
+def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
+    """Store sealed texts, all or none; expired ones go, and above the bound the oldest of the tenant that has the most.
+
+    A file that is damaged, or none of SQLite's, is set aside as BROKEN, and another one is begun.
+
+    Raises:
+        sqlite3.Error: The disk is full, or the file is locked for longer than BUSY_SECONDS.
+        OSError: The folder or the file cannot be made.
+
+    """
+    path = folder / FILE
+    before = path.stat().st_ino if path.exists() else None
+    try:
+        _write(folder, tenant, sealed, expires_at, max_bytes)
+    except sqlite3.DatabaseError as error:
+        if type(error) is not sqlite3.DatabaseError or not path.exists() or path.stat().st_ino != before:
+            raise  # it is locked, or another process has set it aside
+        warn_once(f"ctx_hooks: the archive {path} is damaged and set aside as {BROKEN}")
+        path.replace(folder / BROKEN)
+        for end in ("-wal", "-shm"):
+            path.with_name(FILE + end).unlink(missing_ok=True)
+        _write(folder, tenant, sealed, expires_at, max_bytes)
+
+
+def _write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
+    with _opened(folder) as file, _transaction(file):
+        file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
+        _make_room(file, tenant, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
+        rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
+        file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
+
+
+def read(folder: Path, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
+    """Return the sealed texts that there still are, by their handles; a file that is damaged raises sqlite3.Error."""
+    with _opened_to_read(folder) as file:
+        query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ?"
+        rows = [(handle, file.execute(query, (tenant, handle, time.time())).fetchone()) for handle in handles]
+    return {handle: row[0] for handle, row in rows if row and isinstance(row[0], bytes)}
+
+
+def tenants(folder: Path) -> list[Stored]:
+    """Return what is stored of each tenant; raises as `read` does."""
+    with _opened_to_read(folder) as file:
+        query = (
+            "SELECT tenant, COUNT(*), SUM(LENGTH(sealed)), MIN(expires_at), MAX(expires_at) FROM texts GROUP BY 1 ORDER BY 1"
+        )
+        return [Stored(*row) for row in file.execute(query)]
+
+
+def texts(folder: Path, tenant: str) -> list[Stored]:
+    """Return the texts of a tenant by their handles, those first that expire first; raises as `read` does."""
+    with _opened_to_read(folder) as file:
+        query = "SELECT handle, 1, LENGTH(sealed), expires_at, expires_at FROM texts WHERE tenant = ? ORDER BY 4, 1"
+        return [Stored(*row) for row in file.execute(query, (tenant,))]
+
+
+def delete(folder: Path, tenant: str) -> int:
+    """Delete every text of a tenant and return how many there were; nothing of them stays in the file or its log.
+
+    Raises as `write` does.
+    """
+    return _deleted(folder, "DELETE FROM texts WHERE tenant = ?", tenant)
+
+
+def prune(folder: Path) -> int:
+    """Delete what has expired and return how many texts that were; raises as `write` does."""
+    return _deleted(folder, "DELETE FROM texts WHERE expires_at <= ?", time.time())
+
+
+def _deleted(folder: Path, statement: str, value: str | float) -> int:
+    with _opened(folder) as file:
+        with _transaction(file):
+            gone = file.execute(statement, (value,)).rowcount
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return gone
+
+
+def _make_room(file: sqlite3.Connection, tenant: str, needed_bytes: int, max_bytes: int) -> None:
+    """Delete the oldest texts of the tenant that has the most, with what it is about to write, until there is room.
+
+    It keeps an equal share, as far as others have more. A page that others share is not free, so more may have to go.
+    """
+    while (excess_bytes := _used_bytes(file) + needed_bytes - max_bytes) > 0:
+        rows = file.execute("SELECT tenant, SUM(LENGTH(sealed)), COUNT(*) FROM texts GROUP BY 1")
+        sizes = {name: size_bytes + count * ROW_BYTES for name, size_bytes, count in rows}
+        if not sizes:
+            return
+        largest = max(sizes, key=lambda name: sizes[name] + needed_bytes * (name == tenant))
+        above_bytes = sizes[largest] - max_bytes / len({*sizes, tenant})
+        doomed = []
+        for row, size_bytes in file.execute(
+            "SELECT rowid, LENGTH(sealed) FROM texts WHERE tenant = ? ORDER BY 1", (largest,)
+        ):
+            doomed.append((row,))
+            excess_bytes -= size_bytes
+            above_bytes -= size_bytes + ROW_BYTES
+            if excess_bytes <= 0 or above_bytes <= 0:
+                break
+        file.executemany("DELETE FROM texts WHERE rowid = ?", doomed)
+
+
+def _used_bytes(file: sqlite3.Connection) -> int:
+    pages, free = (file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
+    return int(pages - free) * PAGE_BYTES
+
+
+@contextmanager
+def _opened_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file as it is: on a disk that cannot be written, and nothing is made where there is none."""
+    path = folder / FILE
+    if not path.exists() or (os.access(folder, os.W_OK) and os.access(path, os.W_OK)):
+        with _opened(folder) if path.exists() else closing(_empty()) as file:
+            yield file
+        return
+    log = path.with_name(f"{FILE}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    form = "mode=ro" if has_log else "mode=ro&immutable=1"  # no file can be made there, which readers of a log share
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{form}", uri=True, timeout=BUSY_SECONDS)) as file:
+        yield file
+
+
+def _empty() -> sqlite3.Connection:
+    file = sqlite3.connect(":memory:")
+    file.executescript(SCHEMA)
+    return file
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / FILE
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # for this user alone; SQLite gives the log the same rights
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as file:
+        file.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a new file
+        file.execute("PRAGMA journal_mode = WAL")
+        file.execute("PRAGMA synchronous = NORMAL")  # after a power failure the newest texts may lack; the file is sound
+        file.execute("PRAGMA secure_delete = ON")  # what was deleted is overwritten
+        file.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        file.executescript(SCHEMA)
+        yield file
+
+
+@contextmanager
+def _transaction(file: sqlite3.Connection) -> Iterator[None]:
+    file.execute("BEGIN IMMEDIATE")  # the lock at once: one that is taken later cannot be waited for
+    with file:
+        yield

@@ -1,0 +1,153 @@
+"""Sealed texts in LiteLLM's Redis: one key a text, with its expiry, and an index a tenant.
+
+The index is a sorted set of handles by expiry and a hash of their sizes: a tenant's bound holds without a look at its texts.
+All keys of a tenant have the same hash tag: they are in one slot of a cluster, and a script may name them. Whoever has the
+Redis can write anything there: keys of a wrong type are replaced.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ctx_hooks.addons.retrieval.archive.sealing import LARGEST_TEXT_BYTES, Stored
+from ctx_hooks.store.shared_store import SharedStore
+
+KEY_PREFIX = "ctx_hooks:archive:"
+WRITE_SECONDS = 5.0
+"""No request waits for it; a busy event loop takes seconds to hear what Redis has answered."""
+ROW_BYTES = 420
+"""Memory of a text's key and of its places in set and hash, beside the text (measured: 408)."""
+LARGEST_VALUE_BYTES = LARGEST_TEXT_BYTES + 1_000
+"""A larger value is none of ours: texts that compression makes larger grow by a few bytes in a thousand."""
+
+WRITE = f"""
+local index, sizes = KEYS[1], KEYS[1] .. ':sizes'
+local now, expires_at, kept, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+if redis.call('TYPE', index).ok ~= 'zset' or redis.call('TYPE', sizes).ok ~= 'hash' then redis.call('DEL', index, sizes) end
+local total = tonumber(redis.call('HGET', sizes, 'total') or 0) or 0
+local function forget(handle)
+  total = total - (tonumber(redis.call('HGET', sizes, handle) or 0) or 0)
+  redis.call('HDEL', sizes, handle)
+  redis.call('ZREM', index, handle)
+  redis.call('DEL', index .. ':' .. handle)
+end
+for _, handle in ipairs(redis.call('ZRANGEBYSCORE', index, '-inf', now)) do forget(handle) end
+for i = 5, #ARGV, 2 do
+  local handle, value = ARGV[i], ARGV[i + 1]
+  local size = #value + {ROW_BYTES}
+  forget(handle)
+  while total + size > most do
+    local oldest = redis.call('ZRANGE', index, 0, 0)[1]
+    if not oldest then total = 0 break end
+    forget(oldest)
+  end
+  redis.call('SET', index .. ':' .. handle, value, 'EX', kept)
+  redis.call('ZADD', index, expires_at, handle)
+  redis.call('HSET', sizes, handle, size)
+  total = total + size
+end
+redis.call('HSET', sizes, 'total', total)
+for _, key in ipairs({{index, sizes}}) do
+  if redis.call('TTL', key) < kept then redis.call('EXPIRE', key, kept) end
+end
+return 1
+"""
+READ = f"""
+local found = {{}}
+for i, handle in ipairs(ARGV) do
+  local key = KEYS[1] .. ':' .. handle
+  local known = redis.call('TYPE', key).ok == 'string' and redis.call('STRLEN', key) <= {LARGEST_VALUE_BYTES}
+  found[i] = known and redis.call('GET', key)
+end
+return found
+"""
+"""`total` is no handle: that has twelve characters. Of an index that was lost it begins at nothing again."""
+
+
+class Redis:
+    """The store that the workers of all machines share."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
+        """Store sealed texts with their expiry, in one script; raises UnavailableError."""
+        now, kept = time.time(), max(1, round(kept_seconds))
+        texts = [part for pair in sealed.items() for part in pair]
+        args = [now, now + kept_seconds, kept, max_bytes, *texts]
+        await self._store.run(WRITE, key_of(tenant), args, WRITE_SECONDS)
+
+    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the sealed texts that there still are, by their handles; raises UnavailableError."""
+        read = partial(self._store.run, READ, key_of(tenant), handles)
+        found = await self._store.briefly(read, (tenant, *handles))
+        return {handle: value for handle, value in zip(handles, found, strict=True) if isinstance(value, bytes)}
+
+
+def key_of(tenant: str) -> str:
+    """Return the key of a tenant's index, which all its other keys begin with."""
+    return f"{KEY_PREFIX}{{{tenant}}}"
+
+
+# What an operator sees and deletes, over a connection of its own. LiteLLM may put a namespace before each key, which only
+# the proxy knows: keys are searched for. That takes the longer the larger the Redis is, and holds up nobody.
+
+KEYS_AT_ONCE = 1_000
+"""Looked at, or deleted, before Redis serves others again: below a millisecond."""
+
+
+async def tenants(client: Any) -> list[Stored]:
+    """Return what is stored of each tenant; raises whatever the connection raises."""
+    found = [await _summed(client, index) for index in await _keys(client, f"*{key_of('*')}")]
+    return [stored for stored in found if stored.texts]
+
+
+async def texts(client: Any, tenant: str) -> list[Stored]:
+    """Return the texts of a tenant by handle, those first that expire first; raises whatever the connection raises."""
+    return [text for index in await _keys(client, f"*{key_of(tenant)}") for text in await _listed(client, index)]
+
+
+async def read(client: Any, tenant: str, handle: str) -> bytes | None:
+    """Return a sealed text, None where there is none; raises whatever the connection raises."""
+    for key in await _keys(client, f"*{key_of(tenant)}:{handle}"):
+        (found,) = await client.eval(READ, 1, key[: -len(handle) - 1], handle)
+        if isinstance(found, bytes):
+            return found
+    return None
+
+
+async def delete(client: Any, tenant: str) -> int:
+    """Delete every key of a tenant and return how many texts there were; raises whatever the connection raises."""
+    keys = await _keys(client, f"*{key_of(tenant)}*")
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        await client.delete(*keys[start : start + KEYS_AT_ONCE])
+    return sum(not key.endswith((b"}", b":sizes")) for key in keys)
+
+
+async def _keys(client: Any, pattern: str) -> list[bytes]:
+    return sorted({key async for key in client.scan_iter(match=pattern, count=KEYS_AT_ONCE)})
+
+
+async def _summed(client: Any, index: bytes) -> Stored:
+    listed = await _listed(client, index)
+    ends = [text.first_expires_at for text in listed] or [0.0]
+    tenant = index.decode("utf-8", "replace").rpartition(KEY_PREFIX)[2].strip("{}")
+    return Stored(tenant, len(listed), sum(text.size_bytes for text in listed), min(ends), max(ends))
+
+
+async def _listed(client: Any, index: bytes) -> list[Stored]:
+    if await client.type(index) != b"zset" or await client.type(index + b":sizes") != b"hash":
+        return []  # anybody may have written it
+    found = await client.zrangebyscore(index, time.time(), "+inf", withscores=True)
+    sizes = await client.hgetall(index + b":sizes")
+    return [
+        Stored(handle.decode("utf-8", "replace"), 1, _figure(sizes.get(handle)), expires_at, expires_at)
+        for handle, expires_at in found
+    ]
+
+
+def _figure(size: bytes | None) -> int:
+    return int(size) if size and size.isdigit() else 0

@@ -1,0 +1,120 @@
+"""Writes texts to one store behind the requests, in the order in which they came."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from sys import getsizeof
+from typing import Literal
+
+from ctx_hooks.addons.retrieval.archive.sealing import Store, fits, sealed, tenant_name
+from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.warnings import warn_once
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.telemetry.addon_events import ArchiveEvent
+from ctx_hooks.telemetry.listeners import emit
+
+QUEUE_BYTES = 32_000_000
+"""Memory of the texts that wait to be written, which the requests hold as well while they run: some thirty requests whose
+whole window was cut, or what comes in while a store does not answer for some seconds."""
+BATCH_BYTES = 2_000_000
+"""Of texts that are written at once: sealed in some 50 ms, during which a reader of Redis waits for a few of them."""
+SEAL_SECONDS = 10.0
+"""Most for a batch, on a machine that is busy with other things."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting:
+    """A text that waits to be written. `written` tells whether it was, once that is known."""
+
+    settings: ArchiveSettings
+    tenant: bytes
+    handle: str
+    text: str
+    written: asyncio.Future[bool] = field(repr=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the text, in bytes."""
+        return getsizeof(self.text)
+
+
+class Writer:
+    """The queue of one store, bounded in bytes. Used on the event loop alone."""
+
+    def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
+        self._store, self._secret, self._workers = store, secret, workers
+        self._queue: deque[Waiting] = deque()
+        self._newest: dict[tuple[bytes, str], Waiting] = {}
+        self._bytes = 0
+        self._running: asyncio.Task[None] | None = None
+
+    def add(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> asyncio.Future[bool] | None:
+        """Queue a text and return what tells whether it was written; None where it is too large, or the queue is full."""
+        if not fits(text):
+            return None
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(settings, tenant, handle, text, loop.create_future())
+        if self._bytes + waiting.size_bytes > QUEUE_BYTES:
+            return None
+        self._queue.append(waiting)
+        self._newest[tenant, handle] = waiting
+        self._bytes += waiting.size_bytes
+        if self._running is None or self._running.done():
+            self._running = loop.create_task(self._write_all())
+        return waiting.written
+
+    def waiting(self, tenant: bytes, handle: str) -> str | None:
+        """Return a text that is not written yet, None for any other."""
+        found = self._newest.get((tenant, handle))
+        return None if found is None else found.text
+
+    async def _write_all(self) -> None:
+        while self._queue:
+            batch = self._next_batch()
+            written = False
+            try:
+                written = await self._write(batch)
+            finally:  # also where this task is cancelled
+                self._end(batch, written=written)
+
+    def _end(self, batch: list[Waiting], *, written: bool) -> None:
+        """Let go of a batch, and tell those who wait whether it is written."""
+        outcome: Literal["stored", "failed"] = "stored" if written else "failed"
+        emit(ArchiveEvent("archive", time.time(), outcome, len(batch), batch[0].settings.backend))
+        for waiting in batch:
+            self._bytes -= waiting.size_bytes
+            if self._newest.get((waiting.tenant, waiting.handle)) is waiting:
+                del self._newest[waiting.tenant, waiting.handle]
+            if not waiting.written.done():  # who waited for it may have gone
+                waiting.written.set_result(written)
+
+    def _next_batch(self) -> list[Waiting]:
+        """Return the next texts of one tenant and one policy."""
+        batch = [self._queue.popleft()]
+        size_bytes = batch[0].size_bytes
+        while self._queue and _alike(batch[0], self._queue[0]) and size_bytes + self._queue[0].size_bytes <= BATCH_BYTES:
+            batch.append(self._queue.popleft())
+            size_bytes += batch[-1].size_bytes
+        return batch
+
+    async def _write(self, batch: list[Waiting]) -> bool:
+        settings, tenant = batch[0].settings, batch[0].tenant
+        try:
+            values = await self._workers.run(self._sealing(batch), Deadline(SEAL_SECONDS))
+            await self._store.write(tenant_name(tenant), values, settings.retention_seconds, settings.size_limit_bytes)
+        except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
+            warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
+            return False
+        return True
+
+    def _sealing(self, batch: list[Waiting]) -> Callable[[], dict[str, bytes]]:
+        return lambda: {w.handle: sealed(w.text, w.tenant, w.handle, w.settings.compress, self._secret) for w in batch}
+
+
+def _alike(one: Waiting, other: Waiting) -> bool:
+    return one.tenant == other.tenant and one.settings == other.settings

@@ -1,0 +1,232 @@
+"""What is cut goes to the archive, and comes back where a model asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from dataclasses import replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks import engine
+from ctx_hooks.addons.retrieval import tool
+from ctx_hooks.addons.retrieval.archive.archive import Archives
+from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, notes_in, notes_of
+from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.decision import changes_of
+from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.recorder import names_of
+from ctx_hooks.telemetry.addon_events import RetrievalEvent
+from ctx_hooks.telemetry.call import CallNames
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.texts.pieces import utf8_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ctx_hooks.addons.retrieval.notes import RetrievalNotes
+    from ctx_hooks.engine import Decided
+    from ctx_hooks.litellm_compat import Call
+    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.running import Running
+    from ctx_hooks.store.shared_store import SharedStore
+    from ctx_hooks.telemetry.addon_events import RetrievalSource
+
+logger = logging.getLogger("ctx_hooks")
+
+MOST_BEHIND_FRACTION = 0.05
+"""Of the time is spent on making texts again, however many are too large or find a store that fails."""
+BYTES_PER_BUDGET_TOKEN = 1.0
+"""Of all texts that one turn gets: about a quarter of the budget in English, half of it in Chinese. The next request is then
+within the window whatever the model asks for, with the newest results whole."""
+PAGE_SECONDS = 5.0
+"""Ranking the lines of the longest text, 32 MB, takes less."""
+
+
+class Archiving:
+    """Stores what requests lose, and answers the calls of the retrieval tool. Used on the event loop alone.
+
+    A client sends its whole history with each request: what the archive has lost, or another worker's memory holds, is cut
+    again from the request that names it.
+
+    Attributes:
+        archives: where the texts are.
+        storing: what is made again to be stored, behind requests; None before that was ever necessary.
+    """
+
+    def __init__(self, store: SharedStore, running: Running) -> None:
+        self.archives = Archives(store)
+        self._running = running
+        self.storing: asyncio.Task[None] | None = None
+        self._store_behind_at = 0.0
+        self._workers = Workers()
+
+    def named(self, request: Request, to: Target) -> Target:
+        """Return where a request goes with how what is cut from it can be had again, where that is archived."""
+        with failing_open("cuts without an archive"):
+            settings = to.policy.archive_in_use
+            if settings is not None and to.policy.enforces:
+                handles = Handles(self._tenant_of(request.call, settings))
+                return replace(to, retrievable=tool.retrievable(request, to.policy, handles))
+        return to
+
+    def decided(self, request: Request, to: Target, decided: Decided) -> None:
+        """Store what a decision cuts, and remember the request if its model is offered the tool.
+
+        A request that was fitted before the Router chose its deployment has the tool when that is decided about: it stays
+        offered.
+        """
+        settings = to.policy.archive_in_use
+        if settings is None or not to.policy.enforces:
+            return
+        if not tool.is_among_tools(request):
+            self.forget(to.request_id)
+        with failing_open("archives nothing of a request"):
+            if decided.known is None or not decided.cut:
+                return
+            tenant = self._tenant_of(request.call, settings)
+            self.archives.put(settings, tenant, {h: text for h, text in decided.cut.items() if text is not None})
+            kept = KeptRequest(
+                (request, to, decided.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
+            )
+            if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
+                self._store_behind(settings, tenant, kept)
+            if decided.offers and to.request_id:
+                state = self._running.open(to.request_id)
+                most_bytes = int((decided.attempt.budget_tokens or to.window.tokens) * BYTES_PER_BUDGET_TOKEN)
+                noted = notes_in(state)
+                noted.offer = Offer(settings, tenant, names_of(request.call, to), most_bytes)
+                noted.kept = noted.kept if tool.is_among_tools(request) and noted.kept else kept
+                self._running.hold(to.request_id, state)
+
+    def was_offered(self, request_id: str) -> bool:
+        """Whether the model that answers a request is offered the tool."""
+        return self._noted(request_id).offer is not None
+
+    async def answers(self, request_id: str, calls: Sequence[str]) -> list[str]:
+        """Return what the calls of one turn return: no more than the window has room for. Raises nothing."""
+        offer = self._noted(request_id).offer
+        left_bytes = offer.most_bytes if offer is not None else 0
+        texts: list[str] = []
+        for n, arguments in enumerate(calls):
+            texts.append(await self.answer(request_id, arguments, left_bytes / (len(calls) - n)))
+            left_bytes -= utf8_bytes(texts[-1])
+        return texts
+
+    async def originals(self, request_id: str, items: Sequence[Any]) -> Sequence[Any]:
+        """Return the messages that a request had before it was fitted to `items`.
+
+        Return `items` where that is not known, or where another hook has changed them since.
+        """
+        kept = self._noted(request_id).kept
+        with failing_open("fits a further call from what was fitted before"):
+            if kept is not None:
+                request, *_ = kept.decided_by
+                deadline = Deadline(kept.timeout_seconds)
+                sent = await self._workers.run(lambda: engine.decide(*kept.decided_by, deadline, Timings()), deadline)
+                fitted = {**request.fields, **changes_of(sent.decision)}
+                if await self._workers.run(lambda: replace(request, fields=fitted).items == items, deadline):
+                    found: Sequence[Any] = request.items
+                    return found
+        return items
+
+    async def answer(self, request_id: str, arguments: str, most_bytes: float = math.inf) -> str:
+        """Return what a call of the tool returns, `most_bytes` of it at most.
+
+        A handle that is unknown, expired or another tenant's takes the same way to the same answer. Raises nothing.
+        """
+        start, noted = time.monotonic(), self._noted(request_id)
+        offer = noted.offer
+        source, page = await self._page(offer, noted.kept, arguments, most_bytes)
+        with failing_open("tells of no retrieval"):
+            call = CallNames(request_id) if offer is None else offer.call
+            chars = 0 if source == "none" else len(page)
+            emit(RetrievalEvent("retrieval", time.time(), call, source, chars, (time.monotonic() - start) * 1e3))
+        return page
+
+    async def noted(self, call: Call, settings: ArchiveSettings, keys: Sequence[str]) -> dict[str, str]:
+        """Return what was noted under keys by the tenant of a request, by key."""
+        tenant = self._tenant_of(call, settings)
+        handles = {_note_handle(tenant, key): key for key in keys}
+        texts = await self.archives.get_all(settings, tenant, list(handles))
+        return {handles[handle]: text for handle, text in texts.items()}
+
+    async def note(self, call: Call, settings: ArchiveSettings, key: str, text: str) -> bool:
+        """Note a text under a key for the tenant of a request, in the place of what was noted there."""
+        tenant = self._tenant_of(call, settings)
+        return await self.archives.store(settings, tenant, _note_handle(tenant, key), text)
+
+    def forget(self, request_id: str) -> None:
+        """Keep a request no longer: it is answered."""
+        state = self._running.of(request_id)
+        noted = notes_of(state)
+        noted.offer = noted.kept = None
+        self._running.hold(request_id, state)
+
+    async def _page(
+        self, offer: Offer | None, kept: KeptRequest | None, arguments: str, most_bytes: float
+    ) -> tuple[RetrievalSource, str]:
+        asked = asked_of(arguments)
+        if offer is None or not asked.handle:
+            return "none", NOT_AVAILABLE
+        try:
+            source, text = await self._text(offer, kept, asked.handle)
+            if text is not None:
+                return source, await self._workers.run(lambda: page_of(text, asked, most_bytes), Deadline(PAGE_SECONDS))
+        except Exception as error:  # noqa: BLE001 - the model goes on without; whose text it is, and what, is not told
+            logger.warning("ctx_hooks cannot retrieve a text: %s", type(error).__name__)
+        return "none", NOT_AVAILABLE
+
+    async def _text(self, offer: Offer, kept: KeptRequest | None, handle: str) -> tuple[RetrievalSource, str | None]:
+        text = await self.archives.get(offer.settings, offer.tenant, handle)
+        if text is not None:
+            return "archive", text
+        if kept is None:
+            return "none", None
+        return "request", (await self._made_again(offer.settings, offer.tenant, kept)).get(handle)
+
+    async def _made_again(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> Mapping[str, str]:
+        """Return what was cut from a request, and store it."""
+        if kept.texts is None:
+            deadline = Deadline(kept.timeout_seconds)
+            kept.texts = await self._workers.run(lambda: engine.cut_again(*kept.decided_by, deadline), deadline)
+            self.archives.put(settings, tenant, kept.texts)
+        return kept.texts
+
+    def _store_behind(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> None:
+        """Store, behind a request, what it refers to and another has removed.
+
+        The other's caller may have left, or the store may have failed. One request at a time is made again; until it is the
+        turn of a conversation, its later requests come here as well.
+        """
+        if time.monotonic() >= self._store_behind_at:
+            self._store_behind_at = math.inf
+            self.storing = asyncio.get_running_loop().create_task(self._stored_behind(settings, tenant, kept))
+
+    async def _stored_behind(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> None:
+        start = time.monotonic()
+        try:
+            with failing_open("archives nothing of a request"):
+                await self._made_again(settings, tenant, kept)
+        finally:
+            spent_seconds = time.monotonic() - start
+            self._store_behind_at = start + spent_seconds / MOST_BEHIND_FRACTION
+
+    def _noted(self, request_id: str) -> RetrievalNotes:
+        return notes_of(self._running.of(request_id))
+
+    def _tenant_of(self, call: Call, settings: ArchiveSettings) -> bytes:
+        return self.archives.tenant(*call.owner(settings.scope))
+
+
+def _note_handle(tenant: bytes, key: str) -> str:
+    """Return the handle of a note, which no model is told: no text that a client sends can be cut under it."""
+    return Handles(blake2b(b"notes", key=tenant).digest()).of(key)

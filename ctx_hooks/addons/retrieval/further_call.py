@@ -1,0 +1,126 @@
+"""A further call for a request that the proxy has checked and routed already, on the same account.
+
+What LiteLLM 1.100 to 1.106 do, and what follows:
+
+1. The fields that the proxy's hooks get behind a call are those that it gave the Router, with the changes of all pre-call
+   hooks: the Router takes them again. `deployment` and `_litellm_client_requested_model` the proxy adds behind the call.
+2. `litellm_logging_obj` is one call's: it keeps that call's times, stream and answer, and logs once. `function_setup` makes
+   another, as the proxy does; without one the Router's filters of deployments are not told what kind of call it is.
+3. The rate limiter `parallel_request_limiter_v3` gives a place back when the call is logged whose `litellm_call_id` took it:
+   a further call has an id of its own.
+4. Router and proxy write to the request's metadata in place: a further call has a copy. Spend is attributed by what of it
+   begins with `user_api_key`, so that stays.
+5. The budget reservation is the first call's. It is in the metadata twice: under `user_api_key_budget_reservation` and in
+   the `UserAPIKeyAuth` under `user_api_key_auth`. With it a further call would settle what the first has reserved (LiteLLM's
+   `internal_call_metadata.py` leaves it out of its own internal calls for that).
+6. Rate limits and budgets of key, team and user were checked before the first call and are not again: what a further call
+   takes is counted when it is logged, and counts for the next request, as LiteLLM has it for its own agentic loops.
+7. Post-call guardrails of an answer that is not streamed have run by then, on the first answer alone; those of a stream that
+   are listed behind this plugin see all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
+from ctx_hooks.litellm_compat.deployments import proxy_router
+from ctx_hooks.litellm_compat.identity import with_request_id
+from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
+from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RESPONSES_API, RULES, SETUP, are_there
+from ctx_hooks.request.request import Request, format_of
+
+Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
+"""Given a request's fields and changes of them, asks again; returns the fields of that call, and its answer or stream."""
+
+OF_THE_FIRST = frozenset({"litellm_logging_obj", "litellm_call_id", "deployment", "_litellm_client_requested_model"})
+RESERVATION = "user_api_key_budget_reservation"
+
+
+def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a further call: those of the first, with changes, and without what was that call's alone."""
+    own = {name: value for name, value in fields.items() if name not in OF_THE_FIRST}
+    first = Call(fields)
+    name = "litellm_metadata" if fields.get("litellm_metadata") is first.metadata else "metadata"
+    return {**own, **changes, name: _metadata(first), "litellm_call_id": str(uuid4())}
+
+
+def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]) -> Ask:
+    """Return what asks again for a request that has been arranged; its retries stay as they were.
+
+    Args:
+        fitted_before_choice: fits a request where the Router would refuse it before it chooses a deployment.
+    """
+
+    async def ask(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        data = with_request_id(further_fields(fields, changes))
+        request = Request(format_of(data), data)
+        data = await fitted_before_choice(request)
+        return data, await call_again(request.wire.router_method, data)
+
+    return ask
+
+
+def can_call_again() -> bool:
+    """Whether this LiteLLM has what a further call needs."""
+    return are_there(FURTHER_CALL)
+
+
+async def call_again(route: str, fields: Mapping[str, Any]) -> Any:
+    """Return the answer of the proxy's Router, or its stream.
+
+    Raises:
+        Exception: whatever the Router or the provider raise.
+    """
+    logging, data = SETUP.find()(
+        original_function=route,
+        rules_obj=RULES.find()(),
+        start_time=datetime.now(),  # noqa: DTZ005 - LiteLLM subtracts it from its own, which have no zone
+        **fields,
+    )
+    return await getattr(proxy_router(), route)(**{**data, "litellm_logging_obj": logging})
+
+
+def _metadata(first: Call) -> dict[str, Any]:
+    """Return LiteLLM's metadata of a request for a further call of it."""
+    metadata = {name: value for name, value in first.metadata.items() if name != RESERVATION}
+    if getattr(first.auth, "budget_reservation", None) is not None:
+        metadata["user_api_key_auth"] = first.auth.model_copy(update={"budget_reservation": None})
+    if isinstance(metadata.get(SAVINGS), Figures):
+        del metadata[SAVINGS]
+    logged = metadata.get(LOGGED)
+    if isinstance(logged, Mapping) and isinstance(logged.get(REQUEST_KEY), Figures):
+        metadata[LOGGED] = {name: value for name, value in logged.items() if name != REQUEST_KEY}
+    return metadata
+
+
+FIRST_WHOLE = (1, 106)
+"""Of a stream that LiteLLM translates from another API, 1.100 to 1.103 repeat the thinking in what a client is to send back,
+which the provider then refuses ("`thinking` blocks cannot be modified"), and give two items one number; 1.106 was seen to do
+neither.
+"""
+
+
+@lru_cache(maxsize=256)
+def takes_its_items_back(model: str, litellm_version: str = "") -> bool:
+    """Return whether a provider speaks the Responses API itself, or LiteLLM translates it without loss."""
+    found = (litellm_version or version("litellm")).split(".")[:2]
+    if all(map(str.isdecimal, found)) and tuple(map(int, found)) >= FIRST_WHOLE:
+        return True
+    return _speaks_responses(model)
+
+
+def _speaks_responses(model: str) -> bool:
+    import litellm  # noqa: PLC0415 - loaded by the proxy long before
+
+    config_of = RESPONSES_API.find()
+    try:
+        _, provider, _, _ = litellm.get_llm_provider(model)
+        return config_of is not None and config_of(provider=provider, model=model) is not None
+    except Exception:  # noqa: BLE001 - of a model that LiteLLM cannot place nothing is known
+        return False

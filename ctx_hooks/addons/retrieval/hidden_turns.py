@@ -1,0 +1,129 @@
+"""What the provider said out of a client's sight, put back into the client's next request.
+
+A client sends back the answer that it was shown, which lacks the calls of the hidden tool and their results. For each such
+answer the provider's own messages are kept: with these in its place call ids and signatures are the provider's, its prompt
+cache matches, and the model still knows what it learned.
+
+They are found by the answer's anchor, a digest of who asks and of all that was sent and said up to it. So nothing that was
+retrieved in one conversation reaches another: whoever gets it has sent the same texts, system text, results and media
+included. Whoever changes more than `conversation_digest.py` leaves out gets no hidden turn back, and his history goes on as
+he sends it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ctx_hooks.addons.retrieval.conversation_digest import ASSISTANT, CACHE_MARKER, ITEM, THINKING, role_of
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenTurn:
+    """What stands for one answer that hides something.
+
+    Attributes:
+        anchor: of the answer as the client was shown it.
+        messages: the provider's answers, and the results of hidden calls between them.
+        results: the results of hidden calls of the last answer, which stand beside those of the client: chat's messages,
+            blocks of a user message, or items.
+    """
+
+    anchor: str
+    messages: Sequence[Mapping[str, Any]]
+    results: Sequence[Mapping[str, Any]] = ()
+
+
+def written(turn: HiddenTurn) -> str:
+    """Return a turn as a text."""
+    return json.dumps(asdict(turn), ensure_ascii=False, separators=(",", ":"))
+
+
+def read(text: str) -> HiddenTurn | None:
+    """Return the turn of a text, None for one that is broken."""
+    try:
+        entry = json.loads(text)
+    except ValueError:
+        return None
+    return HiddenTurn(**entry) if _is_turn(entry) else None
+
+
+def spliced(messages: Sequence[Any], anchors: Sequence[str], turns: Sequence[HiddenTurn]) -> Sequence[Any]:
+    """Return the messages with the provider's own in place of each answer that hides something.
+
+    What is in place already is found no more: its hidden calls are said, and so its anchor is another.
+
+    Returns:
+        A new list; the very messages where no anchor is among them.
+    """
+    known = {turn.anchor: turn for turn in turns}
+    found = [known.get(anchor) for anchor in anchors] if known else []
+    if not any(found):
+        return messages
+    whole: list[Any] = []
+    results: Sequence[Mapping[str, Any]] = ()
+    run = 0
+    for i, (message, turn) in enumerate(zip(messages, found, strict=True)):
+        whole += _with_results(message, results)
+        results = ()
+        run = run + 1 if role_of(message) == ASSISTANT else 0
+        if turn is not None and _is_answer(turn, run, messages[i + 1 : i + 2]):
+            whole[-run:] = _marked(turn.messages, message)
+            results = turn.results
+    return [*whole, *_with_results(None, results)]
+
+
+def _is_answer(turn: HiddenTurn, run: int, following: Sequence[Any]) -> bool:
+    """Whether an assistant's last `run` messages are the answer that a turn stands for, and not half of it.
+
+    Of Responses it is all items up to what the assistant does not say; of the others one message.
+    """
+    if ITEM in turn.messages[0]:
+        return not any(role_of(message) == ASSISTANT for message in following)
+    return run == 1
+
+
+def _with_results(message: Any, results: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return the message behind an answer with the results of the answer's hidden calls before what it says itself."""
+    own = [] if message is None else [message]
+    if not results:
+        return own
+    if role_of(results[0]) == "tool":
+        return [*results, *own]
+    if role_of(message) != "user":
+        return [{"role": "user", "content": list(results)}, *own]
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+    return [{**message, "content": [*results, *blocks]}]
+
+
+def _marked(messages: Sequence[Mapping[str, Any]], shown: Mapping[str, Any]) -> list[Any]:
+    """Return the provider's messages with the client's cache marker of the message that they stand for, on their last."""
+    content = shown.get("content")
+    blocks = [b for b in content if isinstance(b, Mapping)] if isinstance(content, (list, tuple)) else []
+    markers = [b[CACHE_MARKER] for b in blocks if b.get(CACHE_MARKER)]
+    last = dict(messages[-1])
+    if shown.get(CACHE_MARKER):
+        last[CACHE_MARKER] = shown[CACHE_MARKER]
+    if markers and last.get("content"):
+        said = last["content"]
+        own = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)
+        at = max((i for i, b in enumerate(own) if b.get("type") not in THINKING), default=None)
+        if at is not None:
+            own[at] = {**own[at], CACHE_MARKER: markers[-1]}
+            last["content"] = own
+    return [*messages[:-1], last]
+
+
+def _is_turn(entry: Any) -> bool:
+    """Whether a value is one: whoever has the store can write to it."""
+    if (
+        not isinstance(entry, dict)
+        or entry.keys() != {"anchor", "messages", "results"}
+        or not isinstance(entry["anchor"], str)
+    ):
+        return False
+    lists = (entry["messages"], entry["results"])
+    return bool(entry["messages"]) and all(isinstance(x, list) and all(isinstance(m, dict) for m in x) for x in lists)

@@ -1,0 +1,185 @@
+"""The rounds of the hidden tool: what is called of it is answered here, and the provider goes on, out of the client's sight.
+
+A turn that waits for hidden calls alone is answered by a further request: the client's messages, the provider's turn and the
+results. A turn that calls tools of the client too goes to the client without the hidden calls; their results are put beside
+the client's in its next request, where the provider's own messages stand in place of what the client was shown.
+
+A further call that fails: of an answer that is not streamed, the client gets what was said before it, marked as cut off;
+where nothing was said it gets the error of the further call, which LiteLLM words as it words that of the first. Of a stream
+the client has what was said already, and gets the error in the stream, as LiteLLM tells of one that fails halfway. A call
+that is too long is made once more without the texts, and is no error: what was said before it is then the answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
+from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, with_changes
+from ctx_hooks.addons.retrieval.conversation_digest import says_anything
+from ctx_hooks.addons.retrieval.notes import View, notes_in, notes_of
+from ctx_hooks.addons.retrieval.rounds import Rounds
+from ctx_hooks.addons.retrieval.tool import can_hide_calls
+from ctx_hooks.conversation.placeholders import RETRIEVE
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.request.request import Request, format_of
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
+
+if TYPE_CHECKING:
+    from ctx_hooks.addons.retrieval.archiving import Archiving
+    from ctx_hooks.addons.retrieval.further_call import Ask
+    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.serving.reported_usage import ReportedUsage
+    from ctx_hooks.serving.running import Running
+
+MOST_ANSWERS = 256
+"""The newest answers of a conversation, whose hidden turns are looked for; compaction keeps little of older ones."""
+RESTORE_SECONDS = 10.0
+"""For all of a conversation; 30 MB take about 1 s."""
+
+logger = logging.getLogger("ctx_hooks")
+T = TypeVar("T")
+
+
+class ToolRounds:
+    """Answers the hidden tool for all requests."""
+
+    def __init__(self, archiving: Archiving, ask: Ask, usage: ReportedUsage, running: Running) -> None:
+        self._archiving = archiving
+        self._ask = ask
+        self._usage = usage
+        self._running = running
+        self._workers = Workers()
+
+    async def restored(self, fields: Mapping[str, Any], settings: ArchiveSettings) -> Mapping[str, Any]:
+        """Return the fields of a request with the provider's own messages for those that hide something."""
+        with failing_open("sends a conversation without what was retrieved for it"):
+            request = Request(format_of(fields), fields)
+            form, messages = request.wire.hidden_calls, request.items
+            if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
+                return fields
+            before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
+            heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
+            anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])
+            kept = await self._archiving.noted(request.call, settings, anchors) if anchors else {}
+            turns = [turn for turn in map(hidden_turns.read, kept.values()) if turn is not None]
+            whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
+            is_spliced = whole is not messages
+            view = View(heard.said, settings, heard.is_open, shows_calls=is_spliced)
+            notes_in(self._running.open(request.call.request_id)).view = view
+            return {**fields, form.MESSAGES: whole} if is_spliced else fields
+        return fields
+
+    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
+        """Return an answer as the client is to see it, the very answer where it hides nothing.
+
+        Raises:
+            Exception: a further call failed, and nothing was said before it.
+        """
+        rounds = self._begun(fields)
+        if rounds is None:
+            return answer
+        try:
+            return await self._joined(rounds, fields, answer) if rounds.is_known else answer
+        finally:
+            rounds.end()
+
+    async def _joined(self, rounds: Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
+        answers: list[Mapping[str, Any]] = []
+        turn = None
+        with failing_open("shows an answer as it came"):
+            answers.append(plain(answer))
+            turn = rounds.form.turn_of(answers[0], RETRIEVE)
+        if turn is None or not (turn.hidden or rounds.form.REPEATS_TOOLS):
+            return answer
+        if not turn.hidden:
+            with failing_open("shows an answer as it came"):
+                return with_changes(answer, rounds.form.joined(answers, RETRIEVE))
+            return answer
+        with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
+            litellm_compat.price(fields, answer)
+        is_whole = True
+        try:
+            while rounds.goes_on(turn):
+                asked = await rounds.further(turn, stream=False)
+                if asked is None:
+                    is_whole = False
+                    break
+                answers.append(plain(self._usage.whole(*asked)))
+                turn = rounds.form.turn_of(answers[-1], RETRIEVE)
+            else:
+                await rounds.keep(turn)
+        except Exception as error:
+            is_whole = False
+            said = rounds.form.turn_of(rounds.form.joined(answers, RETRIEVE), RETRIEVE)
+            if not any(map(says_anything, said.messages)):
+                raise
+            logger.warning("a further call failed: the client gets what was said before it", exc_info=error)
+        with failing_open("shows an answer as it came"):
+            return like(answer, rounds.form.joined(answers, RETRIEVE, is_whole=is_whole))
+        return answer
+
+    async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield the chunks of a stream as the client is to see them, each at once, but for the end of a round.
+
+        Raises:
+            Exception: a further call failed.
+        """
+        rounds = self._begun(fields)
+        if rounds is None:
+            async for chunk in stream:
+                yield chunk
+            return
+        try:
+            async for chunk in self._spliced(rounds, stream):
+                yield chunk
+        finally:
+            rounds.end()
+
+    async def _spliced(self, rounds: Rounds, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        shown: ShownStream | None = None
+        async for chunk in stream:
+            if shown is None and rounds.is_known:  # each time: the Router may change the deployment in mid-stream
+                shown = ShownStream(rounds.form.stream(RETRIEVE))
+            for seen in [chunk] if shown is None else shown.seen(chunk):
+                yield seen
+        if shown is None:
+            return
+        while (turn := shown.turn()) is not None and rounds.goes_on(turn):
+            asked = await rounds.further(turn, stream=True)
+            if asked is None:
+                break
+            called, further = asked
+            shown.go_on()
+            try:
+                async for chunk in self._usage.streamed(called, further):
+                    for seen in shown.seen(chunk):
+                        yield seen
+            finally:
+                await _close(further)
+        else:
+            await rounds.keep(turn)
+        for chunk in shown.end():
+            yield chunk
+
+    def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
+        """Return the rounds of a request, None where its format has none."""
+        view = notes_of(self._running.of(litellm_compat.Call(fields).request_id)).view
+        form = WIRE_FORMATS[format_of(fields)].hidden_calls
+        return None if form is None else Rounds(self._archiving, self._ask, form, fields, view)
+
+    async def _away(self, work: Callable[[], T]) -> T:
+        """Do in a thread what grows with the conversation."""
+        return await self._workers.run(work, Deadline(RESTORE_SECONDS))
+
+
+async def _close(stream: Any) -> None:
+    """Close a stream that may not have come to its end: the client has left, and nobody waits for more."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        await close()

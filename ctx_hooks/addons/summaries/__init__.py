@@ -1,0 +1,1 @@
+"""Summaries of removed exchanges, written by a model."""

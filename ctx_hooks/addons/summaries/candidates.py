@@ -1,0 +1,152 @@
+"""The requests of conversations that summaries are written of, and what of them is summarised next."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ctx_hooks.addons.summaries.call import payer_of
+from ctx_hooks.compaction.message_index import digest_of
+from ctx_hooks.compaction.summary.extractive import allowed_tokens
+from ctx_hooks.compaction.summary.model_written import newest_within, prefixes
+from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.formats.fields import unmarked
+from ctx_hooks.runtime.deadline import Deadline
+
+if TYPE_CHECKING:
+    from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.summary.model_written import Summaries
+    from ctx_hooks.conversation.model import Format, Message
+    from ctx_hooks.formats.reader import MessageReader
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.policy.summary_settings import SummarySettings
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.runtime.worker import Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A request of a conversation that summaries are written of.
+
+    Attributes:
+        request: the request as it came.
+        to: where it goes.
+        settings: who writes them.
+        conversation: the key of the conversation.
+        payer: on whose account they are.
+        size_bytes: about how much memory its messages take.
+    """
+
+    request: Request
+    to: Target
+    settings: SummarySettings
+    conversation: str
+    payer: Any
+    size_bytes: int
+
+    def fitted(self, attempt: Attempt) -> Asking:
+        """Return it with a longest summary for which the budget of its attempt has room."""
+        if attempt.budget_tokens is None:
+            return self
+        return replace(self, settings=fitted(self.settings, attempt.budget_tokens))
+
+
+async def asking_of(request: Request, to: Target, workers: Workers) -> Asking | None:
+    """Return a request as one of a conversation that summaries are written of; None where none are.
+
+    Raises:
+        MalformedConversationError: a message that has to be read is none.
+    """
+    settings = to.policy.summary_in_use
+    if settings is None or not to.policy.enforces:
+        return None
+    payer = payer_of(request.call)
+    if payer is None:
+        return None
+
+    def key_and_size() -> tuple[str, int]:
+        return conversation_key(request.messages, to.tenant, settings), request.size_bytes
+
+    conversation, size_bytes = await workers.run(key_and_size, Deadline())
+    if not conversation:
+        return None
+    return Asking(request, to, settings, conversation, payer, size_bytes)
+
+
+def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
+    """Return the settings that ask for a summary no longer than the budget has room for.
+
+    That is as long as an extractive one beside the users' words, which stand behind a model's summary in any case. A longer
+    one takes the room of lines that later steps need (`benchmarks/summaries.py`).
+    """
+    room_tokens = allowed_tokens(budget_tokens, most_tokens=math.inf)
+    return settings.model_copy(update={"max_tokens": min(settings.max_tokens, int(room_tokens))})
+
+
+def conversation_key(messages: MessageReader, tenant: str, settings: SummarySettings) -> str:
+    """Return the key that all summaries of a conversation share; "" where nobody has asked and was answered yet.
+
+    It stands for the messages up to the first answer: sessions that begin with the same request part there. System text is
+    in no key and no prefix: it is sent beside each summary, and clients write the time there.
+
+    Args:
+        messages: of the request as it came.
+        tenant: who asks: no summary is ever found by another tenant.
+        settings: who writes the summaries, and what is asked of it.
+
+    Raises:
+        MalformedConversationError: a message that has to be read is none.
+    """
+    beginning: list[Any] = []
+    is_asked = False
+    for i, item in enumerate(messages.items):
+        message = messages.message(i)
+        if message.role == "system":
+            continue
+        beginning.append(unmarked(item))
+        if is_asked and message.role == "assistant":
+            return digest_of((tenant, settings.model, settings.prompt, messages.format, beginning)).hex()
+        is_asked = is_asked or is_request(message)
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryTask:
+    """What is to be summarised next.
+
+    Attributes:
+        prefix: the digest of the messages that the summary will stand for, in hexadecimal.
+        length: how many messages of the history these are.
+        format: their format.
+        messages: those of them that the summary before does not stand for.
+        before: the summary that is updated, "" for none.
+    """
+
+    prefix: str
+    length: int
+    format: Format
+    messages: tuple[Message, ...]
+    before: str = ""
+
+
+def task_of(history: History, summaries: Summaries, length: int, after: int) -> SummaryTask | None:
+    """Return what is to be summarised so that a summary stands for the first `length` messages.
+
+    None where one is known that stands for more than `after` of them: it is used before another one is written.
+
+    Args:
+        history: the conversation as the client sent it.
+        summaries: what is known of it.
+        length: how many messages the summary will stand for: those of the compaction that waits for it, else all.
+        after: how many messages the newest compaction before has, 0 for none.
+    """
+    digests = prefixes(history, bytes.fromhex(summaries.conversation))
+    before = newest_within(summaries, digests, length)
+    if before is not None and before.length > after:
+        return None
+    start = before.length if before is not None else 0
+    messages = history.messages.conversation(start, length)
+    text = before.text if before is not None else ""
+    return SummaryTask(digests[length].hex(), length, messages.format, messages.messages, text)

@@ -1,0 +1,254 @@
+"""Has summaries written: one flight a conversation over all workers, in the background or while requests wait for it.
+
+A flight is a task of its own. A request that waits for it gives up after `timeout_seconds`, and a client that leaves takes
+only its own request along; a worker that dies leaves a lease that ends. Nothing here fails a request: where there is no
+summary the deterministic form is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
+from uuid import uuid4
+
+from ctx_hooks.addons.summaries import flight as flight_states
+from ctx_hooks.addons.summaries.call import start_apart
+from ctx_hooks.addons.summaries.candidates import asking_of
+from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
+from ctx_hooks.addons.summaries.writer import Writing, summary_task, write
+from ctx_hooks.compaction.summary.model_written import WrittenSummary
+from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.addons import Addon
+from ctx_hooks.serving.recorder import names_of
+from ctx_hooks.telemetry.addon_events import SummaryEvent
+from ctx_hooks.telemetry.listeners import emit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
+    from ctx_hooks.addons.summaries.flight import Flight
+    from ctx_hooks.compaction.summary.model_written import Choice, Summaries
+    from ctx_hooks.engine import Decided
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.serving.addons import Core, Decide, Undecided
+    from ctx_hooks.serving.running import RequestState
+    from ctx_hooks.tokens.usage import Billed
+
+NAME = "summaries"
+T = TypeVar("T", int, float)
+logger = logging.getLogger("ctx_hooks")
+
+MOST_FLIGHTS = 64
+"""At once in this process. A history waits in memory for each; further ones are begun after a later answer."""
+LEASE_MARGIN_SECONDS = 2.0
+"""What a call may take beyond `timeout_seconds`: the check of its answer, and writes to Redis."""
+POLL_SECONDS = 0.1
+"""How often a request that waits looks for the end of another worker's flight: half of what it may be late by."""
+
+
+@dataclass(slots=True)
+class SummaryNotes:
+    """What is needed to have a summary written behind the answer to a request.
+
+    Attributes:
+        asking: the request, by deployment.
+    """
+
+    asking: dict[str, Asking] = field(default_factory=dict)
+    is_awaited = False
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory its messages take; 0 where it is not held."""
+        return max((asking.size_bytes for asking in self.asking.values()), default=0)
+
+    def let_go(self) -> None:
+        """Have no summary written behind the answer."""
+        self.asking.clear()
+
+
+class SummaryFlights(Addon):
+    """The summaries of conversations, and the tasks that write them."""
+
+    def __init__(self, core: Core) -> None:
+        self._store = StoredSummaries(core.store)
+        self._learned = core.learned
+        self._flights: dict[str, asyncio.Task[None]] = {}
+        self._running = core.running
+        self._workers = Workers()
+        self._key_workers = Workers()  # no request waits for the work on a flight
+
+    async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
+        """Return the decision about a request, made with the summary that its newest compaction holds for all workers.
+
+        Raises:
+            MalformedConversationError: the request holds no conversation.
+        """
+        asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to, self._key_workers)
+        if asking is None:
+            return await decide(undecided)
+        if asking.settings.mode == "background" and asking.to.request_id:
+            state = self._running.open(asking.to.request_id)
+            notes_in(state).asking[asking.to.deployment] = asking
+            self._running.hold(asking.to.request_id, state)
+
+        async def with_summaries(summaries: Summaries) -> Decided:
+            return await decide(undecided._replace(known=replace(undecided.known, summaries=summaries)))
+
+        summaries = (await self._store.of(asking.conversation)).summaries
+        decided = await with_summaries(summaries)
+        choice = decided.attempt.choice
+        if choice is None or choice.compaction in summaries.chosen:
+            return decided
+        waits = asking.settings.mode == "blocking" and choice.removes and not asking.to.attempt
+        if waits and not choice.prefix:
+            asking = asking.fitted(decided.attempt)
+            decided = await with_summaries(await self._waited_for(asking, choice))
+            choice = decided.attempt.choice or choice
+        if await self._store.choose(asking.conversation, choice) == choice.prefix:
+            return decided
+        return await with_summaries((await self._store.of(asking.conversation)).summaries)
+
+    def ended(self, attempt: Attempt, billed: Billed | None) -> None:
+        """Have a summary written in the background where an answer's input has passed the soft mark.
+
+        The request of a failed attempt is kept no longer; a retry brings it again.
+        """
+        state = self._running.of(attempt.request_id)
+        asking = notes_in(state).asking.pop(attempt.deployment, None)
+        self._running.hold(attempt.request_id, state)
+        if asking is None or billed is None or attempt.budget_tokens is None:
+            return
+        if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
+            self._start(asking.fitted(attempt), None, attempt.choice.length if attempt.choice is not None else 0)
+
+    async def _waited_for(self, asking: Asking, choice: Choice) -> Summaries:
+        """Return what is known once the flight of a conversation is over, whoever has it, or `timeout_seconds` are."""
+        end = time.monotonic() + asking.settings.timeout_seconds
+        flight = self._start(asking, choice.length, choice.length - 1)
+        if flight is not None:
+            await asyncio.wait({flight}, timeout=asking.settings.timeout_seconds)
+        while (left_seconds := end - time.monotonic()) > 0:
+            stored = await self._store.of(asking.conversation, left_seconds)
+            if not stored.flight.is_under_way(time.time()):
+                return stored.summaries
+            await asyncio.sleep(POLL_SECONDS)
+        return (await self._store.of(asking.conversation)).summaries
+
+    def _start(self, asking: Asking, length: int | None, after: int) -> asyncio.Task[None] | None:
+        """Return the task of a conversation's flight, begun now where there is none; None where there are too many."""
+        conversation = asking.conversation
+        flight = self._flights.get(conversation)
+        if flight is None and len(self._flights) < MOST_FLIGHTS:
+            flight = self._flights[conversation] = start_apart(self._fly(asking, length, after))
+            flight.add_done_callback(lambda _: self._flights.pop(conversation, None))
+        return flight
+
+    async def _fly(self, asking: Asking, length: int | None, after: int) -> None:
+        with failing_open("writes no summary"):
+            stored = await self._store.of(asking.conversation, FLIGHT_TIMEOUT_SECONDS)
+            now = time.time()
+            if stored.flight.is_under_way(now) or stored.flight.is_paused(now):
+                return
+            deadline = Deadline(asking.settings.timeout_seconds)
+            work = partial(summary_task, asking.request, asking.to, stored.summaries, length, after, deadline)
+            task = await self._workers.run(work, deadline)
+            if task is None:
+                return
+            lease = _Lease(self._store, asking)
+            if await lease.begin(stored.flight, task.prefix):
+                await self._write(asking, task, lease)
+
+    async def _write(self, asking: Asking, task: SummaryTask, lease: _Lease) -> None:
+        """Write a summary and store it where it is accepted; what becomes of the flight is stored in any case."""
+        began = SummaryEvent(
+            "before_summary",
+            time.time(),
+            names_of(asking.request.call, asking.to),
+            asking.settings.model,
+            asking.settings.mode,
+            task.length,
+        )
+        emit(began)
+        writing, start = Writing(), time.monotonic()
+        try:
+            await write(writing, task, asking, self._learned, self._workers, lease.renew)
+            if writing.text:
+                await self._store.write(asking.conversation, WrittenSummary(task.prefix, task.length, writing.text))
+        finally:
+            await lease.end(_end_of(lease.flight, writing))
+            emit(_ended(began, writing, time.monotonic() - start))
+        if not writing.text:
+            logger.warning("no summary by %s: %s (%s)", asking.settings.model, writing.outcome, writing.reason)
+
+
+class _Lease:
+    """The hold that this process has of a conversation's flight.
+
+    Attributes:
+        flight: the flight as this process has stored it last.
+    """
+
+    def __init__(self, store: StoredSummaries, asking: Asking) -> None:
+        self.flight = flight_states.PENDING
+        self._store = store
+        self._conversation = asking.conversation
+        self._seconds = asking.settings.timeout_seconds + LEASE_MARGIN_SECONDS
+
+    async def begin(self, found: Flight, prefix: str) -> bool:
+        """Take the flight, and return whether no other worker was first."""
+        begun = flight_states.begun(found, prefix, uuid4().hex, time.time(), self._seconds)
+        if begun is None or not await self._store.fly(self._conversation, found, begun):
+            return False
+        self.flight = begun
+        return True
+
+    async def renew(self) -> bool:
+        """Hold the flight for another call, and return whether it still was this process's."""
+        return await self.end(flight_states.renewed(self.flight, time.time(), self._seconds))
+
+    async def end(self, flight: Flight) -> bool:
+        """Store the next state, and return whether the flight still was this process's."""
+        held = await self._store.fly(self._conversation, self.flight, flight)
+        self.flight = flight
+        return held
+
+
+def notes_in(state: RequestState) -> SummaryNotes:
+    """Return the notes of a request, to which more is added."""
+    return cast("SummaryNotes", state.notes.setdefault(NAME, SummaryNotes()))
+
+
+def _end_of(flight: Flight, writing: Writing) -> Flight:
+    if writing.outcome == "cancelled":
+        return flight_states.given_up(flight)
+    return flight_states.done(flight) if writing.text else flight_states.failed(flight, time.time())
+
+
+def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEvent:
+    answers = writing.answers
+    return replace(
+        began,
+        name="after_summary",
+        time_seconds=time.time(),
+        calls=len(answers),
+        outcome=writing.outcome,
+        reason=writing.reason,
+        input_tokens=_sum(a.input_tokens for a in answers),
+        output_tokens=_sum(a.output_tokens for a in answers),
+        dollars=_sum(a.dollars for a in answers),
+        milliseconds=seconds * 1e3,
+    )
+
+
+def _sum(figures: Iterable[T | None]) -> T | None:
+    """Return the sum of the figures that are known, None where none is."""
+    known = [figure for figure in figures if figure is not None]
+    return sum(known[1:], known[0]) if known else None

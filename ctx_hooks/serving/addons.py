@@ -1,0 +1,229 @@
+"""Add-ons: what takes part in requests besides the core, which knows none of them. One is loaded when a policy names it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    from ctx_hooks.engine import Decided
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.known import Known
+    from ctx_hooks.learning.learned import Learned
+    from ctx_hooks.policy.settings import Policy
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
+    from ctx_hooks.serving.running import Running
+    from ctx_hooks.store.shared_store import SharedStore
+    from ctx_hooks.tokens.usage import Billed
+
+logger = logging.getLogger("ctx_hooks")
+
+GROUP = "ctx_hooks.addons"
+"""The group of the entry points by which other packages announce add-ons: each names a class, or function, that makes an
+`Addon` of a `Core`."""
+OWN = {
+    "retrieval": "ctx_hooks.addons.retrieval.addon:Retrieval",
+    "summaries": "ctx_hooks.addons.summaries.flights:SummaryFlights",
+}
+"""The add-ons of this package, which may also run from a folder, without entry points."""
+LOAD_SECONDS = 30.0
+"""An import takes a tenth of a second; on a busy machine with a slow disk some seconds."""
+
+
+class Undecided(NamedTuple):
+    """An attempt before its decision; an add-on may hand on another one.
+
+    Attributes:
+        request: the request as the client sent it.
+        to: where the attempt goes.
+        known: what is known of that deployment, and of the conversation.
+        fits_by_size: whether the request fits by its size, so that nothing of it will be counted or removed.
+    """
+
+    request: Request
+    to: Target
+    known: Known
+    fits_by_size: bool
+
+
+Decide: TypeAlias = "Callable[[Undecided], Awaitable[Decided]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What an add-on may use.
+
+    Attributes:
+        store: what the worker processes share.
+        running: the requests that run; an add-on's own state of a request is in `RequestState.notes`.
+        learned: what answers have shown of each deployment.
+        fitted_before_choice: fits a request where the Router would refuse it before it chooses a deployment.
+    """
+
+    store: SharedStore
+    running: Running
+    learned: Learned
+    fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]
+
+
+class Addon(Protocol):
+    """What is done around requests. A subclass has the methods that it needs. All run on the event loop.
+
+    What fails in the first two is logged once and costs nothing but the add-on's own effect.
+    """
+
+    async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
+        """Return the fields of a request that has just arrived, before the Router chooses a deployment."""
+        return request.fields
+
+    async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
+        """Return the decision about an attempt: `decide` makes it, from what the add-on hands on to it.
+
+        Raises:
+            MalformedConversationError: the request holds no conversation.
+        """
+        return await decide(undecided)
+
+    async def sent(self, request: Request, to: Target) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
+        """Return the fields of an attempt as they are sent; the request has the changes of the decision."""
+        return request.fields
+
+    async def shown(self, fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:  # noqa: ARG002 - for subclasses
+        """Return an answer as the client is to see it: a stream for a stream.
+
+        Raises:
+            Exception: what the client is to get instead.
+        """
+        return answer
+
+    def ended(self, attempt: Attempt, billed: Billed | None) -> None:
+        """Note that an attempt was answered, or has failed: `billed` is None then, and for an answer without usage."""
+
+
+class Addons:
+    """The add-ons of a process. Used on the event loop only.
+
+    Args:
+        core: what they may use.
+
+    >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
+    >>> DEFAULT_POLICY.addon_names
+    ()
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._loaded: dict[str, Addon] = {}
+        self._broken: set[str] = set()
+        self._workers = Workers()
+
+    async def named(self, policy: Policy) -> dict[str, Addon]:
+        """Return the add-ons that a policy names, the outermost first; one that cannot be loaded is logged and left out."""
+        names = policy.addon_names
+        for name in names:
+            if name not in self._loaded and name not in self._broken:
+                await self._load(name)
+        return {name: self._loaded[name] for name in names if name in self._loaded}
+
+    async def received(self, request: Request, policy: Policy) -> dict[str, Any]:
+        """Return the fields of a request with what the add-ons of its policy add to it."""
+        fields: Mapping[str, Any] = request.fields
+        for name, addon in (await self.named(policy)).items():
+            with failing_open(f"receives a request without the add-on {name}"):
+                fields = await addon.received(replace(request, fields=fields), policy)
+        return dict(fields)
+
+    async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
+        """Return the decision about an attempt, made through the add-ons of its policy; what fails in one is logged once.
+
+        Raises:
+            Exception: `decide` fails without the add-ons, too.
+        """
+        addons = tuple((await self.named(undecided.to.policy)).items())
+        is_bare = False
+
+        async def through(left: tuple[tuple[str, Addon], ...], undecided: Undecided) -> Decided:
+            nonlocal is_bare
+            if not left or is_bare:
+                return await decide(undecided)
+            (name, addon), *inner = left
+            try:
+                return await addon.decided(undecided, partial(through, tuple(inner)))
+            except MalformedConversationError:
+                raise
+            except Exception as error:
+                if is_bare:
+                    raise
+                is_bare = True
+                logger.warning("ctx_hooks failed and decides without the add-on %s", name, exc_info=error)
+                return await decide(undecided)
+
+        return await through(addons, undecided)
+
+    async def sent(self, request: Request, to: Target) -> dict[str, Any]:
+        """Return the fields of an attempt with what the add-ons of its policy add to them."""
+        fields: Mapping[str, Any] = request.fields
+        for addon in (await self.named(to.policy)).values():
+            fields = await addon.sent(replace(request, fields=fields), to)
+        return dict(fields)
+
+    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
+        """Return an answer as the client is to see it; raises what an add-on raises."""
+        for addon in tuple(self._loaded.values()):
+            answer = await addon.shown(fields, answer, streamed=False)
+        return answer
+
+    async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Yield the chunks of a stream as the client is to see them.
+
+        The Router may go on, in mid-stream, to a deployment whose policy is the first that names an add-on.
+        """
+        while not self._loaded:
+            try:
+                chunk = await anext(stream)
+            except StopAsyncIteration:
+                return
+            yield chunk
+        for addon in tuple(self._loaded.values()):
+            stream = await addon.shown(fields, stream, streamed=True)
+        async for chunk in stream:
+            yield chunk
+
+    def ended(self, attempt: Attempt, billed: Billed | None) -> None:
+        """Tell the add-ons that an attempt has ended."""
+        for addon in self._loaded.values():
+            addon.ended(attempt, billed)
+
+    async def _load(self, name: str) -> None:
+        """Import an add-on in a thread: it may bring packages that take the event loop a tenth of a second."""
+        try:
+            make = await self._workers.run(partial(_maker_of, name), Deadline(LOAD_SECONDS))
+            if name not in self._loaded:  # several requests may wait for the same import
+                self._loaded[name] = make(self._core)
+        except Exception as error:
+            # A broken package beside the plugin must cost no request.
+            self._broken.add(name)
+            logger.warning("the add-on %s cannot be loaded", name, exc_info=error)
+
+
+def _maker_of(name: str) -> Callable[[Core], Addon]:
+    """Return what makes the add-on of a name."""
+    if name in OWN:
+        module, _, attribute = OWN[name].partition(":")
+        made: Callable[[Core], Addon] = getattr(import_module(module), attribute)
+        return made
+    (entry,) = entry_points(group=GROUP, name=name)
+    loaded: Callable[[Core], Addon] = entry.load()
+    return loaded

@@ -1,0 +1,93 @@
+"""A value opens to the text that was sealed, for its tenant, under its handle and secret alone; any other opens to none."""
+
+import tracemalloc
+import zlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ctx_hooks.addons.retrieval.archive import sealing
+from ctx_hooks.addons.retrieval.archive.sealing import LARGEST_TEXT_BYTES, fits, opened, sealed, tenant_key, tenant_name
+
+METHODS = ["zlib", "zstd", "none"]
+SECRETS = [b"", b"a secret of the operator", b"s" * 1_000]
+TENANT, OTHER = tenant_key("team", "red", b""), tenant_key("key", "red", b"")
+HANDLE = "pz5bbqm3fvxm"
+any_text = st.text(st.characters(codec=None), max_size=2_000)
+
+
+@pytest.mark.parametrize("compress", METHODS)
+@pytest.mark.parametrize("secret", SECRETS, ids=len)
+@given(text=any_text)
+@example(text="")
+@example(text="\ud800 is half a character, and 琴 is a whole one\0")
+def test_what_was_sealed_opens_to_the_letter(compress, secret, text):
+    assert opened(sealed(text, TENANT, HANDLE, compress, secret), TENANT, HANDLE, secret) == text
+
+
+@pytest.mark.parametrize("compress", METHODS)
+@pytest.mark.parametrize("secret", SECRETS, ids=len)
+def test_nothing_opens_for_another_tenant_handle_or_secret(compress, secret):
+    value = sealed("a text", TENANT, HANDLE, compress, secret)
+    assert opened(value, OTHER, HANDLE, secret) is None
+    assert opened(value, TENANT, "a" * 12, secret) is None
+    for other in {*SECRETS, b"another"} - {secret}:
+        assert opened(value, TENANT, HANDLE, other) is None
+
+
+@pytest.mark.parametrize("compress", METHODS)
+@pytest.mark.parametrize("secret", SECRETS[:2], ids=len)
+def test_a_value_with_any_bit_changed_or_missing_opens_to_none(compress, secret):
+    value = sealed("a text that is long enough to be broken", TENANT, HANDLE, compress, secret)
+    for n in range(len(value)):
+        changed = bytearray(value)
+        changed[n] ^= 1
+        assert opened(bytes(changed), TENANT, HANDLE, secret) is None
+        assert opened(value[:n], TENANT, HANDLE, secret) is None
+    assert opened(value + b"x", TENANT, HANDLE, secret) is None
+
+
+@given(value=st.binary(max_size=300), secret=st.sampled_from(SECRETS))
+@example(value=sealing.ENCRYPTED, secret=b"s")
+def test_bytes_that_nobody_sealed_open_to_none(value, secret):
+    for kind in (b"", sealing.PLAIN, sealing.ENCRYPTED):
+        assert opened(kind + value, TENANT, HANDLE, secret) is None
+
+
+@pytest.mark.parametrize("compress", ["zlib", "zstd"])
+def test_a_value_that_would_open_to_gigabytes_takes_no_more_memory_than_a_text(compress):
+    """Without a secret whoever has the store can seal: 100 MB of zeros in some KB."""
+    value = sealed("0" * 100_000_000, TENANT, HANDLE, compress, b"")
+    assert len(value) < 500_000
+    tracemalloc.start()
+    try:
+        assert opened(value, TENANT, HANDLE, b"") is None
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2.5 * LARGEST_TEXT_BYTES
+
+
+@pytest.mark.parametrize("compress", METHODS)
+def test_a_text_as_large_as_may_be_opens(compress):
+    for text in ("x" * LARGEST_TEXT_BYTES, "𝄞" * (LARGEST_TEXT_BYTES // 4)):
+        assert fits(text)
+        assert not fits(text + "é")
+        assert opened(sealed(text, TENANT, HANDLE, compress, b""), TENANT, HANDLE, b"") == text
+
+
+def test_with_a_secret_the_text_does_not_stand_in_the_value():
+    text = "the piano is tuned to 442 Hz " * 20
+    assert b"piano" in sealed(text, TENANT, HANDLE, "none", b"")
+    assert b"piano" not in sealed(text, TENANT, HANDLE, "none", b"s")
+    assert zlib.compress(text.encode(), 1)[10:20] not in sealed(text, TENANT, HANDLE, "zlib", b"s")
+
+
+def test_the_keys_of_tenants_differ_by_kind_id_and_secret_and_names_do_not_hold_them():
+    tenants = [("team", "red"), ("key", "red"), ("team", "blue"), ("nobody", "")]
+    keys = [tenant_key(kind, name, secret) for kind, name in tenants for secret in (b"", b"s", b"s" * 100)]
+    assert len(set(keys)) == len(keys)
+    assert len({tenant_name(key) for key in keys}) == len(keys)
+    assert all(key.hex()[:16] not in tenant_name(key) for key in keys)
+    assert tenant_key("team", "red", b"s") == keys[1]

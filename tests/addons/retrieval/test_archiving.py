@@ -1,0 +1,151 @@
+"""What is cut goes to the archive and comes back; what the archive has lost is cut again from the request."""
+
+import asyncio
+import json
+import re
+import threading
+from dataclasses import replace
+
+import pytest
+from engine_requests import session, to
+
+from ctx_hooks import engine
+from ctx_hooks.addons.retrieval import archiving as archiving_module
+from ctx_hooks.addons.retrieval.archive import sealing, writer
+from ctx_hooks.addons.retrieval.archiving import Archiving
+from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
+from ctx_hooks.decision import changes_of
+from ctx_hooks.learning.known import Known
+from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.runtime import content_cache
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.serving import running
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.running import Running
+from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.testing import agent_session
+
+REQUEST = session(turns=30)
+SETTINGS = ArchiveSettings()
+TENANT = Archiving(SharedStore(), Running()).archives.tenant(*REQUEST.call.owner("key"))
+HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered():
+    content_cache.clear_all()
+
+
+def told(archiving, request_id="one", **policy):
+    """Have a request decided and archived; return the handles that stand in what is sent."""
+    where = archiving.named(REQUEST, replace(to(12_000, retrieval=True, **policy), request_id=request_id))
+    decided = engine.decide(REQUEST, where, Known(where.window), Deadline(60), Timings())
+    archiving.decided(REQUEST, where, decided)
+    return HANDLE.findall(json.dumps(changes_of(decided.decision)))
+
+
+async def stored(archiving, handles):
+    """Wait for what is stored behind requests; return the handles that the archive, and so an operator, has no text of."""
+    if archiving.storing is not None:
+        await archiving.storing
+    await archiving.archives.store(SETTINGS, TENANT, "a" * 12, "behind all others")
+    return [handle for handle in handles if await archiving.archives.get(SETTINGS, TENANT, handle) is None]
+
+
+@pytest.mark.parametrize("loss", ["the caller left", "the queue was full", "the store failed"])
+async def test_every_handle_in_what_is_sent_is_stored_by_a_later_request_whatever_became_of_the_first(loss, monkeypatch):
+    monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1.0)
+    archiving, runner = Archiving(SharedStore(), Running()), AttemptRunner()
+    if loss == "the caller left":
+        (await runner.addons.named(Policy(retrieval=True)))["retrieval"].archiving = archiving
+        where = replace(to(12_000, retrieval=True), request_id="one")
+        decide, decided, is_gone = engine.decide, threading.Event(), threading.Event()
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "decide", lambda *args: (decide(*args), decided.set(), is_gone.wait()))
+            leaving = asyncio.get_running_loop().create_task(runner.decide(REQUEST, where))
+            await asyncio.to_thread(decided.wait)
+            leaving.cancel()
+            is_gone.set()
+            await asyncio.wait({leaving})
+    else:
+        broken = {"the queue was full": ("QUEUE_BYTES", 0), "the store failed": ("sealed", None)}[loss]
+        with monkeypatch.context() as patched:
+            patched.setattr(writer, *broken)
+            handles = told(archiving)
+            assert await stored(archiving, handles) == handles
+        archiving.forget("one")
+    handles = told(archiving, "two")
+    assert handles
+    assert await stored(archiving, handles) == []
+
+
+async def test_texts_that_cannot_be_stored_are_made_again_for_a_small_part_of_the_time(monkeypatch):
+    monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1e-9)
+    monkeypatch.setattr(sealing, "LARGEST_TEXT_BYTES", 0)
+    made = []
+    again = engine.cut_again
+    monkeypatch.setattr(engine, "cut_again", lambda *args: made.append(1) or again(*args))
+    archiving = Archiving(SharedStore(), Running())
+    for _ in range(3):
+        await stored(archiving, told(archiving))
+    assert len(made) == 1
+
+
+async def test_a_request_that_is_answered_or_was_never_offered_the_tool_retrieves_nothing():
+    archiving = Archiving(SharedStore(), Running())
+    handle, *_ = told(archiving)
+    assert archiving.was_offered("one")
+    archiving.forget("one")
+    assert not archiving.was_offered("one")
+    for request_id in ("one", "another", ""):
+        assert await archiving.answer(request_id, json.dumps({"handle": handle})) == NOT_AVAILABLE
+
+
+async def test_the_requests_that_are_kept_are_bounded_and_the_calls_of_others_are_answered_from_the_archive(monkeypatch):
+    """However many run at once: of a model that calls the tool, the client is to see no call."""
+    monkeypatch.setattr(running, "MOST_HELD", 3)
+    kept = Archiving(SharedStore(), Running())
+    handles = [told(kept, f"request {n}") for n in range(5)]
+    assert all(kept.was_offered(f"request {n}") for n in range(5))
+    asked = json.dumps({"handle": handles[0][0]})
+    pages = [await kept.answer(f"request {n}", asked) for n in range(5)]
+    assert len(set(pages)) == 1
+    kept.archives = Archiving(SharedStore(), Running()).archives
+    lost = [await kept.answer(f"request {n}", asked) == NOT_AVAILABLE for n in range(5)]
+    assert lost == [True, True, False, False, False]
+
+
+async def test_the_requests_that_the_tool_was_offered_to_are_bounded(monkeypatch):
+    monkeypatch.setattr(running, "RUNNING_REQUESTS", 3)
+    offered = Archiving(SharedStore(), Running())
+    for n in range(5):
+        told(offered, f"request {n}")
+    assert [offered.was_offered(f"request {n}") for n in range(5)] == [False, False, True, True, True]
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
+async def test_what_was_fitted_before_its_deployment_was_chosen_stays_offered(fmt):
+    """With `enable_pre_call_checks` a request is decided about twice; the second time it has the tool."""
+    runner = AttemptRunner()
+    where = replace(to(12_000, retrieval=True), request_id="one")
+    fields = {**agent_session(fmt, turns=40), "store": False}
+    first = changes_of(await runner.decide(Request(fmt, fields), where))
+    fitted = {**fields, **first}
+    again = changes_of(await runner.decide(Request(fmt, fitted), where))
+    assert "ctx_retrieve" in json.dumps(first["tools"])
+    assert "tools" not in again
+    archiving = (await runner.addons.named(where.policy))["retrieval"].archiving
+    assert archiving.was_offered("one")
+    without = {**fitted, "tools": fields["tools"]}
+    await runner.decide(Request(fmt, without), where)
+    assert not archiving.was_offered("one")
+
+
+async def test_where_nothing_is_done_nothing_is_archived():
+    observing = Archiving(SharedStore(), Running())
+    assert told(observing, mode="observe") == []
+    assert not observing.was_offered("one")
+    assert observing.named(REQUEST, to(12_000)).retrievable is None

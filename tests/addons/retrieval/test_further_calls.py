@@ -1,0 +1,110 @@
+"""A further call, which brings what a model has retrieved, ends in an answer: through a real Router, streamed and not."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import litellm
+import pytest
+from litellm import Router
+from litellm.proxy import proxy_server
+from litellm.proxy._types import UserAPIKeyAuth
+
+from ctx_hooks.addons.retrieval.page import NO_ROOM
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
+
+TOOL = "ctx_retrieve"
+HANDLE = re.compile(rf"{TOOL}\(([a-z2-7]{{12}})\)")
+WINDOW = 4_000
+DONE = "I have read it."
+REMOVED = re.compile(r"(\d+) earlier messages were removed")
+every_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+def retrieved(messages):
+    """Return what the model has got for its calls of the tool."""
+    calls = [call for message in messages for call in message.get("tool_calls") or ()]
+    ids = {call["id"] for call in calls if call["function"]["name"] == TOOL}
+    return [message["content"] for message in messages if message.get("tool_call_id") in ids]
+
+
+def asks_for_everything(_, payload, __):
+    """Ask for each text that a handle names, once and in parts, then answer."""
+    handles = list(dict.fromkeys(HANDLE.findall(json.dumps(payload["messages"]))))
+    if retrieved(payload["messages"]) or TOOL not in json.dumps(payload.get("tools", [])):
+        return Reply(DONE)
+    asked = [{"handle": handle, "offset": n * 100, "limit": 40_000} for n in range(20) for handle in handles]
+    return Reply("Let me look.", calls=[Call(TOOL, arguments) for arguments in asked[:14]])
+
+
+def session(system_words=0):
+    fields = agent_session("openai-chat", turns=24, model="model")
+    fields["messages"][0]["content"] += " careful" * system_words
+    return fields
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"served": WINDOW}), asks_for_everything) as running:
+        yield running
+
+
+@pytest.fixture
+def asked(provider, monkeypatch):
+    """Return what a client gets of a proxy's Router, and the requests that the provider got."""
+
+    async def ask(fields, *, stream, stated=WINDOW, refused_form="wording", **settings):
+        provider.reset(window_tokens=WINDOW, refused_form=refused_form, refused_after_opening=True)
+        policy = {"retrieval": True, "warn_below_tokens": 0}
+        parameters = {"model": "openai/served", "api_base": f"{provider.url}/v1", "api_key": "none"}
+        info = {"id": f"one-{stated}", "max_input_tokens": stated, "ctx_hooks": policy}
+        group = {"model_name": "model", "litellm_params": parameters, "model_info": info}
+        router = Router(model_list=[group], num_retries=0, **settings)
+        monkeypatch.setattr(proxy_server, "llm_router", router)
+        monkeypatch.setattr(litellm, "callbacks", [hooks := CtxHooks()])
+        auth = UserAPIKeyAuth(api_key="sk-one")
+        data = {**fields, "stream": stream, "metadata": {}}
+        sent = await hooks.async_pre_call_hook(auth, None, data, "acompletion")
+        answer = await router.acompletion(**sent)
+        if stream:
+            chunks = [chunk async for chunk in hooks.async_post_call_streaming_iterator_hook(auth, answer, sent)]
+            text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+            reason = [c.choices[0].finish_reason for c in chunks if c.choices and c.choices[0].finish_reason]
+        else:
+            whole = await hooks.async_post_call_success_hook(sent, auth, answer)
+            text, reason = whole.choices[0].message.content, [whole.choices[0].finish_reason]
+        return text.strip(), reason, provider.requests()
+
+    return ask
+
+
+@every_way
+@pytest.mark.parametrize("checks", [False, True], ids=["", "checked"])
+async def test_a_model_that_asks_for_every_text_gets_what_the_window_has_room_for(stream, checks, asked):
+    text, reason, requests = await asked(session(), stream=stream, enable_pre_call_checks=checks)
+    assert text.endswith(DONE)
+    assert reason == ["stop"]
+    assert [r["status"] for r in requests] == [200, 200]
+    got = retrieved(requests[1]["payload"]["messages"])
+    assert len(got) == 14
+    assert all("the context window has no room for" in page for page in got)
+    first, further = [list(map(int, REMOVED.findall(json.dumps(r["payload"]["messages"])))) for r in requests]
+    assert len(first) == len(further) == 1
+    assert further >= first, "what was removed is counted of what the client sent"
+
+
+@pytest.mark.parametrize(("stream", "refused_form"), [(False, "wording"), (True, "wording"), (True, "nested")])
+@pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (2_900, "Let me look.")])
+async def test_a_further_call_that_is_too_long_ends_in_an_answer(stream, refused_form, system_words, ending, asked):
+    """Where the texts have no room at all, the model goes on without them, and else the client has what was said.
+
+    So it does where the provider answers 200, opens the stream, and reports the overflow in it.
+    """
+    text, reason, requests = await asked(session(system_words), stream=stream, refused_form=refused_form)
+    assert 400 in [r["status"] for r in requests[1:]]
+    assert text.endswith(ending)
+    assert reason == ["stop" if ending == DONE or stream else "length"]
+    if ending == DONE:
+        assert set(retrieved(requests[-1]["payload"]["messages"])) == {NO_ROOM}

@@ -1,0 +1,404 @@
+"""What a client is shown while the hidden tool is answered, of answers that no fake provider gives."""
+
+import asyncio
+import json
+import logging
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from litellm.types.llms.openai import ResponsesAPIResponse
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.addons.retrieval import conversation_digest
+from ctx_hooks.addons.retrieval.answer_forms import HIDDEN
+from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
+from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.running import Running
+from ctx_hooks.testing import Call, Reply, responses, streams
+
+TOOL = "ctx_retrieve"
+ARCHIVE = ArchiveSettings()
+ASKED = {"model": "served", "input": "What was it?", "store": False, "tools": []}
+LOOKS = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, {"handle": "x"})]), 10, 0)
+KNOWS = streams.whole("openai-responses", ASKED, Reply("It was this."), 10, 0)
+
+
+class Texts:
+    """What answers the tool: one text, kept for the requests that are named."""
+
+    def __init__(self, *offered):
+        self.offered = set(offered)
+        self.asked = []
+        self.arguments = []
+        self.records = {}
+        self.keys = set()
+
+    def was_offered(self, request_id):
+        return request_id in self.offered
+
+    async def answers(self, request_id, calls):
+        self.asked += [request_id] * len(calls)
+        self.arguments += calls
+        return calls
+
+    def forget(self, request_id):
+        self.offered.discard(request_id)
+
+    async def noted(self, call, settings, keys):
+        self.keys.update(keys)
+        return {key: self.records[key] for key in keys if key in self.records}
+
+    async def too_late(self, call, settings, keys):
+        return {}
+
+    async def note(self, call, settings, key, text):
+        self.records[key] = text
+        return True
+
+
+def rounds_of(texts, *answers):
+    """Return the rounds of requests whose further calls get these answers."""
+    left = list(answers)
+
+    async def ask(fields, changes):
+        called = with_request_id({**fields, **changes, "metadata": None})
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return called, came(responses.events(answer)) if changes["stream"] else answer
+
+    running = Running()
+    return ToolRounds(texts, ask, ReportedUsage(running), running)
+
+
+async def came(events):
+    for event in events:
+        yield event
+
+
+async def take(stream, found):
+    async for event in stream:
+        found.append(event)
+
+
+async def seen(rounds, fields, answer):
+    return [event async for event in rounds.streamed(fields, came(responses.events(answer)))]
+
+
+async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_that_it_is_offered_to():
+    """Where a stream fails the Router takes another deployment, which is decided about once the stream has begun."""
+    fields = with_request_id(ASKED)
+    texts = Texts()
+
+    async def stream():
+        for event in responses.events(KNOWS)[:3]:
+            yield event
+        texts.offered.add(litellm_compat.Call(fields).request_id)
+        for event in responses.events(LOOKS):
+            yield event
+
+    found = [event async for event in rounds_of(texts, KNOWS).streamed(fields, stream())]
+    assert TOOL not in json.dumps(found)
+    assert found[-1]["type"] == "response.completed"
+    assert "It was this." in json.dumps(found[-1])
+    assert texts.offered == set()
+
+
+async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_that_was_offered_the_tool():
+    """A further request that was fitted before its deployment was chosen has the tool from the one before."""
+    for is_stream in (False, True):
+        fields = with_request_id({**ASKED, "stream": is_stream})
+        texts = Texts(litellm_compat.Call(fields).request_id)
+        rounds = rounds_of(texts, LOOKS, KNOWS)
+        answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
+        assert "It was this." in json.dumps(answer)
+        assert texts.asked == [litellm_compat.Call(fields).request_id] * 2
+
+
+async def test_where_the_second_further_call_fails_the_client_has_what_was_said_in_order_and_no_trace():
+    """Whole it is marked as cut off; of a stream nothing is taken back, and the error follows."""
+    broken = ConnectionError("the model is gone")
+    for is_stream in (False, True):
+        fields = with_request_id({**ASKED, "stream": is_stream})
+        texts = Texts(litellm_compat.Call(fields).request_id)
+        rounds = rounds_of(texts, LOOKS, broken)
+        if is_stream:
+            found = []
+            with pytest.raises(ConnectionError):
+                await take(rounds.streamed(fields, came(responses.events(LOOKS))), found)
+            assert [event["sequence_number"] for event in found] == list(range(len(found)))
+            items = [e["item"] for e in found if e["type"] == "response.output_item.done"]
+            assert found[-1]["type"] == "response.output_item.done"
+        else:
+            found = await rounds.whole(fields, LOOKS)
+            items = found["output"]
+            assert (found["status"], found["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+            assert found["usage"]["input_tokens"] == 20
+        assert [item["type"] for item in items] == ["message", "message"]
+        assert TOOL not in json.dumps(found)
+        assert texts.offered == set()
+
+
+async def test_a_client_that_leaves_takes_the_further_call_along():
+    begun, left = asyncio.Event(), asyncio.Event()
+
+    async def further():
+        try:
+            for event in responses.events(KNOWS):
+                begun.set()
+                yield event
+        finally:
+            left.set()
+
+    async def ask(fields, changes):
+        return with_request_id({**fields, **changes, "metadata": None}), further()
+
+    fields, running = with_request_id({**ASKED, "stream": True}), Running()
+    rounds = ToolRounds(Texts(litellm_compat.Call(fields).request_id), ask, ReportedUsage(running), running)
+    shown = rounds.streamed(fields, came(responses.events(LOOKS)))
+    while not begun.is_set():
+        await anext(shown)
+    await shown.aclose()
+    await asyncio.wait_for(left.wait(), 60)
+
+
+@pytest.mark.parametrize("size", [1, 1_000_000])
+async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_tool_as_they_are(size):
+    arguments = {"handle": "x" * size}
+    looks = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, arguments)]), 10, 0)
+    fields = with_request_id(ASKED)
+    texts = Texts(litellm_compat.Call(fields).request_id)
+    found = await seen(rounds_of(texts, KNOWS), fields, looks)
+    assert len(json.dumps(found)) < 20_000
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    assert json.loads(texts.arguments[0]) == arguments
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"type": "compaction", "encrypted_content": "all before"}, {"role": "assistant", "content": "It"}],
+    ids=["item", "text"],
+)
+async def test_what_an_answer_goes_on_from_stays_where_it_is(last):
+    """An item that says nothing, as of what the provider has compacted, is no part of the answer behind it."""
+    asked = [{"role": "user", "content": "What was it?"}]
+    for before, hides in ((asked, True), ([*asked, last], False)):
+        texts = Texts()
+        rounds = rounds_of(texts, KNOWS)
+        fields = await rounds.restored(with_request_id({**ASKED, "input": before}), ARCHIVE)
+        texts.offered.add(litellm_compat.Call(fields).request_id)
+        answer = await rounds.whole(fields, LOOKS)
+        following = with_request_id({**ASKED, "input": [*before, *answer["output"], *asked]})
+        sent = (await rounds.restored(following, ARCHIVE))["input"]
+        assert (sent[: len(before)], sent[-1:]) == (before, asked)
+        assert (TOOL in json.dumps(sent)) is hides
+
+
+OURS, OWN = ({"type": "function", "name": name, "parameters": {}, "strict": None} for name in (TOOL, "read_file"))
+
+
+@pytest.mark.parametrize("tools", [[OWN, OURS], [OWN], None], ids=["ours", "the client's", "none"])
+async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(tools):
+    unheard = {"type": "unheard", "id": "u", "detail": None}
+    answer = ResponsesAPIResponse(
+        **{**KNOWS, "output": [*KNOWS["output"], unheard], "safety_identifier": None, "tools": tools}
+    )
+    getattr(answer, HIDDEN)["model_id"] = "m"
+    fields = with_request_id(ASKED)
+    shown = await rounds_of(Texts(litellm_compat.Call(fields).request_id)).whole(fields, answer)
+    before, after = answer.model_dump(), shown.model_dump()
+    assert [tool["name"] for tool in after.pop("tools") or ()] == ["read_file"] * bool(tools)
+    assert after == {name: value for name, value in before.items() if name != "tools"}
+    assert getattr(shown, HIDDEN) == {"model_id": "m"}
+    assert (shown is answer) is (tools is None or OURS not in tools)
+
+
+async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_offered_is_answered_all_the_same():
+    """As where the next request goes to a larger window, and nothing is cut from it."""
+    texts = Texts()
+    rounds = rounds_of(texts, KNOWS, KNOWS)
+    fields = await rounds.restored(with_request_id(ASKED), ARCHIVE)
+    texts.offered.add(litellm_compat.Call(fields).request_id)
+    first = await rounds.whole(fields, LOOKS)
+    asked = {"role": "user", "content": "What was it?"}
+    following = {**ASKED, "input": [asked, *first["output"], asked], "metadata": None}
+    later = await rounds.restored(with_request_id(following), ARCHIVE)
+    assert TOOL in json.dumps(later["input"])
+    assert texts.offered == set()
+    assert TOOL not in json.dumps(await rounds.whole(later, LOOKS))
+
+
+NAMES = st.sampled_from(["role", "content", "type", "text", "tool_calls", "function", "id", "arguments"])
+HEAD = {"id": "1", "created": 1, "model": "served"}
+CALLS = [{"index": 0, "id": "a", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}]
+CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}]}
+
+
+async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
+    text = {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]}
+    end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
+    fields = with_request_id(CHAT)
+    found = [
+        chunk async for chunk in rounds_of(Texts(litellm_compat.Call(fields).request_id)).streamed(fields, came([text, end]))
+    ]
+    assert found == [text, end]
+
+
+async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
+    message = {"role": "assistant", "content": "hi", "tool_calls": CALLS}
+    for usage in ("none", {}):
+        choice = {"index": 0, "message": message, "finish_reason": "length"}
+        answer = {**HEAD, "choices": [choice if usage == "none" else "none"], "usage": usage}
+        fields = with_request_id(CHAT)
+        assert await rounds_of(Texts(litellm_compat.Call(fields).request_id)).whole(fields, answer) == answer
+
+
+ALICE = {
+    "user": "alice",
+    "system": "The customer is Ada.",
+    "messages": [
+        {"role": "user", "content": "Read it."},
+        {"role": "assistant", "content": None, "tool_calls": [{**CALLS[0], "function": {"name": "read", "arguments": ""}}]},
+        {"role": "tool", "tool_call_id": "a", "content": "line 1 of Alice"},
+    ],
+    "metadata": {"user_id": "session of Alice"},
+}
+BOB = {
+    "nothing": {},
+    "end user": {"user": "bob"},
+    "safety identifier": {"safety_identifier": "bob"},
+    "session": {"metadata": {"user_id": "session of Bob"}},
+    "system": {"system": [{"type": "text", "text": "The customer is Eve."}]},
+    "result": {"messages": [*ALICE["messages"][:2], {**ALICE["messages"][2], "content": "line 1 of Bob"}]},
+    "system message": {"messages": [{"role": "system", "content": "You are Bob's."}, *ALICE["messages"]]},
+}
+
+
+@pytest.mark.parametrize("other", BOB)
+async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same_key(other):
+    """A tool's ids may be numbers of the model's, and words and answers the same."""
+    texts = Texts()
+    looks, knows = (
+        streams.whole("openai-chat", CHAT, Reply(text, calls=calls), 10, 0)
+        for text, calls in (("I look.", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
+    )
+    rounds = rounds_of(texts, knows)
+    alice = await rounds.restored(with_request_id({"model": "served", **ALICE}), ARCHIVE)
+    texts.offered.add(litellm_compat.Call(alice).request_id)
+    (choice,) = (await rounds.whole(alice, looks))["choices"]
+    asked = {"model": "served", **ALICE, **BOB[other]}
+    asked["messages"] = [*asked["messages"], choice["message"], CHAT["messages"][0]]
+    sent = await rounds.restored(with_request_id(asked), ARCHIVE)
+    assert (TOOL in json.dumps(sent["messages"])) is (other == "nothing")
+
+
+@pytest.mark.parametrize("asked", [{"n": 2}, {"response_format": {"type": "json_object"}}], ids=["two answers", "JSON"])
+async def test_an_answer_that_cannot_be_made_of_several_reaches_the_client_as_it_came(asked):
+    """Calls of two answers have the same numbers, and two JSON documents are none."""
+    texts = Texts()
+    looks, knows = (
+        streams.whole("openai-chat", CHAT, Reply(text, calls=calls), 10, 0)
+        for text, calls in (("{}", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
+    )
+    rounds = rounds_of(texts, knows)
+    alice = await rounds.restored(with_request_id(CHAT), ARCHIVE)
+    texts.offered.add(litellm_compat.Call(alice).request_id)
+    (choice,) = (await rounds.whole(alice, looks))["choices"]
+    later = {**CHAT, **asked, "messages": [*CHAT["messages"], choice["message"], *CHAT["messages"]]}
+    assert TOOL in json.dumps(await rounds.restored(with_request_id({**CHAT, "messages": later["messages"]}), ARCHIVE))
+    fields = with_request_id(later)
+    assert await rounds.restored(fields, ARCHIVE) is fields
+    pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": "{}"}} for call_id in ("a", "b")]
+    chunks = [{**HEAD, "choices": [{"index": i, "delta": {"tool_calls": [piece]}}]} for i, piece in enumerate(pieces)]
+    assert [chunk async for chunk in rounds.streamed(fields, came(chunks))] == chunks
+
+
+async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
+    """As where a deployment's own settings ask for several."""
+    fields = with_request_id(CHAT)
+    pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": ""}} for call_id in ("a", "b")]
+    pieces += [{"index": 0, "function": {"arguments": f'{{"path": "{n}"}}'}} for n in range(2)]
+    chunks = [{**HEAD, "choices": [{"index": n % 2, "delta": {"tool_calls": [p]}}]} for n, p in enumerate(pieces)]
+    found = [
+        chunk async for chunk in rounds_of(Texts(litellm_compat.Call(fields).request_id)).streamed(fields, came(chunks))
+    ]
+    assert found == chunks
+
+
+async def test_the_billing_header_of_claude_code_is_no_part_of_its_system_text():
+    """It is another one in each request."""
+    texts = Texts()
+    for number in range(2):
+        header = {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.0; cch={number};"}
+        await rounds_of(texts).restored(with_request_id({"model": "served", **ALICE, "system": [header]}), ARCHIVE)
+    (_,) = texts.keys
+
+
+@given(st.recursive(st.none() | st.text() | st.floats() | st.booleans(), lambda v: st.lists(v) | st.dictionaries(NAMES, v)))
+def test_messages_of_any_form_are_left_as_they_are_and_nothing_is_logged(messages):
+    fields = with_request_id({**CHAT, "messages": messages})
+    logged = []
+    logger = logging.getLogger("ctx_hooks")
+    logger.addFilter(logged.append)
+    try:
+        assert asyncio.run(rounds_of(Texts()).restored(fields, ARCHIVE)) is fields
+    finally:
+        logger.removeFilter(logged.append)
+    assert logged == []
+
+
+async def test_a_conversation_is_never_read_on_the_thread_of_the_event_loop(monkeypatch):
+    threads = set()
+
+    def on_thread(work):
+        return lambda *args: threads.add(threading.get_ident()) or work(*args)
+
+    monkeypatch.setattr(conversation_digest, "heard", on_thread(conversation_digest.heard))
+    fields = with_request_id(CHAT)
+    await rounds_of(Texts()).restored(fields, ARCHIVE)
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+async def looked_up(rounds, texts, beginning, answer):
+    """Have a text retrieved in the answer to a conversation; return the conversation as the client has it then."""
+    fields = await rounds.restored(with_request_id({**CHAT, "messages": beginning}), ARCHIVE)
+    texts.offered.add(litellm_compat.Call(fields).request_id)
+    (choice,) = (await rounds.whole(fields, answer))["choices"]
+    return [*beginning, choice["message"], *CHAT["messages"]]
+
+
+def answers(*texts):
+    """Return answers of chat: one that retrieves, and one that ends with a text, for each text."""
+    calls = [Call(TOOL, {"handle": "x"})]
+    return [
+        streams.whole("openai-chat", CHAT, Reply(t, calls=c), 10, 0) for t in texts for t, c in (("I look.", calls), (t, []))
+    ]
+
+
+async def test_sessions_that_begin_alike_at_the_same_time_keep_what_each_has_retrieved():
+    texts = Texts()
+    rounds = [rounds_of(texts, knows) for knows in answers(*map(str, range(8)))[1::2]]
+    (looks, _) = answers("")
+    sessions = await asyncio.gather(*(looked_up(r, texts, CHAT["messages"], looks) for r in rounds))
+    for messages in sessions:
+        sent = await rounds[0].restored(with_request_id({**CHAT, "messages": messages}), ARCHIVE)
+        assert json.dumps(sent["messages"]).count(TOOL) == 1
+
+
+async def test_an_archive_that_is_slow_once_costs_no_turn_that_it_has(monkeypatch):
+    texts = Texts()
+    looks, first, _, second, _, third = answers("one", "two", "three")
+    rounds = rounds_of(texts, first, second, third)
+    messages = CHAT["messages"]
+    for is_slow in (False, True, False):
+        with monkeypatch.context() as patched:
+            if is_slow:
+                patched.setattr(texts, "noted", texts.too_late)
+            messages = await looked_up(rounds, texts, messages, looks)
+    sent = await rounds.restored(with_request_id({**CHAT, "messages": messages}), ARCHIVE)
+    assert json.dumps(sent["messages"]).count(TOOL) == 3

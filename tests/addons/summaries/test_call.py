@@ -1,0 +1,74 @@
+"""A summary's call is known by what only this process can write, and there is none where nobody pays for it."""
+
+import contextvars
+
+import pytest
+from litellm import InternalServerError, Router
+from litellm.proxy._types import UserAPIKeyAuth
+
+from ctx_hooks.addons.summaries.call import ONCE, payer_of, start_apart
+from ctx_hooks.litellm_compat import Call
+from ctx_hooks.litellm_compat.call import SUMMARY_MARK
+from ctx_hooks.policy.loading import load_settings
+from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.request import target
+from ctx_hooks.runtime.warnings import forget_warnings
+
+SETTINGS = {"defaults": {"summary": {"model": "small"}}}
+
+
+def fields(**metadata):
+    return {"model": "openai/small", "messages": [], "metadata": {"model_group": "small", **metadata}}
+
+
+def test_a_summarys_own_call_is_never_compacted_by_a_summary():
+    policies = Policies(load_settings(SETTINGS))
+    assert target.of_attempt(Call(fields()), policies, 0).policy.summary is not None
+    assert target.of_attempt(Call(fields(**SUMMARY_MARK)), policies, 0).policy.summary is None
+    assert target.of_group(Call(fields(**SUMMARY_MARK)), policies).policy.summary is None
+
+
+@pytest.mark.parametrize("forged", [True, "", {}, "0" * 32, SUMMARY_MARK])
+def test_a_caller_cannot_have_a_request_taken_for_one(forged):
+    (name,) = SUMMARY_MARK
+    assert not Call(fields(**{name: forged})).is_for_summary
+
+
+def test_outside_the_proxy_none_is_written_and_one_warning_says_so(caplog):
+    forget_warnings()
+    for _ in range(2):
+        assert payer_of(Call(fields(user_api_key_auth=UserAPIKeyAuth(api_key="sk-one")))) is None
+    assert caplog.text.count("summaries are written in the proxy alone") == 1
+
+
+@pytest.mark.usefixtures("proxy_router")
+def test_in_the_proxy_the_caller_pays():
+    auth = UserAPIKeyAuth(api_key="sk-one", team_id="t1")
+    assert payer_of(Call(fields(user_api_key_auth=auth))).team_id == "t1"
+
+
+async def test_a_call_has_none_of_the_callers_context():
+    """LiteLLM's rate limiter pairs a request with its release by a context variable."""
+    place = contextvars.ContextVar("place", default="none")
+    place.set("the caller's")
+
+    async def found():
+        return place.get()
+
+    assert await start_apart(found()) == "none"
+    assert place.get() == "the caller's"
+
+
+async def test_a_model_that_nobody_named_never_gets_the_conversation():
+    """The operator's fallbacks are for the callers' requests."""
+    answers = {"small": "litellm.InternalServerError", "other": "the other's answer"}
+    deployments = [
+        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "x", "mock_response": answer}}
+        for name, answer in answers.items()
+    ]
+    router = Router(model_list=deployments, fallbacks=[{"small": ["other"]}])
+    messages = [{"role": "user", "content": "Summarise."}]
+    answer = await router.acompletion(model="small", messages=messages, num_retries=0)
+    assert answer.choices[0].message.content == answers["other"]
+    with pytest.raises(InternalServerError):
+        await router.acompletion(model="small", messages=messages, **ONCE)

@@ -1,0 +1,84 @@
+"""Summaries cost no request its decision, hold up no other request, and keep no request for ever."""
+
+import logging
+import threading
+from dataclasses import replace
+
+import pytest
+from litellm.proxy._types import UserAPIKeyAuth
+
+from ctx_hooks.addons.summaries import candidates
+from ctx_hooks.addons.summaries.candidates import asking_of
+from ctx_hooks.addons.summaries.stored import StoredSummaries
+from ctx_hooks.decision import Compressed
+from ctx_hooks.learning.attempts import DeploymentName
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.window import Window
+
+TO = Target(
+    "openai/gpt-4o", "deployment", Window(8_000, "model_info"), Policy(summary={"model": "small"}, warn_below_tokens=0),
+    "request", "ann",
+)  # fmt: skip
+
+
+pytestmark = pytest.mark.usefixtures("proxy_router")
+
+
+def request_of(turns=40):
+    auth = UserAPIKeyAuth(api_key="sk-one")
+    return Request("openai-chat", {**agent_session("openai-chat", turns=turns), "metadata": {"user_api_key_auth": auth}})
+
+
+def asking(runner):
+    return runner.running.of("request").notes["summaries"].asking
+
+
+async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(caplog, monkeypatch):
+    async def fail(*_):
+        raise OverflowError("int too large to convert to float")
+
+    runner = AttemptRunner()
+    monkeypatch.setattr(StoredSummaries, "of", fail)
+    assert isinstance(await runner.decide(request_of(), TO), Compressed)
+    (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
+    assert record.getMessage() == "ctx_hooks failed and decides without the add-on summaries"
+
+
+async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
+    runner = AttemptRunner()
+    await runner.decide(request_of(), TO)
+    assert asking(runner)
+    await runner.failed("request", None)
+    assert not asking(runner)
+
+
+async def test_the_size_of_a_request_is_no_less_than_its_text():
+    request = request_of()
+    found = await asking_of(request, TO, Workers())
+    assert len(str(request.items)) / 2 < found.size_bytes < 10 * len(str(request.items))
+
+
+async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypatch):
+    threads = []
+
+    def noted(*_):
+        threads.append(threading.current_thread())
+        return "0a"
+
+    monkeypatch.setattr(candidates, "conversation_key", noted)
+    await AttemptRunner().decide(request_of(), TO)
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_each():
+    runner = AttemptRunner()
+    for deployment in ("deployment", "shadow:model"):
+        await runner.decide(request_of(), replace(TO, deployment=deployment))
+    await runner.failed("request", None, "", DeploymentName("shadow", "model"))
+    assert list(asking(runner)) == ["deployment"]

@@ -1,0 +1,293 @@
+"""Of two workers one is first, and the other takes what the first has stored; a broken Redis leaves each to itself."""
+
+import json
+import time
+from uuid import uuid4
+
+import pytest
+
+from ctx_hooks.addons.summaries import stored as stored_summaries
+from ctx_hooks.addons.summaries.fields import (
+    CHOSEN,
+    FLIGHT,
+    LARGEST_VALUE_BYTES,
+    MOST_CHOSEN,
+    MOST_FIELDS,
+    MOST_WRITTEN,
+    WRITTEN,
+    Stored,
+    stored_of,
+)
+from ctx_hooks.addons.summaries.flight import PENDING, begun, done, failed, given_up
+from ctx_hooks.addons.summaries.stored import KEY_PREFIX, StoredSummaries
+from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
+from ctx_hooks.store.shared_store import SharedStore
+
+FIRST, SECOND = WrittenSummary("ab", 40, "Tune the piano."), WrittenSummary("cd", 60, "Tune the 琴.")
+
+
+class BrokenCache:
+    def __init__(self):
+        self.asked = 0
+
+    def async_register_script(self, script):
+        self.asked += 1
+        raise ConnectionError("down")
+
+
+def flight_of(prefix, owner):
+    return begun(PENDING, prefix, owner, time.time(), 60.0)
+
+
+@pytest.fixture(params=["process", "redis"])
+def workers(request):
+    """Two workers: one process asked twice, or two that share a Redis."""
+    if request.param == "process":
+        alone = StoredSummaries(SharedStore())
+        return alone, alone
+    cache = request.getfixturevalue("redis_cache")
+    return StoredSummaries(SharedStore(lambda: cache)), StoredSummaries(SharedStore(lambda: cache))
+
+
+@pytest.fixture
+def conversation():
+    return uuid4().hex
+
+
+async def test_a_summary_is_known_to_the_other_worker(workers, conversation):
+    one, two = workers
+    await one.write(conversation, FIRST)
+    await one.write(conversation, SECOND)
+    found = (await two.of(conversation)).summaries
+    assert found.conversation == conversation
+    assert found.written == {"ab": FIRST, "cd": SECOND}
+    assert (await two.of(conversation + "00")).summaries.written == {}
+
+
+async def test_the_first_text_of_a_prefix_stays(workers, conversation):
+    one, two = workers
+    await one.write(conversation, FIRST)
+    await two.write(conversation, WrittenSummary("ab", 40, "Tune the violin."))
+    assert (await one.of(conversation)).summaries.written == {"ab": FIRST}
+    assert (await two.of(conversation)).summaries.written == {"ab": FIRST}
+
+
+async def test_the_first_choice_of_a_compaction_holds_for_both(workers, conversation):
+    one, two = workers
+    assert await one.choose(conversation, Choice("01", "", 40)) == ""
+    assert await two.choose(conversation, Choice("01", "ab", 40)) == ""
+    assert await two.choose(conversation, Choice("02", "ab", 60)) == "ab"
+    assert await one.choose(conversation, Choice("02", "", 60)) == "ab"
+    assert (
+        (await one.of(conversation)).summaries.chosen
+        == (await two.of(conversation)).summaries.chosen
+        == {"01": "", "02": "ab"}
+    )
+
+
+async def test_of_two_that_begin_one_has_the_flight(workers, conversation):
+    one, two = workers
+    mine, yours = flight_of("ab", "one"), flight_of("ab", "two")
+    assert await one.fly(conversation, PENDING, mine)
+    assert not await two.fly(conversation, PENDING, yours)
+    assert (await two.of(conversation)).flight == mine
+    assert await one.fly(conversation, mine, done(mine))
+    assert (await two.of(conversation)).flight.state == "done"
+
+
+async def test_who_has_lost_the_flight_does_not_end_that_of_another(workers, conversation):
+    one, two = workers
+    mine, yours = flight_of("ab", "one"), flight_of("cd", "two")
+    assert await one.fly(conversation, PENDING, mine)
+    assert await two.fly(conversation, mine, yours), "its lease was over"
+    assert not await one.fly(conversation, mine, done(mine))
+    assert (await one.of(conversation)).flight == yours
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_after_a_flight_that_was_cancelled_another_begins(workers, conversation, failures):
+    one, two = workers
+    found = PENDING
+    for _ in range(failures):
+        mine = flight_of("ab", "one")
+        assert await one.fly(conversation, found, mine)
+        found = failed(mine, 0.0)
+        assert await one.fly(conversation, mine, found)
+    mine = begun(found, "ab", "one", time.time(), 60.0)
+    assert await one.fly(conversation, found, mine)
+    assert await one.fly(conversation, mine, given_up(mine))
+    left = (await two.of(conversation)).flight
+    assert await two.fly(conversation, left, begun(left, "cd", "two", time.time(), 60.0))
+
+
+@pytest.mark.parametrize("value", [
+    f'[1{"0" * 400}, 2, "text"]', f'[1{"0" * 400}, "ab"]', '[1e12, 2, "text"]', '[-1, ""]', "no list", "[1]",
+    '["pending", "", "", 0.0, 0]', '["done", "ab", "o", 1e12, 0]', b"\xff", "x" * 100_000,
+])  # fmt: skip
+async def test_a_field_that_says_nothing_is_replaced(redis_cache, conversation, value):
+    """Whoever has the Redis can write anything there: it must keep no summary from being written ever after."""
+    store, client = StoredSummaries(SharedStore(lambda: redis_cache)), redis_cache.init_async_client()
+    await store.choose(conversation, Choice("01", "", 40))
+    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
+    await client.hset(key, mapping={FLIGHT: value, WRITTEN + "ab": value, CHOSEN + "02": value})
+    other = StoredSummaries(SharedStore(lambda: redis_cache))
+    found = await other.of(conversation)
+    assert (found.flight, found.summaries.written, found.summaries.chosen) == (PENDING, {}, {"01": ""})
+    assert await other.fly(conversation, PENDING, flight := flight_of("ab", "one"))
+    await other.write(conversation, FIRST)
+    assert await other.choose(conversation, Choice("02", "ab", 60)) == "ab"
+    found = await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)
+    assert (found.flight, found.summaries.written, found.summaries.chosen) == (flight, {"ab": FIRST}, {"01": "", "02": "ab"})
+
+
+async def test_the_newest_of_a_kind_are_kept(workers, conversation, monkeypatch):
+    one, two = workers
+    times = iter(range(1_000, 2_000_000_000, 1_000))
+    monkeypatch.setattr(stored_summaries.time, "time", lambda: float(next(times)))
+    for n in range(MOST_WRITTEN + 3):
+        await one.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
+    for n in range(MOST_CHOSEN + 3):
+        await one.choose(conversation, Choice(f"{n:02x}", "", 1))
+    found = (await two.of(conversation)).summaries
+    assert set(found.written) == {f"{n:02x}" for n in range(3, MOST_WRITTEN + 3)}
+    assert set(found.chosen) == {f"{n:02x}" for n in range(3, MOST_CHOSEN + 3)}
+
+
+async def test_a_summary_that_a_compaction_was_sent_with_outlives_those_that_none_was(workers, conversation, monkeypatch):
+    one, two = workers
+    times = iter(range(1_000, 2_000_000_000))
+    monkeypatch.setattr(stored_summaries.time, "time", lambda: float(next(times)))
+    await one.write(conversation, FIRST)
+    for n in range(MOST_WRITTEN - 1):
+        await one.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
+    await one.choose(conversation, Choice("01", "ab", 60))
+    for n in range(MOST_WRITTEN - 1, 2 * MOST_WRITTEN - 2):
+        await one.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
+    found = (await two.of(conversation)).summaries
+    assert found.chosen == {"01": "ab"}
+    assert found.written["ab"] == FIRST
+    assert len(found.written) == MOST_WRITTEN + 1
+
+
+async def test_each_compaction_that_is_known_has_its_summary_however_many_came_later(workers, conversation, monkeypatch):
+    """Without its text a compaction would be sent in the other form, and the prompt cache be written again."""
+    one, two = workers
+    times = iter(range(1_000, 2_000_000_000))
+    monkeypatch.setattr(stored_summaries.time, "time", lambda: float(next(times)))
+    prefixes = [f"{n:04x}" for n in range(MOST_CHOSEN + 2 * MOST_WRITTEN)]
+    for n, prefix in enumerate(prefixes):
+        await one.write(conversation, WrittenSummary(prefix, n + 1, "text"))
+        assert await two.choose(conversation, Choice(prefix, prefix, n + 1)) == prefix
+    for worker in workers:
+        found = (await worker.of(conversation)).summaries
+        assert set(found.chosen) == set(prefixes[-MOST_CHOSEN:])
+        assert set(prefixes[-MOST_CHOSEN:]) <= set(found.written)
+        assert len(found.written) <= MOST_CHOSEN + MOST_WRITTEN
+
+
+async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation):
+    store = StoredSummaries(SharedStore(lambda: redis_cache))
+    for n in range(MOST_WRITTEN + 3):
+        await store.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
+    client = redis_cache.init_async_client()
+    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
+    assert await client.hlen(key) == MOST_WRITTEN
+    for n in range(2 * MOST_CHOSEN):
+        await store.write(conversation, WrittenSummary(f"{n:04x}", n + 1, "text"))
+        await store.choose(conversation, Choice(f"{n:04x}", f"{n:04x}", n + 1))
+    await store.fly(conversation, PENDING, flight_of("ab", "one"))
+    assert await client.hlen(key) == MOST_FIELDS
+
+
+async def test_what_redis_would_have_forgotten_a_process_forgets_too(monkeypatch):
+    monkeypatch.setattr(stored_summaries, "KEPT_SECONDS", 0.0)
+    store = StoredSummaries(SharedStore())
+    await store.write("0a", FIRST)
+    await store.write("0b", FIRST)
+    assert list(store._kept) == ["0b"], "the text of the other is not in memory"  # noqa: SLF001 - nothing else shows it
+    assert (await store.of("0b")).summaries.written == {}
+
+
+async def test_a_process_counts_from_the_last_write(monkeypatch):
+    store = StoredSummaries(SharedStore())
+    await store.write("0a", FIRST)
+    monkeypatch.setattr(stored_summaries, "KEPT_SECONDS", 0.0)
+    assert (await store.of("0a")).summaries.written == {"ab": FIRST}
+    await store.write("0a", SECOND)
+    assert (await store.of("0a")).summaries.written == {}
+
+
+async def test_a_conversation_that_was_not_used_for_long_is_forgotten(monkeypatch):
+    monkeypatch.setattr(stored_summaries, "MOST_CONVERSATIONS", 2)
+    store = StoredSummaries(SharedStore())
+    for name in ("0a", "0b", "0a", "0c"):
+        await store.write(name, FIRST)
+    assert [len((await store.of(name)).summaries.written) for name in ("0a", "0c", "0b")] == [1, 1, 0]
+
+
+async def test_a_summary_that_is_too_large_to_share_is_not_stored(workers, conversation):
+    one, two = workers
+    await one.write(conversation, WrittenSummary("ab", 40, "琴" * LARGEST_VALUE_BYTES))
+    assert (await one.of(conversation)).summaries.written == (await two.of(conversation)).summaries.written == {}
+
+
+async def test_a_broken_redis_is_survived_and_not_read_at_once_again_by_a_request():
+    cache = BrokenCache()
+    store = StoredSummaries(SharedStore(lambda: cache))
+    await store.write("0a", FIRST)
+    assert (await store.of("0a")).summaries.written == {"ab": FIRST}
+    assert await store.fly("0a", PENDING, flight_of("ab", "one"))
+    assert not await store.fly("0a", PENDING, flight_of("ab", "two"))
+    assert await store.choose("0a", Choice("01", "ab", 40)) == "ab"
+    asked = cache.asked
+    await store.of("0a")
+    assert cache.asked == asked
+    await store.of("0a", 1.0)
+    assert cache.asked == asked + 1
+
+
+async def test_what_expires_in_redis_is_set_to(redis_cache, conversation):
+    await StoredSummaries(SharedStore(lambda: redis_cache)).write(conversation, FIRST)
+    (key,) = [k async for k in redis_cache.init_async_client().scan_iter(f"*{KEY_PREFIX}{conversation}")]
+    assert 0 < await redis_cache.init_async_client().ttl(key) <= stored_summaries.KEPT_SECONDS
+
+
+@pytest.mark.parametrize("value", [
+    "", "1", "null", "[]", "{}", "[1]", '["a"]', "[" * 50_000, "[NaN, NaN, NaN]", '[1, 0, "text"]', '[1, -1, "t"]', "\0",
+    '[1, 2, ""]', '[1, 1e400, "text"]', f'[1, {10**9}, "text"]', "[1, 2, 3]", '[1, "xyz"]', f'[1, "{"a" * 100}"]', "[1, 2]",
+    '["in_flight", "ab", "o", 1e12, 0]', '["done", "ab", "o", 0, -1]', '["x", "", "", 0, 0]',
+])  # fmt: skip
+def test_what_is_no_summary_no_choice_and_no_flight_is_none(value):
+    """Whoever has the Redis can write anything there."""
+    fields = dict.fromkeys((WRITTEN + "ab", CHOSEN + "ab", FLIGHT), value)
+    assert stored_of("0a", fields, 0.0) == Stored(stored_of("0a", {}, 0.0).summaries, PENDING)
+
+
+def test_a_stored_summary_can_be_sent_whatever_has_been_written_there():
+    (summary,) = stored_of("0a", {WRITTEN + "ab": '[1, 2, "go \\ud83d on"]'}, 0.0).summaries.written.values()
+    assert summary.text == "go ? on"
+
+
+@pytest.mark.parametrize("name", ["", "xyz", "a" * 100, "AB", "0a "])
+def test_what_is_no_digest_names_nothing(name):
+    fields = {WRITTEN + name: json.dumps([1, 2, "text"]), CHOSEN + name: json.dumps([1, ""])}
+    found = stored_of("0a", fields, 0.0).summaries
+    assert (found.written, found.chosen) == ({}, {})
+
+
+@pytest.mark.parametrize("forged", ["string", "large", "many"])
+async def test_a_hash_that_others_have_filled_costs_no_more_than_what_it_held(redis_cache, conversation, forged):
+    store = StoredSummaries(SharedStore(lambda: redis_cache))
+    await store.write(conversation, FIRST)
+    client = redis_cache.init_async_client()
+    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
+    if forged == "string":
+        await client.set(key, "x" * 1_000_000)
+    elif forged == "large":
+        await client.hset(key, WRITTEN + "ab", json.dumps([1, 2, "x" * 1_000_000]))
+    else:
+        await client.hset(key, mapping={f"{WRITTEN}{n:04x}": '[1, 2, "t"]' for n in range(1_000)})
+    other = StoredSummaries(SharedStore(lambda: redis_cache))
+    assert (await other.of(conversation)).summaries.written == {}
+    assert await other.choose(conversation, Choice("01", "", 1)) == ""
+    assert (await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)).summaries.chosen == {"01": ""}

@@ -1,0 +1,161 @@
+"""An add-on takes part where a policy names it, is not loaded elsewhere, and costs no request anything if it fails."""
+
+import asyncio
+import logging
+import sys
+from dataclasses import replace
+
+import pytest
+from engine_requests import session, to
+from proxies import printed_by
+
+from ctx_hooks.litellm_compat import Call
+from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving.request_flow import RequestFlow
+
+TOY = """
+from ctx_hooks import Addon
+
+class Toy(Addon):
+    made = []
+
+    def __init__(self, core):
+        self.seen = []
+        Toy.made.append(self)
+
+    async def received(self, request, policy):
+        self.seen.append("received")
+        return {**request.fields, "received": policy.mode}
+
+    async def decided(self, undecided, decide):
+        self.seen.append("decided")
+        return await decide(undecided._replace(to=undecided.to))
+
+    async def sent(self, request, to):
+        return {**request.fields, "sent": to.model}
+
+    async def shown(self, fields, answer, *, streamed):
+        return self.louder(answer) if streamed else answer.upper()
+
+    async def louder(self, stream):
+        async for chunk in stream:
+            yield chunk.upper()
+
+    def ended(self, attempt, billed):
+        self.seen.append(billed.input_tokens if billed else "failed")
+
+class Broken(Toy):
+    async def received(self, request, policy):
+        raise OSError("no such thing")
+
+    async def decided(self, undecided, decide):
+        await decide(undecided)
+        raise OSError("no such thing")
+"""
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """An installed package with add-ons; returns the ones that were made."""
+    (tmp_path / "toy_addon.py").write_text(TOY)
+    info = tmp_path / "toy_addon-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy_addon\nVersion: 1\n")
+    points = "toy = toy_addon:Toy\nbroken = toy_addon:Broken\nabsent = no_such_module:Toy\n"
+    (info / "entry_points.txt").write_text(f"[ctx_hooks.addons]\n{points}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "toy_addon", raising=False)
+    yield lambda: sys.modules["toy_addon"].Toy.made if "toy_addon" in sys.modules else []
+    sys.modules.pop("toy_addon", None)
+
+
+async def chunks(*texts):
+    for text in texts:
+        yield text
+
+
+async def decided(flow, **policy):
+    """Return what is sent of a request that is too long."""
+    return await flow.fitted(session(turns=30), to(12_000, warn_below_tokens=0, **policy))
+
+
+async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(toy):
+    settings = Settings(defaults={"addons": ["toy"]})
+    flow = RequestFlow(settings)
+    arranged = await flow.arranged(replace(session(), fields={**session().fields, "metadata": {}}))
+    assert arranged["received"] == "enforce"
+    sent = await decided(flow, addons=["toy"])
+    assert sent["sent"] == "openai/gpt-4o"
+    assert await flow.whole(arranged, "answer") == "ANSWER"
+    assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
+    await flow.runner.answered("request", {"prompt_tokens": 70, "completion_tokens": 7})
+    (made,) = toy()
+    assert made.seen == ["received", "decided", 70]
+
+
+async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(toy):
+    flow = RequestFlow(Settings())
+    assert "sent" not in await decided(flow)
+    assert await flow.whole({"messages": []}, "answer") == "answer"
+    assert toy() == []
+    await decided(flow, addons=["toy"])
+    assert "sent" not in await decided(flow)
+    (made,) = toy()
+    assert made.seen == ["decided"]
+
+
+async def test_requests_that_load_it_at_once_share_one(toy):
+    flow = RequestFlow(Settings())
+    await asyncio.gather(*(decided(flow, addons=["toy"]) for _ in range(4)))
+    assert len(toy()) == 1
+
+
+async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_names(toy):
+    """The Router may go on to another deployment in mid-stream."""
+    flow = RequestFlow(Settings())
+
+    async def stream():
+        yield "first"
+        await decided(flow, addons=["toy"])
+        for text in ("second", "third"):
+            yield text
+
+    assert [c async for c in flow.streamed({"messages": []}, stream())][-1] == "THIRD"
+    assert toy()
+
+
+@pytest.mark.parametrize("name", ["broken", "absent", "of nobody"])
+@pytest.mark.usefixtures("toy")
+async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged(name, caplog):
+    flow = RequestFlow(Settings(defaults={"addons": [name]}))
+    fields = {**session().fields, "metadata": {}}
+    arranged = await flow.arranged(replace(session(), fields=fields))
+    assert arranged["messages"] == fields["messages"]
+    assert Call(arranged).request_id
+    plain, sent = await decided(RequestFlow(Settings())), await decided(flow, addons=[name])
+    assert sent["messages"] == plain["messages"]
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert warnings
+    assert all(name in warning for warning in warnings)
+
+
+def test_no_add_on_is_imported_for_a_policy_that_names_none():
+    code = """
+import asyncio, sys
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.request import Request
+from ctx_hooks.request.target import Target
+from ctx_hooks.testing import agent_session
+from ctx_hooks.tokens.window import Window
+for policy in ({}, {"archive": {}}, {"retrieval": True}, {"summary": {"model": "small"}}):
+    to = Target("openai/x", "d", Window(12_000, "policy"), Policy(warn_below_tokens=0, **policy), "")
+    flow = CtxHooks().flow
+    asyncio.run(flow.fitted(Request("openai-chat", agent_session("openai-chat", turns=40)), to))
+    loaded = [name for name in sys.modules if name.startswith("ctx_hooks.addons.")]
+    print("with", *policy, *sorted({name.split(".")[2] for name in loaded}), sep=",")
+    for name in loaded:
+        del sys.modules[name]
+"""
+    lines = [line for line in printed_by(code).splitlines() if line.startswith("with")]
+    assert lines == ["with", "with,archive,retrieval", "with,retrieval,retrieval", "with,summary,summaries"]
