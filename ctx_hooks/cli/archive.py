@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 from pydantic import ValidationError
-from redis.exceptions import RedisError
 
 from ctx_hooks.addons.retrieval.archive import disk, redis
 from ctx_hooks.addons.retrieval.archive.sealing import (
@@ -27,8 +26,8 @@ from ctx_hooks.addons.retrieval.archive.sealing import (
     tenant_name,
 )
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
-from ctx_hooks.cli.redis_client import redis_client
-from ctx_hooks.cli.terminal import CommandError, print_json, print_text
+from ctx_hooks.cli.redis_client import opened_redis
+from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text
 from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
 
 NOWHERE = (
@@ -117,7 +116,7 @@ def _print_deleted(texts: int, *, as_json: bool) -> None:
     if as_json:
         print_json({"deleted": texts})
     else:
-        click.echo(f"{texts:,} texts deleted")
+        click.echo(f"{counted(texts, 'text')} deleted")
 
 
 @asynccontextmanager
@@ -130,18 +129,15 @@ async def _places(path: Path | None) -> AsyncIterator[Places]:
     config = configuration_without_mistakes(path)
     named = {settings.path or "" for settings in _archives(config) if settings.backend == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
-    client = redis_client(config)
-    if not folders and client is None:
-        raise CommandError(NOWHERE)
-    try:
-        yield Places(tuple(folder for folder in folders if (folder / disk.FILE).exists()), client)  # none is made here
-    except sqlite3.Error as error:
-        raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
-    except (OSError, RedisError) as error:
-        raise CommandError(f"A place cannot be reached: {error}") from None
-    finally:
-        if client is not None:
-            await client.aclose()
+    async with opened_redis(config) as client:
+        if not folders and client is None:
+            raise CommandError(NOWHERE)
+        try:
+            yield Places(tuple(folder for folder in folders if (folder / disk.FILE).exists()), client)  # none is made here
+        except sqlite3.Error as error:
+            raise CommandError(f"The file in {', '.join(map(str, folders))} cannot be used: {error}") from None
+        except OSError as error:
+            raise CommandError(f"A folder cannot be used: {error}") from None
 
 
 def _lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:

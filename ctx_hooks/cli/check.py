@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration, window_of_deployment
 from ctx_hooks.cli.findings import Finding, print_findings
-from ctx_hooks.cli.terminal import FAILED, console, print_json, table
+from ctx_hooks.cli.terminal import FAILED, console, counted, print_json, table
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Resolved
@@ -115,7 +115,7 @@ def _print(out: Console, path: Path, found: Configuration, findings: Sequence[Fi
     for line in found.mistakes:
         out.print(line, soft_wrap=True)
     if found.mistakes:
-        out.print(f"{len(found.mistakes)} mistake{'s' * (len(found.mistakes) != 1)} in {path}", style="bold red")
+        out.print(f"{counted(len(found.mistakes), 'mistake')} in {path}", style="bold red")
         return
     if not any(finding.level == "fails" for finding in findings):
         out.print(f"{path}: no mistakes", style="bold green")

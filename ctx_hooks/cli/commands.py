@@ -157,12 +157,11 @@ def explain(
 @click.option("--config", type=FILE, help="The proxy's configuration: models, prices, policies.")
 @click.option("--model", default="", help="Replay all for this model or model group.")
 @click.option("--window", type=click.IntRange(min=1), help="Replay all for a window of so many tokens.")
-@click.option("--plot", type=FILE, help="Write an SVG of the largest sessions.")
 @json_option
 def replay(**options: Any) -> int:
     """Replay recorded requests: compactions, prompt cache, cost, and what would have overflowed.
 
-    HISTORIES are files, folders or patterns: LiteLLM's spend log (JSON lines, JSON array or CSV), logs of requests to
+    HISTORIES are files, folders or patterns: LiteLLM's spend log (JSON lines or a JSON array), logs of requests to
     OpenAI and Anthropic, session files of Claude Code and Codex, or lines with `format` and `messages`. Each is recognised
     by its content. Nothing is sent anywhere.
     """

@@ -18,12 +18,7 @@ STDIN = Path("-")
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, `-` for standard input.
-
-    Raises:
-        CommandError: It cannot be read, or is no text.
-
-    """
+    """Return the text of a file, `-` for standard input; raises CommandError if it cannot be read, or is no text."""
     try:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
         return data.decode("utf-8-sig")
@@ -34,12 +29,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON document of a file.
-
-    Raises:
-        CommandError: It cannot be read, or holds no JSON.
-
-    """
+    """Return the JSON document of a file; raises CommandError if it cannot be read, or holds no JSON."""
     try:
         return json.loads(read_text(path))
     except ValueError as error:  # of a number of too many digits as well
@@ -49,12 +39,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return a proxy configuration.
-
-    Raises:
-        CommandError: It cannot be read, or is not a mapping in YAML.
-
-    """
+    """Return a proxy configuration; raises CommandError if it cannot be read, or is not a mapping in YAML."""
     try:
         config = yaml_of(read_text(path)) or {}
     except ValueError as error:
@@ -77,12 +62,7 @@ def yaml_of(text: str) -> Any:
 
 
 def paths_of(name: str) -> list[Path]:
-    """Return what a path or a pattern names.
-
-    Raises:
-        CommandError: That is nothing, or cannot be looked at.
-
-    """
+    """Return what a path or a pattern names; raises CommandError if that is nothing, or cannot be looked at."""
     try:
         found = [name] if Path(name).exists() else glob.glob(name, recursive=True)  # noqa: PTH207 - it takes no absolute one
     except OSError as error:

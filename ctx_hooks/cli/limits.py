@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from redis.exceptions import RedisError
-
 from ctx_hooks.cli.configuration import read_configuration
-from ctx_hooks.cli.redis_client import redis_client
+from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, print_json, print_text
 from ctx_hooks.learning.redis_store import KEY_PREFIX, READ, observations
 from ctx_hooks.learning.stats import DeploymentStats
@@ -70,33 +66,22 @@ def _values(values: tuple[float, ...]) -> str:
 
 
 async def _learned(config: Path | None, deployment: str, now: float) -> dict[str, DeploymentStats]:
-    async with _redis(config) as client:
+    async with opened_redis(read_configuration(config) if config else None) as client:
         return {_name(k): observations(await client.eval(READ, 1, k), now) for k in await _keys(client, deployment)}
 
 
 async def _cleared(config: Path | None, deployment: str) -> list[str]:
-    async with _redis(config) as client:
+    async with opened_redis(read_configuration(config) if config else None) as client:
         keys = await _keys(client, deployment)
         for key in keys:
             await client.delete(key)
     return [_name(key) for key in keys]
 
 
-@asynccontextmanager
-async def _redis(path: Path | None) -> AsyncIterator[Any]:
-    """Open the Redis that the proxy's workers share; raises CommandError if none is configured or it cannot be reached."""
-    client = redis_client(read_configuration(path) if path else None)
+async def _keys(client: Any, deployment: str) -> list[str]:
+    """Return the keys of the deployments of a pattern; raises CommandError if no Redis is configured."""
     if client is None:
         raise CommandError(WITHOUT_REDIS)
-    try:
-        yield client
-    except (OSError, RedisError) as error:
-        raise CommandError(f"Redis cannot be reached: {error}") from None
-    finally:
-        await client.aclose()
-
-
-async def _keys(client: Any, deployment: str) -> list[str]:
     found = client.scan_iter(match=f"*{KEY_PREFIX}{deployment}")  # may yield a key twice
     return sorted({key.decode("utf-8", "replace") async for key in found})
 

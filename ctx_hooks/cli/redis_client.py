@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+
+from redis.exceptions import RedisError
 
 from ctx_hooks.cli.terminal import CommandError, working
 from ctx_hooks.litellm_compat.registry import REDIS
@@ -14,6 +18,23 @@ if TYPE_CHECKING:
 REDIS_FIELDS = ("url", "host", "port", "username", "password", "db", "ssl")
 ENVIRONMENT = "REDIS_"
 """LiteLLM reads each parameter of the client from a variable of this beginning."""
+
+
+@asynccontextmanager
+async def opened_redis(config: Configuration | None) -> AsyncIterator[Any]:
+    """Open the Redis that a configuration or the environment names; None where neither names one.
+
+    Raises:
+        CommandError: the configuration has a URL that is none, or the Redis cannot be reached or used.
+    """
+    client = redis_client(config)
+    try:
+        yield client
+    except (OSError, RedisError) as error:
+        raise CommandError(f"Redis cannot be reached: {error}") from None
+    finally:
+        if client is not None:
+            await client.aclose()
 
 
 def redis_client(config: Configuration | None) -> Any:

@@ -65,7 +65,7 @@ def nice(value: float) -> float:
 def _templates() -> Environment:
     found = Environment(
         loader=PackageLoader("ctx_hooks.cli"),
-        autoescape=select_autoescape(("html", "svg")),
+        autoescape=select_autoescape(("html",)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -76,5 +76,5 @@ def _templates() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a file of `templates/` with these values; in HTML and SVG every text is escaped."""
+    """Return a file of `templates/` with these values; in HTML every text is escaped."""
     return _templates().get_template(template).render(values)

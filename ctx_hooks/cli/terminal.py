@@ -40,6 +40,11 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return how many there are of a thing, by its name in the singular."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def print_text(text: str) -> None:
     """Print a text that may quote a file."""
     click.echo(printable(text))

@@ -20,11 +20,7 @@ RETENTION_VARIABLE = "TOOL_OUTPUT_RETENTION_DAYS"
 DEFAULT_RETENTION_DAYS = 7.0
 """MyCodeAgent's: a session is taken up again after a weekend, or after a few days of something else."""
 LONGEST_RETENTION_DAYS = 365.0
-DEFAULT_MAX_BYTES: dict[ArchiveBackend, int] = {
-    "memory": 64_000_000,
-    "disk": 1_000_000_000,
-    "redis": 64_000_000,
-}
+DEFAULT_MAX_BYTES: dict[ArchiveBackend, int] = {"memory": 64_000_000, "disk": 1_000_000_000, "redis": 64_000_000}
 """A session that fills a window of 200,000 tokens several times over has some MB of cuts, below 1 MB when compressed.
 Memory: sixty such sessions in each worker process, beside 256 MB of caches. Disk: a thousand in one file. Redis: sixty for
 each tenant, since the memory there is the rate limits' and spend counters' too."""

@@ -20,11 +20,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     # larger than MAX_TOOL_RESULT_CONTEXT_SHARE of it.
     "openclaw": {"block_below_tokens": 16_000, "tool_result_direction": "head"},
     # MyCodeAgent: TOOL_OUTPUT_MAX_LINES 2,000, TOOL_OUTPUT_MAX_BYTES 51,200 and TOOL_OUTPUT_TRUNCATE_DIRECTION head.
-    "mycodeagent": {
-        "tool_result_max_lines": 2_000,
-        "tool_result_max_bytes": 51_200,
-        "tool_result_direction": "head",
-    },
+    "mycodeagent": {"tool_result_max_lines": 2_000, "tool_result_max_bytes": 51_200, "tool_result_direction": "head"},
     # nanobot's history may have the window less the output less 4,096 tokens.
     "nanobot": {"reserve_tokens": 4_096},
 }

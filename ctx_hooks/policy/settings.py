@@ -51,9 +51,7 @@ class Policy(BaseModel):
         description="A cap: the largest window, in tokens; it lowers what is known and never raises it.",
     )
     window_override_tokens: int | None = Field(
-        None,
-        ge=LEAST_WINDOW_TOKENS,
-        description="The window, in tokens, whatever the deployment states and LiteLLM knows.",
+        None, ge=LEAST_WINDOW_TOKENS, description="The window, in tokens, whatever the deployment states and LiteLLM knows."
     )
     window_holds_output: bool | None = Field(
         None, description="Whether the answer counts into the window; unset: as the model's family does."
@@ -65,10 +63,7 @@ class Policy(BaseModel):
     )
     reserve_tokens: int = Field(16_384, ge=0, description="Tokens kept free for the answer (pi: 16,384).")
     reserve_fraction: float = Field(
-        0.08,
-        ge=0,
-        lt=1,
-        description="The scaled reserve, also of a window too small for `reserve_tokens` (pi).",
+        0.08, ge=0, lt=1, description="The scaled reserve, also of a window too small for `reserve_tokens` (pi)."
     )
     keep_recent_tokens: int = Field(
         20_000, ge=0, description="The newest exchanges stay whole up to so many tokens while older ones shrink (pi)."
@@ -147,9 +142,7 @@ class Policy(BaseModel):
         'provider drop its oldest items (`truncation: "auto"`), or answer with the error.',
     )
     compression_timeout_seconds: float = Field(
-        10.0,
-        gt=0,
-        description="A request that takes longer to compress loses its oldest turns instead.",
+        10.0, gt=0, description="A request that takes longer to compress loses its oldest turns instead."
     )
     compaction: Literal["full", "gentle"] = Field(
         "full",
@@ -303,11 +296,7 @@ class Settings(BaseModel):
         default=True,
         description="Figures for Prometheus, `ctx_hooks_*` at LiteLLM's `/metrics`, where `prometheus_client` is installed.",
     )
-    cache_bytes: int = Field(
-        DEFAULT_LIMIT_BYTES,
-        ge=0,
-        description="Memory of all caches together, in bytes, per process.",
-    )
+    cache_bytes: int = Field(DEFAULT_LIMIT_BYTES, ge=0, description="Memory of all caches together, in bytes, per process.")
     events: EventFiles | None = Field(
         None,
         description="Write each event to rotating files: `{path: FOLDER, max_bytes: 50000000, keep: 5}`. Read them with "

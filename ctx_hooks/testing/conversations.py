@@ -88,10 +88,7 @@ def _exchange(fmt: Format, call_id: str, path: str, said: str, result: str, *, t
         blocks: list[dict[str, Any]] = (
             [{"type": "thinking", "thinking": thought, "signature": sign(thought)}] if thinking else []
         )
-        blocks += [
-            {"type": "text", "text": said},
-            {"type": "tool_use", "id": call_id, "name": TOOL, "input": arguments},
-        ]
+        blocks += [{"type": "text", "text": said}, {"type": "tool_use", "id": call_id, "name": TOOL, "input": arguments}]
         return [
             {"role": "assistant", "content": blocks},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call_id, "content": result}]},

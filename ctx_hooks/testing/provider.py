@@ -189,16 +189,16 @@ def _refusal(
     unknown = payload.get("previous_response_id")
     if unknown:
         text = f"Previous response with id '{unknown}' not found."
-        return 400, *_error_body(protocol, Wording("openai", text, code="previous_response_not_found")), False
+        return 400, *_error_body(protocol, Wording(text, code="previous_response_not_found")), False
     broken = [*own_violations, *violations(protocol.fmt, payload)] if settings.strict else []
     if broken:
-        wording = Wording("provider", broken[0].replace("{", "{{").replace("}", "}}"), code="invalid_value")
+        wording = Wording(broken[0].replace("{", "{{").replace("}", "}}"), code="invalid_value")
         return 400, *_error_body(protocol, wording), False
     output = _max_tokens(payload) or 0
     cap = settings.max_output_tokens
     if cap is not None and output > cap:
         text = f"max_tokens is too large: {output}. This model supports at most {cap} completion tokens, whereas you provided {output}."
-        return 400, *_error_body(protocol, Wording("openai", text, code="invalid_value")), False
+        return 400, *_error_body(protocol, Wording(text, code="invalid_value")), False
     window = settings.windows.get(str(payload.get("model")), settings.window_tokens)
     total = counted + (output if settings.counts_output else 0)
     if total <= window or settings.silent_truncation:

@@ -48,11 +48,7 @@ async def response_stream(response: Mapping[str, Any]) -> AsyncIterator[str]:
 
 async def stream(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> AsyncIterator[str]:
     """Yield the events of a streamed answer of the other routes."""
-    makers = {
-        "openai-chat": _chat_events,
-        "anthropic": anthropic_events,
-        "gemini": _gemini_chunks,
-    }
+    makers = {"openai-chat": _chat_events, "anthropic": anthropic_events, "gemini": _gemini_chunks}
     for event in makers[fmt](payload, reply, tokens, cached):
         yield _sse(event)
     if fmt == "openai-chat":

@@ -13,11 +13,9 @@ from ctx_hooks.testing import gemini
 class Wording:
     """How one provider words an overflow. `text` may hold {limit}, {input}, {output} and {total}."""
 
-    provider: str
     text: str
     status: int = 400
     code: str | None = None
-    figures: bool = True
     body: Callable[[str, str | None], Any] | None = None
     in_stream: bool = False
     """Whether a streamed request gets it as an error event inside a 200 answer."""
@@ -44,158 +42,113 @@ def _vllm(message: str, code: str | None) -> dict[str, Any]:
 
 WORDINGS: dict[str, Wording] = {
     "openai": Wording(
-        "openai",
         "This model's maximum context length is {limit} tokens. However, your messages resulted in {input} tokens. "
         "Please reduce the length of the messages.",
         code="context_length_exceeded",
     ),
     "openai_requested": Wording(
-        "openai",
         "This model's maximum context length is {limit} tokens. However, you requested {total} tokens ({input} in the "
         "messages, {output} in the completion). Please reduce the length of the messages or completion.",
         code="context_length_exceeded",
     ),
     "openai_responses": Wording(
-        "openai",
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         code="context_length_exceeded",
-        figures=False,
     ),
     "azure": Wording(
-        "azure",
         "Input tokens exceed the configured limit of {limit} tokens. Your messages resulted in {input} tokens. "
         "Please reduce the length of the messages.",
         code="context_length_exceeded",
     ),
-    "anthropic": Wording("anthropic", "prompt is too long: {input} tokens > {limit} maximum", body=_anthropic),
+    "anthropic": Wording("prompt is too long: {input} tokens > {limit} maximum", body=_anthropic),
     "anthropic_with_output": Wording(
-        "anthropic",
         "input length and `max_tokens` exceed context limit: {input} + {output} > {limit}, decrease input length or "
         "`max_tokens` and try again",
         body=_anthropic,
     ),
-    "bedrock": Wording("bedrock", "Input is too long for requested model.", figures=False),
-    "bedrock_converse": Wording(
-        "bedrock", "The model returned the following errors: Input is too long for requested model.", figures=False
-    ),
+    "bedrock": Wording("Input is too long for requested model."),
+    "bedrock_converse": Wording("The model returned the following errors: Input is too long for requested model."),
     "bedrock_invoke": Wording(
-        "bedrock",
         "The model returned the following errors: input length and `max_tokens` exceed context limit: {input} + {output} > "
-        "{limit}, decrease input length or `max_tokens` and try again",
+        "{limit}, decrease input length or `max_tokens` and try again"
     ),
-    "bedrock_nova": Wording(
-        "bedrock", "Too many input tokens. Max input tokens: {limit}, request input token count: {input}"
-    ),
-    "gemini": Wording("gemini", "The input token count ({input}) exceeds the maximum number of tokens allowed ({limit})."),
+    "bedrock_nova": Wording("Too many input tokens. Max input tokens: {limit}, request input token count: {input}"),
+    "gemini": Wording("The input token count ({input}) exceeds the maximum number of tokens allowed ({limit})."),
     "mistral": Wording(
-        "mistral",
-        "Prompt contains {input} tokens and 0 draft tokens, too large for model with {limit} maximum context length",
+        "Prompt contains {input} tokens and 0 draft tokens, too large for model with {limit} maximum context length"
     ),
     "cohere": Wording(
-        "cohere",
         "too many tokens: total number of tokens (prompt and prediction) cannot exceed {limit} - received {total}. Try "
-        "using a shorter prompt or a smaller max_tokens value.",
+        "using a shorter prompt or a smaller max_tokens value."
     ),
     "watsonx": Wording(
-        "watsonx",
         "Invalid input argument for Model 'ibm/served': the number of input tokens {input} cannot exceed the total tokens "
-        "limit {limit} for this model",
+        "limit {limit} for this model"
     ),
     "cohere_excess": Wording(
-        "cohere",
         "too many tokens: size limit exceeded by {excess} tokens. Try using shorter or fewer inputs. The limit for this model "
-        "is {limit} tokens.",
+        "is {limit} tokens."
     ),
-    "xai": Wording("xai", "This model's maximum prompt length is {limit} but the request contains {input} tokens."),
+    "xai": Wording("This model's maximum prompt length is {limit} but the request contains {input} tokens."),
     "openrouter": Wording(
-        "openrouter",
         "This endpoint's maximum context length is {limit} tokens. However, you requested about {total} tokens ({input} "
         "of text input, {output} in the output). Please reduce the length of either one, or use the context-compression "
-        "plugin to compress your prompt automatically.",
+        "plugin to compress your prompt automatically."
     ),
     "cerebras": Wording(
-        "cerebras",
-        "Please reduce the length of the messages or completion. Current length is {input} while limit is {limit}",
+        "Please reduce the length of the messages or completion. Current length is {input} while limit is {limit}"
     ),
-    "moonshot": Wording(
-        "moonshot", "Invalid request: Your request exceeded model token limit: {limit} (requested: {input})"
-    ),
-    "zai": Wording("zai", "Prompt exceeds max length", code="1261", figures=False),
+    "moonshot": Wording("Invalid request: Your request exceeded model token limit: {limit} (requested: {input})"),
+    "zai": Wording("Prompt exceeds max length", code="1261"),
     "dashscope": Wording(
-        "dashscope",
         "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, {limit}]",
         code="invalid_parameter_error",
-        figures=False,
     ),
     "tgi": Wording(
-        "huggingface_tgi",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= {limit}. Given: {input} `inputs` tokens and "
         "{output} `max_new_tokens`",
         status=422,
         body=_bare,
     ),
     "vllm": Wording(
-        "vllm",
         "The decoder prompt (length {input}) is longer than the maximum model length of {limit}. Make sure that "
         "`max_model_len` is no smaller than the number of text tokens.",
         body=_vllm,
     ),
     "sglang": Wording(
-        "sglang",
         "Requested token count exceeds the model's maximum context length of {limit} tokens. You requested a total of "
         "{total} tokens: {input} tokens from the input messages and {output} tokens for the completion.",
         body=_vllm,
     ),
     "sglang_stream": Wording(
-        "sglang",
-        "The input ({input} tokens) is longer than the model's context length ({limit} tokens).",
-        body=_vllm,
-        in_stream=True,
+        "The input ({input} tokens) is longer than the model's context length ({limit} tokens).", body=_vllm, in_stream=True
     ),
     "llamacpp": Wording(
-        "llamacpp",
         "request ({input} tokens) exceeds the available context size ({limit} tokens), try increasing it",
         code="exceed_context_size_error",
     ),
-    "llama_cpp_python": Wording(
-        "llama_cpp_python", "Requested tokens ({input}) exceed context window of {limit}", status=500
-    ),
-    "ollama": Wording(
-        "ollama", "prompt too long; exceeded max context length by {excess} tokens", figures=False, body=_bare
-    ),
+    "llama_cpp_python": Wording("Requested tokens ({input}) exceed context window of {limit}", status=500),
+    "ollama": Wording("prompt too long; exceeded max context length by {excess} tokens", body=_bare),
     "lm_studio": Wording(
-        "lm_studio",
         "Trying to keep the first {input} tokens when context the overflows. However, the model is loaded with context "
         "length of only {limit} tokens, which is not enough.",
         body=_bare,
     ),
     "tensorrt_llm": Wording(
-        "tensorrt_llm",
-        "Cannot process new request: Prompt length ({input}) exceeds maximum sequence length ({limit})",
-        status=500,
+        "Cannot process new request: Prompt length ({input}) exceeds maximum sequence length ({limit})", status=500
     ),
     "github_models": Wording(
-        "github",
-        "Request body too large for gpt-4o model. Max size: {limit} tokens.",
-        status=413,
-        code="tokens_limit_reached",
-        figures=False,
+        "Request body too large for gpt-4o model. Max size: {limit} tokens.", status=413, code="tokens_limit_reached"
     ),
     "github_copilot": Wording(
-        "github_copilot",
-        "prompt token count of {input} exceeds the limit of {limit}",
-        code="model_max_prompt_tokens_exceeded",
+        "prompt token count of {input} exceeds the limit of {limit}", code="model_max_prompt_tokens_exceeded"
     ),
-    "perplexity": Wording(
-        "perplexity", "The total length of all messages is too long.", code="too_many_prompt_tokens", figures=False
-    ),
+    "perplexity": Wording("The total length of all messages is too long.", code="too_many_prompt_tokens"),
     "sambanova": Wording(
-        "sambanova",
         "The maximum context length of the model is {limit}. However, answering your request will take {total} tokens. "
-        "Please reduce the length of the messages or the specified max_completion_tokens value.",
+        "Please reduce the length of the messages or the specified max_completion_tokens value."
     ),
     "rate_limited": Wording(
-        "openai",
         "Request too large for the model in organization org-test on tokens per min (TPM): Limit {limit}, Requested "
         "{total}. The input or output tokens must be reduced in order to run successfully.",
         status=429,

@@ -1,6 +1,5 @@
 """Every command of the documentation is run, or stands in a list that says why it is not; the latter exist."""
 
-import csv
 import json
 import re
 import shlex
@@ -80,6 +79,7 @@ def folder(tmp_path, monkeypatch, redis):
         "litellm_config.yaml": (ROOT / "litellm_config.yaml").read_text(encoding="utf-8"),
         "request.json": json.dumps(session),
         "sessions.jsonl": json.dumps(recorded),
+        "spend.jsonl": json.dumps(spent),
         "events/events.0.jsonl": "".join(f"{to_json(event)}\n" for event in (DECISION, ANSWER)),
         ".claude/projects/one.jsonl": (CLIENTS / "claude_code.jsonl").read_text(encoding="utf-8"),
         ".codex/sessions/one.jsonl": (CLIENTS / "codex.jsonl").read_text(encoding="utf-8"),
@@ -87,10 +87,6 @@ def folder(tmp_path, monkeypatch, redis):
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    with (tmp_path / "spend.csv").open("w", newline="") as file:
-        rows = csv.DictWriter(file, spent)
-        rows.writeheader()
-        rows.writerow(spent)
     tenant = tenant_key("team", "T", b"")
     values = {HANDLE: sealed("what was cut", tenant, HANDLE, "zlib", b"")}
     disk.write(tmp_path / "archive", tenant_name(tenant), values, time.time() + 3_600, 1_000_000)

@@ -26,7 +26,7 @@ pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is 
 ENDS = ("fitting", "compressed", "observed", "hopeless", "hasty")
 ODD = ({"role": "user", "content": nested(f"{MARK}-nested")}, f"{MARK}-string", {MARK: MARK})
 """Messages that are none, or cannot be read."""
-QUOTING = Wording("quoting", f"prompt is too long: {{input}} tokens > {{limit}} maximum. It was: {MARK}-quoted")
+QUOTING = Wording(f"prompt is too long: {{input}} tokens > {{limit}} maximum. It was: {MARK}-quoted")
 OURS = ("ctx_hooks", "gen_ai.request.m")
 """What the attributes of spans begin with that the plugin sets: its own, and model and output as conventions name them."""
 

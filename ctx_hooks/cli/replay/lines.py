@@ -1,9 +1,8 @@
-"""The JSON objects of a file, one by one: JSON lines, a JSON array or CSV, told apart by their first characters."""
+"""The JSON objects of a file, one by one: JSON lines or a JSON array, told apart by their first characters."""
 
 from __future__ import annotations
 
 import codecs
-import csv
 import json
 import re
 from collections.abc import Iterator
@@ -20,8 +19,6 @@ CHUNK_CHARS = 1_000_000
 _BEGIN = re.compile(r"[^\s,]")
 """Of an object of an array, or the end of the array."""
 _BOM = b"\xef\xbb\xbf"
-CSV_COLUMNS = (b"request_id", b"call_type")
-"""In the first line of LiteLLM's spend log as CSV."""
 
 
 class Broken(NamedTuple):
@@ -32,18 +29,12 @@ class Broken(NamedTuple):
 
 
 def rows_of(file: BinaryIO) -> Iterator[Row | Broken]:
-    """Yield each object of a file, and each place where none could be read.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """Yield each object of a file, and each place where none could be read; raises OSError if the file cannot be read."""
     first = file.readline(MOST_ROW_BYTES).removeprefix(_BOM)
     file.seek(0)
     begin = first.strip()
     if begin == b"{" or begin.startswith(b"["):
         yield from _of_document(file)
-    elif all(name in first for name in CSV_COLUMNS) and not begin.startswith(b"{"):
-        yield from _of_csv(file)
     else:
         yield from _of_lines(file)
 
@@ -85,7 +76,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def json_of(value: Any) -> Any:
-    """Return a value that may be given as its JSON text, as the columns of a CSV are; a text that is no JSON as it is."""
+    """Return a value that may be given as its JSON text, as columns of a database are; a text that is no JSON unchanged."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
@@ -127,23 +118,3 @@ def _of_document(file: BinaryIO) -> Iterator[Row | Broken]:
         # What is incomplete is tried again with twice as much, so that the whole stays linear.
         size = max(CHUNK_CHARS, len(rest))
         text = rest
-
-
-def _of_csv(file: BinaryIO) -> Iterator[Row | Broken]:
-    csv.field_size_limit(MOST_ROW_BYTES)
-    rows = csv.reader(line.decode("utf-8-sig", "replace") for _, line in _bounded(file) if line is not None)
-    names: list[str] = []
-    while True:
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            yield Broken(rows.line_num, f"no CSV: {error}")
-            continue
-        if not names:
-            names = cells
-        elif len(cells) != len(names):
-            yield Broken(rows.line_num, f"{len(cells)} columns instead of {len(names)}")
-        else:
-            yield Row(rows.line_num, dict(zip(names, cells, strict=True)))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from ctx_hooks.cli.rendering import dollars, percent, render, short, whole
-from ctx_hooks.cli.replay.plot import plot as drawing
 from ctx_hooks.cli.replay.reading import Reading
 from ctx_hooks.cli.replay.replaying import Replay, replayed
 from ctx_hooks.cli.replay.sessions import Bill, Session
-from ctx_hooks.cli.terminal import FAILED, CommandError, console, print_json, table
+from ctx_hooks.cli.terminal import FAILED, console, counted, print_json, table
 
 WITHOUT = "without ctx_hooks"
 RECORDED = "as recorded"
@@ -24,14 +22,9 @@ MOST_SESSIONS = 5
 HEADINGS = ("", "Answered", "Refused", "Compacted", "Prompts", "Cached", "Cost")
 
 
-def run(*, plot: Path | None, as_json: bool, **asked: Any) -> int:
+def run(*, as_json: bool, **asked: Any) -> int:
     """Print what came of a replay; the arguments are the form of the output, and those of `replayed`."""
     reading, replay = replayed(**asked)
-    if plot is not None:
-        try:
-            plot.write_text(drawing(replay.sessions, [WITHOUT, *(way.name for way in replay.ways)]), encoding="utf-8")
-        except OSError as error:
-            raise CommandError(f"{plot}: {(error.strerror or str(error)).lower()}") from None
     if as_json:
         print_json(document(reading, replay))
     else:
@@ -60,7 +53,7 @@ def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
 
 
 def _read(reading: Reading, replay: Replay) -> Iterator[str]:
-    kinds = ", ".join(f"{name} ({whole(n)} file{'s' * (n != 1)})" for name, n in reading.kinds.items())
+    kinds = ", ".join(f"{name} ({counted(n, 'file')})" for name, n in reading.kinds.items())
     total = replay.total()
     requests = total.without.requests + total.without.refused
     yield f"Read: {kinds or 'nothing'}"

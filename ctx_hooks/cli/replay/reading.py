@@ -17,7 +17,7 @@ from ctx_hooks.cli.replay.lines import Broken, rows_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
 from ctx_hooks.cli.terminal import console, printable
 
-ENDINGS = ("*.jsonl", "*.json", "*.ndjson", "*.csv")
+ENDINGS = ("*.jsonl", "*.json", "*.ndjson")
 """Of the files that are read in a folder, and in the folders below it."""
 MOST_NAMED = 10
 """Broken places that are named one by one; all are counted."""

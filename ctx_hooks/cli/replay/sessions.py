@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
@@ -64,20 +63,17 @@ class Course:
 
     Attributes:
         bill: its figures.
-        sizes: the prompt of each request in provider tokens, refused or not.
         prefixes: the digests of all prefixes that were sent: what the provider's cache holds.
         newest_compaction: the prefix at the end of the newest compaction.
     """
 
     bill: Bill = field(default_factory=Bill)
-    sizes: array[int] = field(default_factory=lambda: array("q"))
     prefixes: set[bytes] = field(default_factory=set)
     newest_compaction: bytes = b""
 
     def send(self, sent: Sent, ratio: float, *, is_refused: bool) -> tuple[int, int] | None:
         """Count a request that is sent; return its tokens and those that the cache serves, None for one that is refused."""
         tokens = round(sent.tokens * ratio)
-        self.sizes.append(tokens)
         if sent.rewrites and sent.prefixes[-1] != self.newest_compaction:
             self.bill.compactions += 1
             self.newest_compaction = sent.prefixes[-1]

@@ -11,7 +11,7 @@ from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.counts import Counts, Tally
 from ctx_hooks.cli.report.figures import OTHERS, Figures
-from ctx_hooks.cli.terminal import CommandError, print_json, print_text, working
+from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text, working
 from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import EVENTS, EventName
 
@@ -44,7 +44,7 @@ def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
         CommandError: one of them is not there or cannot be read, none holds an event, or the page cannot be written.
     """
     paths = sorted({path for name in events for path in files_of(name)})
-    files, figures = f"{len(paths):,} file{'s' * (len(paths) != 1)}", Figures()
+    files, figures = counted(len(paths), "file"), Figures()
     with working(f"Reading {files}"):
         for event in read_events(paths):
             figures.count(event)

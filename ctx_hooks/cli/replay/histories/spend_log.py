@@ -1,4 +1,4 @@
-"""LiteLLM's spend log: rows of the table LiteLLM_SpendLogs, as JSON or CSV.
+"""LiteLLM's spend log: rows of the table LiteLLM_SpendLogs, as JSON.
 
 Texts are there with `store_prompts_in_spend_logs: true` alone, and LiteLLM shortens each that is longer than
 MAX_STRING_LENGTH_PROMPT_IN_DB, by default 2,048 characters.
