@@ -11,7 +11,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction.message_index import MessageStats
 from ctx_hooks.compaction.pipeline import Outcome, StepReport
 from ctx_hooks.compaction.steps.newest_loop import LEAST_KEPT_CHARS, capped
-from ctx_hooks.compaction.summary.extractive import with_summary
+from ctx_hooks.compaction.summary.placing import with_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Media, Message, Part, ToolCall, ToolResult
@@ -84,10 +84,10 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
             continue
         gone.update(exchange)
         room += sum(sizes[i] for i in exchange)
-    kept = [m for i, m in enumerate(whole.messages) if i not in gone]
+    kept = list(whole.messages)
     if gone:
         language = budget.policy.language
-        kept = with_summary(whole, kept, placeholders.dropped(len(gone), language), language)
+        kept = with_summary(whole, {}, gone, placeholders.dropped(len(gone), language), {}, language)
     sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
     if room < 0:
         sent = _with_cut_results(sent, -room, budget)

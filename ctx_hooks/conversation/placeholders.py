@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MARK = "[ctx_hooks]"
 """Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""
 GAP = "…"
-REMOVED_MESSAGE = f"{MARK} (removed)"
+REMOVED_MESSAGE = f"{MARK} An earlier message was removed here."
 """A message that stands where one was removed, so that the roles around it alternate."""
 RETRIEVE = "ctx_retrieve"
 """The tool that returns what was cut."""
@@ -98,15 +98,36 @@ def lines_folded(reference: Reference, language: Language) -> str:
 
 
 def removed(
-    tool: str, arguments_digest: str, total_chars: int, language: Language, reference: Reference | None = None
+    call: str,
+    total_chars: int,
+    language: Language,
+    reference: Reference | None = None,
+    *,
+    end: str = "",
+    may_repeat: bool = True,
 ) -> str:
-    """Return the one line that stands for an older result: which tool, called with what, how large it was."""
-    call = f"{tool}({arguments_digest})" if tool else arguments_digest
+    """Return the one line that stands for an older result: of which call, how large it was and, if given, how it ended.
+
+    Only of a call that changes nothing it says that it may be made again.
+    """
     if language == "zh":
-        where = _again(reference, ",需要时请重新调用", language)
-        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{where}。"
-    where = _again(reference, "; repeat the call if needed", language)
-    return f"{MARK} {call}: {total_chars:,} characters removed to save context{where}."
+        where = _again(reference, ",需要时请重新调用" * may_repeat, language)
+        ended = f",结尾为 {quoted(end)}" if end else ""
+        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{ended}{where}。"
+    where = _again(reference, "; repeat the call if needed" * may_repeat, language)
+    ended = f"; it ended {quoted(end)}" if end else ""
+    return f"{MARK} {call}: {total_chars:,} characters removed to save context{ended}{where}."
+
+
+def removed_here(messages: int, calls: Sequence[str], said: str, language: Language) -> str:
+    """Return what stands where a user's turn was not answered by what is left: how much went, what was called and said."""
+    called = ", ".join(calls[:MOST_NAMES])
+    if language == "zh":
+        words = f",助手最后说:{spoken(said)}" if said else ""
+        return f"{MARK} 此处移除了 {messages} 条消息" + (f",调用了 {called}" if called else "") + words
+    went = "1 message was" if messages == 1 else f"{messages} messages were"
+    words = f"; the assistant said last: {spoken(said)}" if said else ""
+    return f"{MARK} {went} removed here" + (f", with calls of {called}" if called else "") + words
 
 
 def repeated(tool: str, language: Language) -> str:
@@ -206,13 +227,14 @@ def block_quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
 
 
-def summary_end(language: Language) -> str:
-    """Return the line between the summary and the words of the user that follow it in the same message."""
-    return (
-        f"{MARK} 记录结束。以下按顺序为保留的消息,其中有些可能早于上述记录。用户说:"
-        if language == "zh"
-        else f"{MARK} End of the record. The messages that stay follow in order, some may be older than the record. The user says:"
+def summary_end(language: Language, *, is_behind: bool = False) -> str:
+    """Return the last line of a summary: it stands before the words of the user in the same message, or `is_behind` them."""
+    if language == "zh":
+        return f"{MARK} 记录结束。以下按顺序为" + ("不含这些消息的对话。" if is_behind else "保留的消息。用户说:")
+    rest = (
+        "The conversation follows without these messages." if is_behind else "The messages that stay follow. The user says:"
     )
+    return f"{MARK} End of the record. {rest}"
 
 
 def _earlier(messages: int) -> str:

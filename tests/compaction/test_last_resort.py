@@ -46,7 +46,8 @@ def test_its_laws(fmt, data, goal):
     kept = [m.text for m in sent.messages]
     newest = conversation.newest_request
     asked = conversation.messages[newest].text if newest is not None else None
-    assert asked is None or asked in kept or any(text.endswith(f"{summary_end('en')}\n\n{asked}") for text in kept)
+    told = [f"{summary_end('en')}\n\n{asked}", f"{asked}\n\n{MARK}"]
+    assert asked is None or asked in kept or any(words in text for text in kept for words in told)
     assert all(m in sent.messages for m in conversation.messages if m.role == "system")
     assert last_resort.compress(conversation, budget_of(goal)) == outcome
 
@@ -61,11 +62,11 @@ def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_me
         assert goal - 3_000 < outcome.tokens_after
         assert Counter("cl100k_base").conversation(outcome.conversation) <= outcome.tokens_after
         kept = outcome.conversation.messages
-        place = next(i for i, m in enumerate(kept) if m.text.startswith(MARK))
+        place = next(i for i, m in enumerate(kept) if MARK in m.text)
         assert all(m.role == "system" for m in kept[:place])
         gone = len(conversation.messages) - len(kept)
-        told = f"{MARK} {gone} earlier messages were removed to fit the context window.\n{summary_end('en')}"
-        assert kept[place].text.replace("\n\n", "\n") == f"{told}\nReview project 0 and note every risk."
+        told = f"{MARK} {gone} earlier messages were removed to fit the context window.\n{summary_end('en', is_behind=True)}"
+        assert kept[place].text == f"Review project 0 and note every risk.\n\n{told}"
         assert kept[place + 1 :] == conversation.messages[-len(kept[place + 1 :]) :]
 
 
@@ -119,5 +120,5 @@ def test_what_stands_for_a_removed_message_is_not_taken_for_the_users_request():
         {"role": "assistant", "content": "I have looked. " * 200},
     ]
     sent = last_resort.compress(CODECS["openai-chat"].read(items), budget_of(300)).conversation
-    assert any(m.text.endswith(question["content"]) for m in sent.messages)
-    assert sent.messages[sent.newest_request].text.endswith(question["content"])
+    assert any(m.text.startswith(question["content"]) for m in sent.messages)
+    assert sent.messages[sent.newest_request].text.startswith(question["content"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.scoring import short_arguments
+from ctx_hooks.compaction.summary.actions import action_of, last_line
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -76,7 +77,12 @@ def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call
     if kept:
         placeholder = placeholders.lines_left_out(language, reference)
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
-    return placeholders.removed(call[0], tool_arguments.digest(call[1]), len(original), language, reference)
+    action = action_of(0, ToolCall("", *call), result)
+    changed = " ".join(action.files) if action.kind == "changed" else ""
+    target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
+    name = f"{call[0]}({target})" if call[0] else target
+    end = action.outcome or (last_line(original) if action.kind == "ran" else "")
+    return placeholders.removed(name, len(original), language, reference, end=end, may_repeat=action.kind == "read")
 
 
 def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], budget: Budget) -> str:
@@ -90,7 +96,7 @@ def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], bu
         placeholder = placeholders.blocks_left_out(names_of(text, gone), gone_chars, len(text), language, reference)
     if not kept:
         return f"{text[:BEGINNING_CHARS]}{placeholders.GAP}\n{placeholder}"
-    return kept_segments(text, placeholder, spans, kept, in_place=role == "user")
+    return kept_segments(text, placeholder, spans, kept, in_place=True)
 
 
 def kept_segments(

@@ -31,6 +31,8 @@ LARGEST_BLOCK_FRACTION = 0.25
 """A pasted block that would take more of the goal is divided into pieces: whole, it would seldom find room."""
 GAP_TOKENS = 1.5
 """What the mark between two kept segments costs: a token, and at times one for its line break."""
+WHOLE_RESULT_CHARS = 240
+"""A result up to this length is hardly longer than the line that would stand for it."""
 WHOLE_TEXT_CHARS = 1_200
 """An older text up to this length is not shortened: its beginning and the placeholder would be a third of it."""
 
@@ -115,7 +117,7 @@ def text_of_lines(part: Part, budget: Budget) -> str:
 def may_be_shortened(part: Part) -> bool:
     """Whether an older part may be reduced to some of its segments."""
     if isinstance(part, ToolResult):
-        return bool(part.text) and not part.is_cut
+        return len(part.text) > WHOLE_RESULT_CHARS and not part.is_cut
     return isinstance(part, Text) and len(part.text) > WHOLE_TEXT_CHARS and not (part.is_cut or part.is_signed)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter as Occurrences
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
@@ -34,6 +35,9 @@ LONGEST_TYPED_CHARS = 2_000
 """A longer text, or element in it, is seldom typed."""
 LARGEST_WHOLE_FRACTION = 0.5
 """Of the room for users' words, what a single long text may take whole."""
+OPENING_FRACTION = 0.8
+"""Of the room for users' words, what those have first that open the conversation, the task above all, which is the last
+before the first answer: agents that have no tools of the provider's get every result as a user's turn."""
 EDGE_SENTENCES = 3
 """So many sentences at either end of a long text are the user's: what is pasted stands between or beside them."""
 LONGEST_ASIDE_CHARS = 300
@@ -88,22 +92,24 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     if sum(_chars(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
         return {position: spans for position, spans in typed.items() if spans}
     most_chars = {p: LARGEST_WHOLE_FRACTION * room_tokens / share for p, share in tokens_per_char.items()}
-    first = min(texts, default=None)
-    ranked = sorted(
-        (
-            piece
-            for position, text in texts.items()
-            for piece in _pieces(position, text, typed[position], most_chars[position])
-        ),
-        key=lambda p: (p.rank, p.position != first, -p.position[0], p.start),
-    )
+    answered = next((i for i, message in enumerate(conversation.messages) if message.role == "assistant"), 0)
+    task = max((position for position in texts if position[0] < answered), default=None)
+    found = [
+        piece
+        for position, text in texts.items()
+        for piece in _pieces(position, text, typed[position], most_chars[position], is_task=position == task)
+    ]
+    opening = sorted((p for p in found if p.position[0] < answered), key=lambda p: (-p.position[0], p.rank, p.start))
+    ranked = sorted(found, key=lambda p: (p.rank, -p.position[0], p.start))
+    spare_tokens = room_tokens * (1 - OPENING_FRACTION)
     kept: dict[Position, set[tuple[int, int]]] = {}
-    for piece in ranked:
+    for piece, left_tokens in chain(((p, spare_tokens) for p in opening), ((p, 0) for p in ranked)):
         cost = (piece.end - piece.start) * tokens_per_char[piece.position]
-        if cost <= room_tokens:
+        spans = kept.setdefault(piece.position, set())
+        if (piece.start, piece.end) not in spans and cost <= room_tokens - left_tokens:
             room_tokens -= cost
-            kept.setdefault(piece.position, set()).add((piece.start, piece.end))
-    return {position: _joined(spans) for position, spans in kept.items()}
+            spans.add((piece.start, piece.end))
+    return {position: _joined(spans) for position, spans in kept.items() if spans}
 
 
 def free_tokens(conversation: Conversation, budget: Budget) -> float:
@@ -141,11 +147,11 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
     return typed
 
 
-def _pieces(position: Position, text: str, typed: Spans, most_chars: float) -> Iterator[_Piece]:
+def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, is_task: bool) -> Iterator[_Piece]:
     """Yield what of a text may stay, by rank.
 
     0 short texts, 1 the ends of a long one and what directs, 2 asides, 3 what else was typed, 4 long elements that are no
-    files.
+    files. Of the task as much of 3 as there is room for, else all or nothing.
     """
     if _chars(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
         yield from (_Piece(0, position, a, b) for a, b in typed)
@@ -165,8 +171,8 @@ def _pieces(position: Position, text: str, typed: Spans, most_chars: float) -> I
             yield _Piece(2, position, start, end)
         else:
             rest.append((start, end))
-    if sum(b - a for a, b in rest) <= most_chars:
-        yield from (_Piece(3, position, a, b) for a, b in _joined(rest))
+    if is_task or sum(b - a for a, b in rest) <= most_chars:
+        yield from (_Piece(3, position, a, b) for a, b in (rest if is_task else _joined(rest)))
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

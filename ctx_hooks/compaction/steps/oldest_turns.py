@@ -17,15 +17,15 @@ from ctx_hooks.compaction.summary.extractive import (
     bare_summary,
     brief_summary,
     extractive_summary,
-    with_summary,
     written_form,
 )
+from ctx_hooks.compaction.summary.placing import unanswered_turns, with_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.protection import newest_words
 from ctx_hooks.message_rules import alternation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
     from ctx_hooks.conversation.model import Conversation
@@ -62,43 +62,49 @@ def _fitted(
     actions = actions_of(messages)
 
     @cache  # one attempt differs from the next in lines, and seldom in the messages that go
-    def summary_of(gone: frozenset[int]) -> str:
+    def told_of(gone: frozenset[int]) -> tuple[str, Mapping[int, str]]:
         order = [i for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
         if not order:
-            return ""
+            return "", {}
+        unanswered = {} if summarise in (brief_summary, bare_summary) else unanswered_turns(conversation, gone, budget)
         places = {i: n for n, i in enumerate(order)}
         words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
         done = tuple([action for action in actions if action.index in gone])
         later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
-        return summarise(Removed(tuple([messages[i] for i in order]), words, done, later), budget)
+        return summarise(Removed(tuple([messages[i] for i in order]), words, done, later), budget), unanswered
 
     def build(chosen: Selection) -> Conversation:
-        selection = _with_questions(chosen, conversation, selector)
+        selection = _with_questions(chosen, conversation, selector, with_opening=summarise is not bare_summary)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         forms = shortener.messages(selection)
+        summary, unanswered = told_of(gone)
         kept = [forms.get(i, m) for i, m in enumerate(messages) if i not in gone]
-        if summary := summary_of(gone):
-            kept = with_summary(conversation, kept, summary, budget.policy.language)
+        if summary:
+            kept = with_summary(conversation, forms, gone, summary, unanswered, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
     return fit(budget, selector, build, may_remove=True)
 
 
-def _with_questions(selection: Selection, conversation: Conversation, selector: Selector) -> Selection:
-    """Return the selection with the users' turns that what stays answers: a summary would quote their words as well.
+def _with_questions(
+    selection: Selection, conversation: Conversation, selector: Selector, *, with_opening: bool
+) -> Selection:
+    """Return the selection with the users' turns that what stays answers, and those before the first answer.
 
-    The newest words beside tool results stay in any case.
+    A summary would quote their words as well. The newest words beside tool results stay in any case.
     """
     newest = newest_words(conversation)
     quoted = {i for i, _ in selector.words}
     gone = {item.messages for item in selector.items} - selection.whole - selection.shortened
     questions = {exchange for exchange in gone if newest in exchange}
+    roles = [m.role for m in conversation.messages]
+    opening = roles.index("assistant") if with_opening and "assistant" in roles else 0
     is_answer = False
     for exchange in reversed(conversation.exchanges):
         if exchange not in gone:
             is_answer = conversation.messages[exchange[0]].role == "assistant"
-        elif is_answer and exchange[0] in quoted:
+        elif (is_answer or exchange[0] < opening) and exchange[0] in quoted:
             questions.add(exchange)
             is_answer = False
     return replace(selection, shortened=selection.shortened | questions)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks.compaction import tool_arguments
+from ctx_hooks.conversation import placeholders
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.json_text import parsed
 
@@ -34,6 +35,8 @@ EDITOR_COMMANDS = (*VIEWS, "create", "str_replace", "insert", "undo_edit")
 POINT_KEYS = ("content", "step", "title", "text", "description")
 """What planning tools call a point (Claude Code's TodoWrite, Codex's update_plan)."""
 PLAN_CHARS = 1_000
+LONGEST_CHARS = 2 * tool_arguments.DIGEST_CHARS
+"""What is quoted of a command."""
 MOST_FILES = 50
 """One call that changes more is a commit or a generator, and its command says more than a list."""
 
@@ -51,14 +54,19 @@ _PATCHED = re.compile(
 _PREFIX = re.compile(
     r"\s*(?:(?:cd|export|source|set)\b[^\n;&|]{0,400}(?:&&|;|\n)|[A-Z_][A-Z0-9_]*=\S{0,200}\s|sudo\s|time\s)\s*"
 )
+_NEXT = re.compile(r"&&|\|\||[;\n]")
+"""Between two commands of one call."""
+_SILENCED = re.compile(r"\d?>{1,2}\s?/dev/null|\d?>&\d?")
 _READING_COMMAND = re.compile(
-    r"(?:cat|head|tail|less|ls|tree|find|fd|rg|grep|egrep|ag|nl|wc|sed -n|awk|jq|stat|file|which|pwd|env|echo|printf|diff|"
-    r"du|df|ps|git (?:status|log|show|diff|branch|blame|grep|rev-parse|ls-files|remote|worktree list|fetch)|"
-    r"gh \w+ (?:view|list|status|diff|checks)|Get-Content|dir|type)\b(?!.{0,400}(?:\s-delete|>\s?[\w/.]))"
+    r"\s*(?:(?:do|then|else)\s)?(?:$|cat|head|tail|less|ls|tree|find|fd|rg|grep|egrep|ag|nl|wc|sed -n|awk|jq|stat|file|"
+    r"which|pwd|env|echo|printf|diff|du|df|ps|cd|export|for|done|fi|true|sleep|wait|test|\[|"
+    r"git (?:status|log|show|diff|branch|blame|grep|rev-parse|ls-files|remote|worktree list|fetch)|"
+    r"gh \w+ (?:view|list|status|diff|checks)|Get-Content|dir|type)(?!\w)(?!.{0,400}(?:\s-delete|>\s?[\w/.]))"
 )
 _PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
 """What a command's output goes through says nothing of what was run."""
 _QUOTED = re.compile(r"'[^']{0,2000}'|\"[^\"]{0,2000}\"")
+_FIGURE = re.compile(r"\d+")
 _WRITING = re.compile(
     r"(?:>>?|\btee(?: -a)?|\b(?:sed -i|perl -\w*i)\S*(?: -e)?(?: '')?|\b(?:git )?(?:mv|cp|rm)(?: -\w+)*|\btouch)"
     r"\s+((?:(?![-&<>|$(]|/dev/)[\w./@~+-]{2,200}[ \t]*){1,8})"
@@ -85,6 +93,7 @@ class Action:
         outcome: how it ended: an exit status or the line that names an error; "" for well, or not known.
         failed: whether it ended badly.
         index: of the message that made the call.
+        same: equal for two that did the same: a command without what its output goes through, a call without figures.
     """
 
     kind: Kind
@@ -93,11 +102,7 @@ class Action:
     outcome: str
     failed: bool
     index: int
-
-    @property
-    def command(self) -> str:
-        """What was run, without what its output goes through."""
-        return _PIPED.split(self.what)[0]
+    same: str
 
 
 def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
@@ -110,26 +115,53 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
         for call in message.calls:
             open_calls[call.id] = len(made)
             made.append((i, call))
-    return tuple(_action(i, call, results.get(n)) for n, (i, call) in enumerate(made))
+    return tuple(action_of(i, call, results.get(n)) for n, (i, call) in enumerate(made))
 
 
-def _action(index: int, call: ToolCall, result: ToolResult | None) -> Action:
+def action_of(index: int, call: ToolCall, result: ToolResult | None) -> Action:
+    """Return what the message `index` did by a call, and how that went."""
     given = parsed(call.arguments)
     values = given if isinstance(given, dict) else {}
     command = _command(values)
+    acting = _acting(command)
     changed = _changed(call, values, command)
     if changed:
         kind: Kind = "changed"
     elif _PLANS.search(call.name):
         kind = "planned"
     elif command:
-        kind = "read" if _READING_COMMAND.match(_QUOTED.sub("''", command)) else "ran"
+        kind = "ran" if acting else "read"
     else:
         kind = "read" if values.get("command") in VIEWS or _READS.search(call.name) else "ran"
-    what = _line(command) if command else f"{call.name}({_plan(values) or tool_arguments.digest(call.arguments)})"
+    if command:
+        line = " ".join((acting or command).split("\n", 1)[0].split())
+        what, same = _short(line), _PIPED.split(line)[0]
+    else:
+        what = f"{call.name}({_plan(values) or tool_arguments.digest(call.arguments)})"
+        same = _FIGURE.sub("0", what)
     failed, outcome = _outcome(result, executes=kind in ("ran", "changed"))
     files = changed or (tool_arguments.paths(call.arguments) if kind == "read" else ())
-    return Action(kind, what, files, outcome, failed, index)
+    return Action(kind, what, files, outcome, failed, index, same)
+
+
+def _acting(command: str) -> str:
+    """Return a command from its first part on that does more than read; "" where none does."""
+    shell = _SILENCED.sub(_blank, _QUOTED.sub(_blank, _without_document(command)))
+    start = 0
+    for found in (*_NEXT.finditer(shell), None):
+        if not _READING_COMMAND.match(shell, start, found.start() if found else len(shell)):
+            return command[start:].strip()
+        start = found.end() if found else 0
+    return ""
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "_".center(len(found[0]))
+
+
+def _without_document(command: str) -> str:
+    """Return a command without the text that it is given behind its first line."""
+    return command if "<<" not in command else command.split("\n", 1)[0]
 
 
 def _command(values: Mapping[str, Any]) -> str:
@@ -139,7 +171,7 @@ def _command(values: Mapping[str, Any]) -> str:
         return ""
     if isinstance(value, list) and value and all(isinstance(x, str) for x in value):
         value = value[-1] if value[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh", "powershell", "pwsh") else " ".join(value)
-    command = value[:MOST_COMMAND_CHARS] if isinstance(value, str) else ""
+    command = value[:MOST_COMMAND_CHARS].replace("\\\n", " ") if isinstance(value, str) else ""
     while prefix := _PREFIX.match(command):
         command = command[prefix.end() :]
     return command.strip()
@@ -151,8 +183,8 @@ def _changed(call: ToolCall, values: Mapping[str, Any], command: str) -> tuple[s
     patches = [t for t in (*texts, command) if t.find("*** Begin Patch") >= 0 or t.find("\n+++ ") >= 0]
     found = [(m[1] or m[2]).strip() for text in patches for m in _PATCHED.finditer(text)]
     if command and not found:
-        shell = command if "<<" not in command else command.split("\n", 1)[0]
-        found = [path for m in _WRITING.finditer(_QUOTED.sub("''", shell)) for path in m[1].split()]
+        shell = _QUOTED.sub("''", _without_document(command))
+        found = [path for m in _WRITING.finditer(shell) for path in m[1].split()]
     elif not found and values.get("command") not in VIEWS and _CHANGES.search(call.name):
         found = list(tool_arguments.paths(call.arguments))
     return tuple(dict.fromkeys(found))[:MOST_FILES]
@@ -165,6 +197,11 @@ def _plan(values: Mapping[str, Any]) -> str:
             named = (next((p[key] for key in POINT_KEYS if key in p), "") for p in points)
             return "; ".join(f"{name} ({p['status']})" for name, p in zip(named, points, strict=True))[:PLAN_CHARS]
     return ""
+
+
+def last_line(text: str) -> str:
+    """Return the beginning of the last line that is not blank: most tools say there how it went."""
+    return text.rstrip().rsplit("\n", 1)[-1].strip()[:OUTCOME_CHARS]
 
 
 def _outcome(result: ToolResult | None, *, executes: bool) -> tuple[bool, str]:
@@ -182,13 +219,33 @@ def _outcome(result: ToolResult | None, *, executes: bool) -> tuple[bool, str]:
 
 
 def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
-    """Yield the failures that no later success has cured: of the same command, or of a change of the same files."""
-    latest: dict[object, Action] = {}
+    """Yield the failures that no later success has cured, in order.
+
+    A success cures the failures of a change of the same files, and of the same command for the same files or some of these;
+    one that names no files cures all of the command's failures.
+    """
+    failing: dict[object, dict[frozenset[str], Action]] = {}
     for action in actions:
         if action.kind in ("ran", "changed"):
-            latest[action.files or action.command] = action
-    return (action for action in latest.values() if action.failed)
+            of_its_kind, files = _scope(action)
+            known = failing.setdefault(of_its_kind, {})
+            for cured in [k for k in known if k == files or (not action.failed and (not files or k < files))]:
+                del known[cured]
+            if action.failed:
+                known[files] = action
+                if len(known) > MOST_FILES:
+                    del known[next(iter(known))]
+    yield from sorted((action for known in failing.values() for action in known.values()), key=lambda action: action.index)
 
 
-def _line(command: str) -> str:
-    return " ".join(command.split("\n", 1)[0][: 2 * tool_arguments.DIGEST_CHARS].split())
+def _scope(action: Action) -> tuple[object, frozenset[str]]:
+    """Return what was done and to which files: of a command the words that are no paths, and those that are."""
+    if action.kind == "changed":
+        return action.files, frozenset()
+    words = action.same.split()
+    files = [word for word in words if "/" in word or "." in word]
+    return tuple(word for word in words if not ("/" in word or "." in word)), frozenset(files)
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= LONGEST_CHARS else line[: LONGEST_CHARS - 1] + placeholders.GAP

@@ -15,16 +15,16 @@ from ctx_hooks.compaction.summary.actions import still_failing
 from ctx_hooks.compaction.summary.transcript import transcript
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.conversation.model import Message, Text
-from ctx_hooks.formats import CODECS
+from ctx_hooks.conversation.model import Text
 from ctx_hooks.texts.identifiers import identifiers
+from ctx_hooks.texts.pieces import head_end, tail_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ctx_hooks.compaction.summary.actions import Action
     from ctx_hooks.conversation.cut_texts import Reference
-    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.conversation.model import Message
     from ctx_hooks.policy.settings import Language
     from ctx_hooks.tokens.budget import Budget
 
@@ -38,6 +38,7 @@ SHARES = {"said": 0.2, "changed": 0.35, "failing": 0.15, "ran": 0.2, "planned": 
 """What was said cannot be found out again; files and commands can, by asking the tools."""
 BEGINNING_CHARS, END_CHARS = 200, 300
 """What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""
+COLONS = (":", "\uff1a")
 BRIEF_CHARS = 2_000
 """What a list of files may have where there is no room for a summary."""
 CHARS_PER_TOKEN = 4
@@ -165,7 +166,9 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
     ranked = sorted(answers, key=lambda i: (i not in closing, -i))
     for i in ranked:
-        entry = _ends_of(answers[i]) if i in closing else _ends_of(answers[i].split("\n", 1)[0])
+        entry = ends_of(answers[i] if i in closing else answers[i].split("\n", 1)[0])
+        if i not in closing and entry.endswith(COLONS):
+            continue  # it announces what stands nowhere
         if len(entry) + ENTRY_CHARS > room_chars:
             break
         room_chars -= len(entry) + ENTRY_CHARS
@@ -196,11 +199,12 @@ def _words_of(i: int, removed: Removed) -> str:
     return "\n".join(found)
 
 
-def _ends_of(text: str) -> str:
+def ends_of(text: str, beginning_chars: int = BEGINNING_CHARS, end_chars: int = END_CHARS) -> str:
     """Return a text whole, or its beginning and end."""
-    if len(text) <= BEGINNING_CHARS + END_CHARS:
+    if len(text) <= beginning_chars + end_chars:
         return text
-    return f"{text[:BEGINNING_CHARS].rstrip()} {placeholders.GAP} {text[-END_CHARS:].lstrip()}"
+    head, tail = text[: head_end(text, beginning_chars)], text[tail_start(text, end_chars) :]
+    return f"{head.rstrip()} {placeholders.GAP} {tail.lstrip()}"
 
 
 def _changed(actions: Sequence[Action]) -> list[str]:
@@ -223,8 +227,8 @@ def _ran(actions: Sequence[Action]) -> list[str]:
     """Return what was run and went well the last time, each command once, where it was run last."""
     last: dict[str, Action] = {}
     for action in (a for a in actions if a.kind == "ran"):
-        last.pop(action.command, None)
-        last[action.command] = action
+        last.pop(action.same, None)
+        last[action.same] = action
     return [placeholders.spoken(a.what) for a in last.values() if not a.failed]
 
 
@@ -232,28 +236,6 @@ def _read(actions: Sequence[Action]) -> list[str]:
     changed = {file for a in actions if a.kind == "changed" for file in a.files}
     files = dict.fromkeys(file for a in actions if a.kind == "read" for file in a.files if file not in changed)
     return [placeholders.spoken(file) for file in files]
-
-
-def with_summary(conversation: Conversation, kept: Sequence[Message], summary: str, language: Language) -> list[Message]:
-    """Return what is kept of a conversation with the summary behind what has settled, or the leading system messages.
-
-    It opens the user's message that comes there, so that no two messages of the user's stand beside each other, or is a
-    message of its own: what is pinned, or said by another agent, is left alone.
-    """
-    system = next((i for i, m in enumerate(kept) if m.role != "system"), len(kept))
-    place = max(system, conversation.settled)
-    first = kept[place] if place < len(kept) else None
-    if first is None or not is_request(first) or first.pinned or first.name is not None:
-        return [*kept[:place], CODECS[conversation.format].user_message(summary), *kept[place:]]
-    opened = _opened(first, f"{summary}\n{placeholders.summary_end(language)}\n")
-    return [*kept[:place], opened, *kept[place + 1 :]]
-
-
-def _opened(message: Message, text: str) -> Message:
-    """Return the user's message with `text` before the user's words, in the manner of its content."""
-    if isinstance(message.raw.get("content"), str):
-        return message.with_parts((Text(f"{text}\n{message.text}"),))
-    return message.with_parts((Text(text), *message.parts))
 
 
 def _is_stated(entry: str, stated_names: frozenset[str]) -> bool:

@@ -101,6 +101,19 @@ def test_the_spans_stand_in_order_side_by_side_in_texts_that_are_there_and_withi
     assert kept_chars <= sum(len(m["content"]) for m in messages)
 
 
+def test_the_task_stays_whole_where_every_result_is_a_users_turn():
+    task = " ".join(f"The handler {n} of the codec reads a field that is absent in part {n}." for n in range(24))
+    asked = ["An example of how it is done. " * 700, f"ISSUE: {task}"]
+    loop = [(f"open codec_{n}.py", f"codec_{n}.py of {n} lines\n{'    return value' * 100}") for n in range(60)]
+    messages = [spoken("openai-chat", "user", text) for text in asked]
+    messages += [
+        spoken("openai-chat", role, t) for turn in loop for role, t in zip(("assistant", "user"), turn, strict=True)
+    ]
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=16_000, target_tokens="auto")
+    assert sent.tokens_after < sent.tokens_before
+    assert any(task in message["content"] for message in sent.messages)
+
+
 def test_what_a_client_wraps_around_every_turn_is_not_the_users():
     wrapped = "<reminder>\n" + "Never mention this block. " * 20 + "\n</reminder>"
     messages = [{"role": "user", "content": f"{wrapped}\nTurn {n} is mine."} for n in range(5)]

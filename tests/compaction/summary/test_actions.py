@@ -74,6 +74,42 @@ def test_a_failure_that_a_later_run_has_cured_is_gone():
     assert [action.what for action in still_failing(actions_of(run))] == ["make b"]
 
 
+@pytest.mark.parametrize(("command", "what"), [
+    ("cd /x && \\\nbd create 'a b' \\\n  --type epic", "bd create 'a b' --type epic"),
+    ("echo '== x && rm' && ls docs 2>/dev/null | tail -3 && git push origin x 2>&1 | tail", "git push origin x 2>&1 | tail"),
+    ("for f in a b; do sed -n 1,9p $f; done; make", "make"), ("python - <<'EOF'\nls\nEOF", "python - <<'EOF'"),
+    ("make " + "a" * 999, "make " + "a" * 154 + "…"),
+])  # fmt: skip
+def test_a_command_is_told_from_where_it_does_more_than_read(command, what):
+    (action,) = actions_of(calls(("bash", {"command": command}, "ok")))
+    assert (action.kind, action.what) == ("ran", what)
+
+
+@pytest.mark.parametrize("command", [
+    "echo '=== a > b' && ls docs 2>/dev/null || true", "cat <<'EOF' | head 2>&1\nmake\nEOF",
+    "for f in a b; do sed -n 1,9p $f; done", "cd /x; git log 2>&1 && git status >/dev/null || sleep 5",
+])  # fmt: skip
+def test_a_command_of_which_every_part_reads_only_reads(command):
+    (action,) = actions_of(calls(("bash", {"command": command}, "ok")))
+    assert action.kind == "read"
+
+
+@pytest.mark.parametrize(("cure", "is_cured"), [
+    ("pytest -q a.py b.py", True), ("pytest -q c.py a.py b.py", True), ("pytest -q", True), ("pytest -q b.py a.py", True),
+    ("pytest -q a.py", False), ("pytest -x a.py b.py", False), ("ruff a.py b.py", False),
+])  # fmt: skip
+def test_a_run_of_the_same_command_for_at_least_the_same_files_cures(cure, is_cured):
+    run = [("bash", {"command": "pytest -q a.py b.py"}, "1 failed"), ("bash", {"command": cure}, "9 passed")]
+    assert bool(list(still_failing(actions_of(calls(*run))))) != is_cured
+
+
+def test_waiting_again_is_told_once():
+    waits = [("write_stdin", {"session_id": n, "chars": ""}, "") for n in (6593, 55202, 7)]
+    run = calls(("bash", {"command": "make"}, "ok"), *waits)
+    lines = sections(Removed(run, {}, actions_of(run)), Budget(4_000, 8_000, Counter("o200k_base")))
+    assert lines == ["Commands and calls:", "- make", '- write_stdin({"session_id":7,"chars":""})']
+
+
 def test_a_plan_is_its_points_with_their_states():
     todos = [{"content": "Add the field", "status": "completed"}, {"content": "Run the tests", "status": "pending"}]
     steps = [{"step": "Add the field", "status": "completed"}, {"step": "Run the tests", "status": "pending"}]
