@@ -16,19 +16,18 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from ctx_hooks.addons.retrieval.archive import disk, redis
-from ctx_hooks.addons.retrieval.archive.sealing import (
+from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
+from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
+from ctx_hooks.cli.redis_client import opened_redis
+from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text
+from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
+from ctx_hooks.store.sealing import (
     SECRET_VARIABLE,
-    Stored,
     opened,
     secret_of_environment,
     tenant_key,
     tenant_name,
 )
-from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
-from ctx_hooks.cli.redis_client import opened_redis
-from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text
-from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
 
 NOWHERE = (
     f"No place is known where texts are kept: name the proxy's configuration with --config, or set {FOLDER_VARIABLE}, or "

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 from ctx_hooks.tokens.units import ProviderTokens
@@ -26,7 +26,7 @@ KEPT_SECONDS = 30 * 24 * 3600
 DIGEST_BYTES = 16
 MOST_TOKENS = 100_000_000
 """Whoever has the Redis can write anything there: a larger figure is none."""
-READ = "local found = redis.call('GET', KEYS[1]) if found and #found < 20 then return found end return false"
+MOST_BYTES = 20
 WRITE = f"redis.call('SET', KEYS[1], ARGV[1], 'EX', {KEPT_SECONDS}) return 1"
 
 
@@ -63,7 +63,7 @@ class StoredHistories:
                     await self._store.briefly(partial(self._store.run, WRITE, KEY_PREFIX + key.hex(), [tokens]))
 
     async def _read(self, key: bytes) -> None:
-        self._remember(key, _figure(await self._store.run(READ, KEY_PREFIX + key.hex())))
+        self._remember(key, _figure(await self._store.read(KEY_PREFIX + key.hex(), MOST_BYTES)))
 
     def _remember(self, key: bytes, tokens: ProviderTokens) -> None:
         if not tokens:
@@ -78,7 +78,7 @@ def _key(tenant: str, response_id: str) -> bytes:
     return blake2b(f"{tenant}\n{response_id}".encode("utf-8", "replace"), digest_size=DIGEST_BYTES).digest()
 
 
-def _figure(found: Any) -> ProviderTokens:
-    text = found.decode("ascii", "replace") if isinstance(found, bytes) else str(found or "")
+def _figure(found: bytes) -> ProviderTokens:
+    text = found.decode("ascii", "replace")
     known = text.isdecimal() and text.isascii() and int(text) <= MOST_TOKENS
     return ProviderTokens(int(text) if known else 0)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from hashlib import sha1
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -28,6 +29,22 @@ PAUSE_SECONDS = 1.0
 """After a failure nothing is read for requests for so long."""
 WARNING_SECONDS = 60.0
 """A Redis that fails in turns is warned of once a minute."""
+
+
+READ = """
+if redis.call('TYPE', KEYS[1]).ok ~= 'string' or redis.call('STRLEN', KEYS[1]) > tonumber(ARGV[1]) then return '' end
+return redis.call('GET', KEYS[1])
+"""
+SWAP = """
+local is_ours = redis.call('TYPE', KEYS[1]).ok == 'string' and redis.call('STRLEN', KEYS[1]) <= tonumber(ARGV[1])
+local known = is_ours and redis.call('GET', KEYS[1]) or ''
+if redis.sha1hex(known) ~= ARGV[2] then return known end
+redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[4])
+return false
+"""
+"""Writes a value where the one that its writer has read is still there, else answers the one that is."""
+MOST_SWAPS = 20
+"""Of one change: as many other writers would have to be first, one after another."""
 
 
 class UnavailableError(Exception):
@@ -82,6 +99,41 @@ class SharedStore:
             UnavailableError: there is no Redis, it fails, or it does not answer in time.
         """
         return await _result(self._begun(self._command(script, key, args)), wait_seconds)
+
+    async def read(self, key: str, most_bytes: int, wait_seconds: float = DEAD_SECONDS) -> bytes:
+        """Return the value of a key, b"" for none, and for one that is too large or of another type to be ours.
+
+        Raises:
+            UnavailableError: as `run`.
+        """
+        return _bytes(await self.run(READ, key, [most_bytes], wait_seconds))
+
+    async def change(
+        self, key: str, change: Callable[[bytes], bytes], most_bytes: int, kept_seconds: int, wait_seconds: float
+    ) -> bytes:
+        """Change the value of a key, and return the value that it has then. No change of another worker is lost.
+
+        Args:
+            key: as in `run`.
+            change: returns the next value of one that `read` returns; it is asked again where another writer was first.
+            most_bytes: a larger value is none of ours, and is replaced.
+            kept_seconds: when the value expires, counted from now.
+            wait_seconds: as in `run`, for each command.
+
+        Raises:
+            UnavailableError: as `run`; or others change the value all the time.
+        """
+        known = await self.read(key, most_bytes, wait_seconds)
+        for _ in range(MOST_SWAPS):
+            value = change(known)
+            if value == known:
+                return value
+            digest = sha1(known, usedforsecurity=False).hexdigest()
+            found = await self.run(SWAP, key, [most_bytes, digest, value, kept_seconds], wait_seconds)
+            if found is None:
+                return value
+            known = _bytes(found)
+        raise UnavailableError(f"{MOST_SWAPS} others have changed the same value first")
 
     async def briefly(self, work: Callable[[], Coroutine[Any, Any, T]], key: Hashable = None) -> T:
         """Return the result of work with this store, which goes on if it is not done in time.
@@ -144,6 +196,10 @@ class SharedStore:
             self._warned_at = now
             logger.warning("Redis is slow or fails, and no request waits for it until it is fast again: %r", error)
         self._is_slow = True
+
+
+def _bytes(found: Any) -> bytes:
+    return found if isinstance(found, bytes) else str(found).encode()
 
 
 async def _result(task: asyncio.Task[T], wait_seconds: float) -> T:

@@ -12,8 +12,8 @@ from redis_process import RedisProcess
 from told_events import ANSWER, CALL, DECISION
 
 from ctx_hooks.addons.retrieval.archive import disk
-from ctx_hooks.addons.retrieval.archive.sealing import sealed, tenant_key, tenant_name
 from ctx_hooks.cli import main
+from ctx_hooks.store.sealing import sealed, tenant_key, tenant_name
 from ctx_hooks.telemetry.event_json import to_json
 from ctx_hooks.testing import agent_session
 

@@ -1,4 +1,4 @@
-"""The fields of a conversation's hash: its summaries, which compaction holds which, and the flight of the next one.
+"""The fields of a conversation's record: its summaries, which compaction holds which, and the flight of the next one.
 
 Pure: what a field says, and which are forgotten. Whoever has the Redis can write anything there.
 """
@@ -22,10 +22,6 @@ MOST_WRITTEN = 8
 MOST_CHOSEN = 64
 """Of compactions, the newest, each with the summary that it holds. A session has a dozen; each model, window and policy that
 it is sent to has its own."""
-MOST_FIELDS = 1 + MOST_WRITTEN + 2 * MOST_CHOSEN
-"""What a hash has at most: the flight, the summaries, and the compactions. One with more was filled by others."""
-LARGEST_NAME_BYTES = 80
-"""A kind and a digest of at most 64 hexadecimal digits."""
 LARGEST_VALUE_BYTES = 64_000
 """A summary of 4,000 tokens is about 16 KB, 8,000 tokens of Chinese 24 KB."""
 LONGEST_DIGEST_CHARS = 64
@@ -45,7 +41,7 @@ class Stored:
 
 
 def stored_of(conversation: str, fields: Mapping[str, str], now: float) -> Stored:
-    """Return what the fields of a conversation's hash say, without what is none of it."""
+    """Return what the fields of a conversation's record say, without what is none of it."""
     written = {n: _written(n, v) for n, v in ((n[len(WRITTEN) :], v) for n, v in fields.items() if n.startswith(WRITTEN))}
     chosen = {n[len(CHOSEN) :]: chosen_of(v) for n, v in fields.items() if n.startswith(CHOSEN)}
     return Stored(
@@ -85,12 +81,23 @@ def _flight(value: str, now: float) -> Flight:
     return PENDING
 
 
-def says_something(name: str, value: str, now: float) -> bool:
-    """Whether a field has a value that one of these functions reads: anybody may have written another there."""
+def fields_of(record: str, now: float) -> dict[str, str]:
+    """Return the fields of a record that one of these functions reads: anybody may have written others there."""
+    try:
+        found = json.loads(record)
+    except (ValueError, RecursionError):
+        return {}
+    listed = found.items() if isinstance(found, dict) else ()
+    return {name: value for name, value in listed if isinstance(value, str) and _says_something(name, value, now)}
+
+
+def _says_something(name: str, value: str, now: float) -> bool:
     if name == FLIGHT:
         return _flight(value, now) != PENDING
-    read = _written(name, value) if name.startswith(WRITTEN) else chosen_of(value)
-    return read is not None and 0 <= _at(value) <= now + CLOCK_SKEW_SECONDS
+    kind, digest = name[: len(WRITTEN)], name[len(WRITTEN) :]
+    read = _written(digest, value) if kind == WRITTEN else chosen_of(value) if kind == CHOSEN else None
+    is_sound = read is not None and _is_digest(digest) and len(value) <= LARGEST_VALUE_BYTES
+    return is_sound and 0 <= _at(value) <= now + CLOCK_SKEW_SECONDS
 
 
 def trim(fields: dict[str, str]) -> None:

@@ -1,37 +1,35 @@
 """The written summaries of conversations, which compaction holds which, and the flight of the next one.
 
-Known in this process, and to the other workers through LiteLLM's Redis when it has one: one hash a conversation. A field is
+Known in this process, and to the other workers through LiteLLM's Redis when it has one, a record each. A field is
 only ever swapped: it changes where it still has the value that the writer has read, so of two workers one is first, and the
-other takes what the first has written. Summaries are text of conversations: Redis and each process forget them after
-KEPT_SECONDS.
+other takes what the first has written. Summaries are text of conversations: they are encrypted where the operator has a
+secret, and Redis and each process forget them after KEPT_SECONDS.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ctx_hooks.addons.summaries.fields import (
     CHOSEN,
     FLIGHT,
-    LARGEST_NAME_BYTES,
     LARGEST_VALUE_BYTES,
-    MOST_CHOSEN,
-    MOST_FIELDS,
-    MOST_WRITTEN,
     WRITTEN,
     Stored,
     chosen_of,
+    fields_of,
     flight_value,
-    says_something,
     stored_of,
     trim,
     value_of,
 )
+from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
 from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
 
 if TYPE_CHECKING:
@@ -48,63 +46,15 @@ and a worker that gives up pays for the same summary once more."""
 MOST_CONVERSATIONS = 500
 """Kept in this process; the one that was used longest ago is forgotten first. With a dozen compactions each, whose summaries
 are as long as the budget allows (2 to 8 KB), these are some 50 MB."""
-
-READ = f"""
-if redis.call('TYPE', KEYS[1]).ok ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS} then
-  return {{}}
-end
-local found = {{}}
-for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if #field <= {LARGEST_NAME_BYTES} and redis.call('HSTRLEN', KEYS[1], field) <= {LARGEST_VALUE_BYTES} then
-    found[#found + 1] = field
-    found[#found + 1] = redis.call('HGET', KEYS[1], field)
-  end
-end
-return found
-"""
-SWAP = f"""
-local kind = redis.call('TYPE', KEYS[1]).ok
-if kind ~= 'none' and (kind ~= 'hash' or redis.call('HLEN', KEYS[1]) > {MOST_FIELDS}) then
-  redis.call('DEL', KEYS[1])
-end
-local field, old, new = ARGV[1], ARGV[2], ARGV[3]
-local known = redis.call('HGET', KEYS[1], field) or ''
-if #known > {LARGEST_VALUE_BYTES} then known = '' end
-if known ~= old then return known end
-redis.call('HSET', KEYS[1], field, new)
-redis.call('EXPIRE', KEYS[1], {KEPT_SECONDS})
-local fields = {{['{CHOSEN}'] = {{}}, ['{WRITTEN}'] = {{}}}}
-for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do
-  local kind = fields[string.sub(name, 1, 2)]
-  if kind then
-    local value = redis.call('HGET', KEYS[1], name)
-    local at = name == field and math.huge or tonumber(string.match(value, '^%[(%d+%.?%d*)')) or 0
-    kind[#kind + 1] = {{name = name, at = at, holds = string.match(value, '"(%x+)"%]$')}}
-  end
-end
-for _, kind in pairs(fields) do
-  table.sort(kind, function(one, other) return one.at > other.at end)
-end
-local held, free = {{}}, 0
-for place, chosen in ipairs(fields['{CHOSEN}']) do
-  if place > {MOST_CHOSEN} then redis.call('HDEL', KEYS[1], chosen.name)
-  elseif chosen.holds then held['{WRITTEN}' .. chosen.holds] = true end
-end
-for _, written in ipairs(fields['{WRITTEN}']) do
-  if not held[written.name] then
-    free = free + 1
-    if free > {MOST_WRITTEN} then redis.call('HDEL', KEYS[1], written.name) end
-  end
-end
-return new
-"""
-"""Answers what the field has now. Values are JSON lists that begin with the time of writing: the oldest compactions go, and
-the oldest summaries that none of the others holds."""
+LARGEST_RECORD_BYTES = 2_000_000
+"""Of a conversation in Redis; as many compactions as are kept, each with a longest summary in Chinese, have 1.6 MB."""
+HANDLE = "summaries"
+"""What a record is sealed under."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """What this process knows of a conversation: the fields of its hash, and when it forgets them."""
+    """What this process knows of a conversation: its fields, and when it forgets them."""
 
     until_seconds: float
     fields: dict[str, str] = field(default_factory=dict)
@@ -115,6 +65,7 @@ class StoredSummaries:
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store
+        self._secret = secret_of_environment()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def of(self, conversation: str, wait_seconds: float | None = None) -> Stored:
@@ -156,22 +107,35 @@ class StoredSummaries:
         return chosen_of(found) or ""
 
     async def _read(self, conversation: str, wait_seconds: float = DEAD_SECONDS) -> None:
-        found = await self._store.run(READ, KEY_PREFIX + conversation, wait_seconds=wait_seconds)
-        fields, now = self._known(conversation).fields, time.time()
+        found = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES, wait_seconds)
+        fields = self._known(conversation).fields
         fields.pop(FLIGHT, None)  # Redis knows of every worker's, this process of its own
-        fields.update((name, value) for name, value in _pairs(found) if says_something(name, value, now))
+        fields.update(self._opened(conversation, found))
         trim(fields)
 
     async def _swap(self, conversation: str, name: str, old: str, new: str) -> str:
-        """Write a field of Redis, and of this process, where it has the value `old`; return the value that it has then."""
-        key = KEY_PREFIX + conversation
+        """Write a field in Redis, and of this process, where it has the value `old`; return the value that it has then."""
+
+        def changed(record: bytes) -> bytes:
+            fields = self._opened(conversation, record)
+            if fields.get(name, "") != old:
+                return record
+            fields[name] = new
+            trim(fields)
+            text, tenant = json.dumps(fields), tenant_key(HANDLE, conversation, self._secret)
+            return sealed(text, tenant, HANDLE, "none", self._secret)
+
         try:
-            found = await self._store.run(SWAP, key, [name, old, new], FLIGHT_TIMEOUT_SECONDS)
-            if found and not says_something(name, _decoded(found), time.time()):  # else no swap would ever replace it
-                found = await self._store.run(SWAP, key, [name, found, new], FLIGHT_TIMEOUT_SECONDS)
+            key, bounds = KEY_PREFIX + conversation, (LARGEST_RECORD_BYTES, KEPT_SECONDS)
+            record = await self._store.change(key, changed, *bounds, FLIGHT_TIMEOUT_SECONDS)
         except UnavailableError:
             return self._settle(conversation, name, old, new)
-        return self._settle(conversation, name, old, new, _decoded(found))
+        return self._settle(conversation, name, old, new, self._opened(conversation, record).get(name, ""))
+
+    def _opened(self, conversation: str, record: bytes) -> dict[str, str]:
+        """Return the fields of a record that say something: whoever has the Redis can write anything there."""
+        text = opened(record, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
+        return fields_of(text or "", time.time())
 
     def _settle(self, conversation: str, name: str, old: str, new: str, found: str | None = None) -> str:
         """Note and return the value that a field has after a swap: the one that Redis has answered, if it has."""
@@ -192,12 +156,3 @@ class StoredSummaries:
         while len(self._kept) > MOST_CONVERSATIONS or next(iter(self._kept.values())).until_seconds < now:
             self._kept.popitem(last=False)
         return kept
-
-
-def _pairs(answer: Any) -> list[tuple[str, str]]:
-    listed = [_decoded(item) for item in answer] if isinstance(answer, (list, tuple)) else []
-    return list(zip(listed[::2], listed[1::2], strict=False))
-
-
-def _decoded(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

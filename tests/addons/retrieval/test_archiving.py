@@ -11,7 +11,6 @@ from engine_requests import session, to
 
 from ctx_hooks import engine
 from ctx_hooks.addons.retrieval import archiving as archiving_module
-from ctx_hooks.addons.retrieval.archive import sealing, writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
 from ctx_hooks.decision import changes_of
@@ -25,6 +24,7 @@ from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.serving import running
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.running import Running
+from ctx_hooks.store import sealing, writer
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.testing import agent_session
 

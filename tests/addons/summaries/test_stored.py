@@ -1,5 +1,6 @@
 """Of two workers one is first, and the other takes what the first has stored; a broken Redis leaves each to itself."""
 
+import asyncio
 import json
 import time
 from uuid import uuid4
@@ -12,15 +13,15 @@ from ctx_hooks.addons.summaries.fields import (
     FLIGHT,
     LARGEST_VALUE_BYTES,
     MOST_CHOSEN,
-    MOST_FIELDS,
     MOST_WRITTEN,
     WRITTEN,
     Stored,
     stored_of,
 )
 from ctx_hooks.addons.summaries.flight import PENDING, begun, done, failed, given_up
-from ctx_hooks.addons.summaries.stored import KEY_PREFIX, StoredSummaries
+from ctx_hooks.addons.summaries.stored import HANDLE, KEY_PREFIX, StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
+from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, sealed, tenant_key
 from ctx_hooks.store.shared_store import SharedStore
 
 FIRST, SECOND = WrittenSummary("ab", 40, "Tune the piano."), WrittenSummary("cd", 60, "Tune the 琴.")
@@ -52,6 +53,26 @@ def workers(request):
 @pytest.fixture
 def conversation():
     return uuid4().hex
+
+
+class Record:
+    """What is in Redis of a conversation."""
+
+    def __init__(self, redis_cache, conversation):
+        self.client, self.tenant = redis_cache.init_async_client(), tenant_key(HANDLE, conversation, b"")
+        self.pattern = f"*{KEY_PREFIX}{conversation}"
+
+    async def key(self):
+        (key,) = [k async for k in self.client.scan_iter(self.pattern)]
+        return key
+
+    async def fields(self):
+        return json.loads(opened(await self.client.get(await self.key()), self.tenant, HANDLE, b""))
+
+    async def forge(self, **fields):
+        """Write fields among those that are there, as whoever has the Redis can where nothing is encrypted."""
+        text = json.dumps({**await self.fields(), **fields})
+        await self.client.set(await self.key(), sealed(text, self.tenant, HANDLE, "none", b""))
 
 
 async def test_a_summary_is_known_to_the_other_worker(workers, conversation):
@@ -122,14 +143,12 @@ async def test_after_a_flight_that_was_cancelled_another_begins(workers, convers
 
 @pytest.mark.parametrize("value", [
     f'[1{"0" * 400}, 2, "text"]', f'[1{"0" * 400}, "ab"]', '[1e12, 2, "text"]', '[-1, ""]', "no list", "[1]",
-    '["pending", "", "", 0.0, 0]', '["done", "ab", "o", 1e12, 0]', b"\xff", "x" * 100_000,
+    '["pending", "", "", 0.0, 0]', '["done", "ab", "o", 1e12, 0]', None, 1, {}, "x" * 100_000,
 ])  # fmt: skip
 async def test_a_field_that_says_nothing_is_replaced(redis_cache, conversation, value):
     """Whoever has the Redis can write anything there: it must keep no summary from being written ever after."""
-    store, client = StoredSummaries(SharedStore(lambda: redis_cache)), redis_cache.init_async_client()
-    await store.choose(conversation, Choice("01", "", 40))
-    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
-    await client.hset(key, mapping={FLIGHT: value, WRITTEN + "ab": value, CHOSEN + "02": value})
+    await StoredSummaries(SharedStore(lambda: redis_cache)).choose(conversation, Choice("01", "", 40))
+    await Record(redis_cache, conversation).forge(**{FLIGHT: value, WRITTEN + "ab": value, CHOSEN + "02": value})
     other = StoredSummaries(SharedStore(lambda: redis_cache))
     found = await other.of(conversation)
     assert (found.flight, found.summaries.written, found.summaries.chosen) == (PENDING, {}, {"01": ""})
@@ -189,14 +208,13 @@ async def test_redis_keeps_no_more_than_a_process_does(redis_cache, conversation
     store = StoredSummaries(SharedStore(lambda: redis_cache))
     for n in range(MOST_WRITTEN + 3):
         await store.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
-    client = redis_cache.init_async_client()
-    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
-    assert await client.hlen(key) == MOST_WRITTEN
+    record = Record(redis_cache, conversation)
+    assert len(await record.fields()) == MOST_WRITTEN
     for n in range(2 * MOST_CHOSEN):
         await store.write(conversation, WrittenSummary(f"{n:04x}", n + 1, "text"))
         await store.choose(conversation, Choice(f"{n:04x}", f"{n:04x}", n + 1))
     await store.fly(conversation, PENDING, flight_of("ab", "one"))
-    assert await client.hlen(key) == MOST_FIELDS
+    assert len(await record.fields()) == 1 + MOST_WRITTEN + 2 * MOST_CHOSEN
 
 
 async def test_what_redis_would_have_forgotten_a_process_forgets_too(monkeypatch):
@@ -248,8 +266,8 @@ async def test_a_broken_redis_is_survived_and_not_read_at_once_again_by_a_reques
 
 async def test_what_expires_in_redis_is_set_to(redis_cache, conversation):
     await StoredSummaries(SharedStore(lambda: redis_cache)).write(conversation, FIRST)
-    (key,) = [k async for k in redis_cache.init_async_client().scan_iter(f"*{KEY_PREFIX}{conversation}")]
-    assert 0 < await redis_cache.init_async_client().ttl(key) <= stored_summaries.KEPT_SECONDS
+    record = Record(redis_cache, conversation)
+    assert 0 < await record.client.ttl(await record.key()) <= stored_summaries.KEPT_SECONDS
 
 
 @pytest.mark.parametrize("value", [
@@ -275,19 +293,38 @@ def test_what_is_no_digest_names_nothing(name):
     assert (found.written, found.chosen) == ({}, {})
 
 
-@pytest.mark.parametrize("forged", ["string", "large", "many"])
-async def test_a_hash_that_others_have_filled_costs_no_more_than_what_it_held(redis_cache, conversation, forged):
-    store = StoredSummaries(SharedStore(lambda: redis_cache))
-    await store.write(conversation, FIRST)
-    client = redis_cache.init_async_client()
-    (key,) = [k async for k in client.scan_iter(f"*{KEY_PREFIX}{conversation}")]
-    if forged == "string":
-        await client.set(key, "x" * 1_000_000)
-    elif forged == "large":
-        await client.hset(key, WRITTEN + "ab", json.dumps([1, 2, "x" * 1_000_000]))
+@pytest.mark.parametrize("forged", ["text", "large", "other type"])
+async def test_what_others_have_put_in_its_place_costs_no_more_than_what_was_there(redis_cache, conversation, forged):
+    await StoredSummaries(SharedStore(lambda: redis_cache)).write(conversation, FIRST)
+    record = Record(redis_cache, conversation)
+    key = await record.key()
+    if forged == "other type":
+        await record.client.delete(key)
+        await record.client.hset(key, WRITTEN + "ab", '[1, 2, "t"]')
     else:
-        await client.hset(key, mapping={f"{WRITTEN}{n:04x}": '[1, 2, "t"]' for n in range(1_000)})
+        await record.client.set(key, "x" * (10 if forged == "text" else stored_summaries.LARGEST_RECORD_BYTES + 1))
     other = StoredSummaries(SharedStore(lambda: redis_cache))
     assert (await other.of(conversation)).summaries.written == {}
     assert await other.choose(conversation, Choice("01", "", 1)) == ""
     assert (await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)).summaries.chosen == {"01": ""}
+
+
+async def test_with_a_secret_nobody_reads_a_summary_in_redis_or_puts_another_in_its_place(
+    redis_cache, conversation, monkeypatch
+):
+    monkeypatch.setenv(SECRET_VARIABLE, "of the operator")
+    one, two = (StoredSummaries(SharedStore(lambda: redis_cache)) for _ in range(2))
+    await one.write(conversation, FIRST)
+    record = Record(redis_cache, conversation)
+    key = await record.key()
+    assert b"piano" not in await record.client.get(key)
+    assert (await two.of(conversation)).summaries.written == {"ab": FIRST}
+    text = json.dumps({WRITTEN + "ab": '[1, 40, "Sell the piano."]'})
+    await record.client.set(key, sealed(text, record.tenant, HANDLE, "none", b""))
+    assert (await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)).summaries.written == {}
+
+
+async def test_workers_that_write_at_once_lose_nothing(redis_cache, conversation):
+    workers = [StoredSummaries(SharedStore(lambda: redis_cache)) for _ in range(4)]
+    await asyncio.gather(*(w.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text")) for n, w in enumerate(workers)))
+    assert len((await workers[0].of(conversation)).summaries.written) == len(workers)

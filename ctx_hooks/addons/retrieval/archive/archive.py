@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from ctx_hooks.addons.retrieval.archive import Store
 from ctx_hooks.addons.retrieval.archive.disk import Disk
 from ctx_hooks.addons.retrieval.archive.memory import Memory
 from ctx_hooks.addons.retrieval.archive.redis import Redis
-from ctx_hooks.addons.retrieval.archive.sealing import Store, opened, secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.addons.retrieval.archive.writer import Writer
 from ctx_hooks.conversation.handles import is_handle
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.store.sealing import opened, secret_of_environment, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ctx_hooks.addons.retrieval.archive.sealing import LARGEST_TEXT_BYTES, Stored
+from ctx_hooks.addons.retrieval.archive import Stored
+from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES
 from ctx_hooks.store.shared_store import SharedStore
 
 KEY_PREFIX = "ctx_hooks:archive:"

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Literal
 
-from ctx_hooks.addons.retrieval.archive.sealing import Store, fits, sealed, tenant_name
+from ctx_hooks.addons.retrieval.archive import Store
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
+from ctx_hooks.store.sealing import fits, sealed, tenant_name
 from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
 

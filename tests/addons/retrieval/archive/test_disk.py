@@ -16,8 +16,8 @@ from archived import by_handle, settled
 
 from ctx_hooks.addons.retrieval.archive import archive, disk
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.addons.retrieval.archive.sealing import opened, sealed, tenant_key, tenant_name
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.store.sealing import opened, sealed, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore
 
 TENANT = tenant_key("team", "red", b"")
@@ -31,8 +31,8 @@ WRITING = """
 import sys
 from pathlib import Path
 from ctx_hooks.addons.retrieval.archive import archive, disk
-from ctx_hooks.addons.retrieval.archive.sealing import sealed
-from ctx_hooks.addons.retrieval.archive.sealing import tenant_key, tenant_name
+from ctx_hooks.store.sealing import sealed
+from ctx_hooks.store.sealing import tenant_key, tenant_name
 from ctx_hooks.conversation.handles import Handles
 tenant = tenant_key("team", "red", b"")
 for n in range(int(sys.argv[2])):

@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import secrets
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import Protocol
+from typing import Literal
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ctx_hooks.policy.archive_settings import Compression
-
+Compression = Literal["zlib", "zstd", "none"]
 LARGEST_TEXT_BYTES = 4_000_000
 """As UTF-8: ten times the largest tool result that a request keeps. A value that would open to more is none of ours: a few
 KB can open to gigabytes."""
@@ -38,35 +35,6 @@ KEY_BYTES = 32
 NAME_BYTES = 16
 _FOR_KEY, _FOR_NAME, _FOR_DIGEST, _FOR_CIPHER = (b"ctx_hooks." + use for use in (b"key", b"name", b"digest", b"cipher"))
 """What a digest is for: one says nothing about another."""
-
-
-class Store(Protocol):
-    """A backend. It sees names of tenants and sealed texts; a failure is raised, and survived by `Archives`."""
-
-    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
-        """Store all texts of a batch, or none.
-
-        Args:
-            tenant: the tenant's name.
-            sealed: the texts by their handles; one of the same handle is replaced.
-            kept_seconds: how long they are kept from now on.
-            max_bytes: most that may be stored; of the tenant that has the most, the oldest go first.
-
-        """
-
-    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
-        """Return the sealed texts that there still are, by their handles."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What is stored of a tenant, or of one text: names, sizes and when it ends, as seconds since the epoch."""
-
-    name: str
-    texts: int
-    size_bytes: int
-    first_expires_at: float
-    last_expires_at: float
 
 
 def secret_of_environment() -> bytes:

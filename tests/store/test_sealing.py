@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ctx_hooks.addons.retrieval.archive import sealing
-from ctx_hooks.addons.retrieval.archive.sealing import LARGEST_TEXT_BYTES, fits, opened, sealed, tenant_key, tenant_name
+from ctx_hooks.store import sealing
+from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, fits, opened, sealed, tenant_key, tenant_name
 
 METHODS = ["zlib", "zstd", "none"]
 SECRETS = [b"", b"a secret of the operator", b"s" * 1_000]
