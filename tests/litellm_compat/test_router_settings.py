@@ -1,0 +1,166 @@
+"""Whatever an operator has set of the Router, an overflow is answered in few calls, billed once, and harms no deployment."""
+
+import json
+from collections import defaultdict
+
+import litellm
+import pytest
+from litellm import DualCache
+from litellm.caching.caching import Cache
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy._types import UserAPIKeyAuth
+from litellm.proxy.utils import ProxyLogging
+from waits import until
+
+from ctx_hooks.hook import CtxHooks
+from ctx_hooks.testing import FakeProvider, ProviderSettings, agent_session, violations
+
+WINDOW = 3_000
+TOKEN_COST = 0.000_001
+MOST_CALLS = 5
+"""The first attempt, three retries, and one of a retry policy."""
+SETTINGS = {
+    "by usage, checked": {
+        "routing_strategy": "usage-based-routing-v2", "enable_pre_call_checks": True, "num_retries": 3, "allowed_fails": 0,
+        "cooldown_time": 600, "context_window_fallbacks": [{"fallback": ["wide"]}],
+    },
+    "least busy, by retry policy": {
+        "routing_strategy": "least-busy", "retry_policy": {"BadRequestErrorRetries": 1}, "num_retries": 0,
+        "allowed_fails_policy": {"BadRequestErrorAllowedFails": 0}, "default_fallbacks": ["wide"],
+    },
+}  # fmt: skip
+"""Each setting that decides about a failed request is in one of them."""
+REFUSALS = {"twins": (0, 1), "ordered": (1,), "alias": (1,), "openai/any": (1,), "fallback": (1, 2)}
+"""How often the provider refuses: a large twin never does, and what a tiny model needs may be tried before the fallback."""
+OTHER_STATUSES = {500: "llama_cpp_python", 429: "rate_limited"}
+"""Statuses for which the Router cools a deployment down, and a wording of an overflow that has it."""
+
+
+class Log(CustomLogger):
+    """Notes by call what each attempt is billed, and which deployments are cooled down then."""
+
+    def __init__(self):
+        super().__init__()
+        self.router, self.told = None, defaultdict(list)
+
+    async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
+        await self.note(kwargs, answered=True)
+
+    async def async_log_failure_event(self, kwargs, response_obj, start_time, end_time):
+        await self.note(kwargs, answered=False)
+
+    async def note(self, kwargs, *, answered):
+        logged, ids = kwargs["standard_logging_object"], self.router.get_model_ids()
+        cooled = await self.router.cooldown_cache.async_get_active_cooldowns(ids, parent_otel_span=None)
+        record = {"answered": answered, "cooled": cooled, "cached": bool(logged["cache_hit"])}
+        self.told[kwargs["litellm_call_id"]].append({**record, **{n: logged[n] for n in ("prompt_tokens", "response_cost")}})
+
+
+LOG = Log()
+"""LiteLLM keeps one of a class."""
+
+
+class Adds(CustomLogger):
+    """Adds a word to the newest words of the user, in a new request."""
+
+    def __init__(self, word):
+        super().__init__()
+        self.word = word
+
+    async def async_pre_call_hook(self, user_api_key_dict, cache, data, call_type):
+        *older, newest = data["messages"]
+        return {**data, "messages": [*older, {**newest, "content": newest["content"] + self.word}]}
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with FakeProvider(ProviderSettings(window_tokens=WINDOW, windows={"tiny": 60, "wide": 1_000_000})) as running:
+        yield running
+
+
+@pytest.fixture
+def ask(provider, proxy_router, monkeypatch):
+    """Return how a proxy asks a Router with these settings; the answer, and what loggers were told of it."""
+    provider.reset(wording="openai")
+    for name in ("input_callback", "success_callback", "failure_callback"):
+        monkeypatch.setattr(litellm, name, [])
+    monkeypatch.setattr(litellm, "callbacks", [Adds(" before "), CtxHooks(), Adds(" after "), LOG])
+
+    def group(name, model, window=200_000, **params):
+        own = {"api_base": f"{provider.url}/v1", "api_key": "k", "input_cost_per_token": TOKEN_COST}
+        parameters = {"model": f"openai/{model}", **own, "output_cost_per_token": 0, **params}
+        info = {"max_input_tokens": window, "ctx_hooks": {"warn_below_tokens": 0}}
+        return {"model_name": name, "litellm_params": parameters, "model_info": info}
+
+    def asking(settings, number, **more):
+        model = f"served-{number}"
+        groups = [
+            group("twins", model), group("twins", "wide", 500_000), group("ordered", model, order=1),
+            group("ordered", "wide", 500_000, order=2), group("behind", model), group("openai/*", "*"),
+            group("fallback", "tiny"), group("pair", model), group("pair", model), group("wide", "wide", 500_000),
+        ]  # fmt: skip
+        aliases = {"alias": "behind"}
+        LOG.router = proxy_router(*groups, retry_after=0, model_group_alias=aliases, **SETTINGS[settings], **more)
+
+        async def call(name, messages=None, **fields):
+            session = agent_session("openai-chat", turns=8, result_chars=3_200)
+            call_id = f"{name} {number} {len(LOG.told)}"
+            data = {**session, "model": name, "messages": messages or session["messages"], "metadata": {}, **fields}
+            auth, proxy = UserAPIKeyAuth(api_key="sk-one"), ProxyLogging(user_api_key_cache=DualCache())
+            sent = await proxy.pre_call_hook(auth, {**data, "litellm_call_id": call_id}, "acompletion")
+            answer = await LOG.router.acompletion(**sent)
+            await until(lambda: any(record["answered"] for record in LOG.told[call_id]))
+            return answer, LOG.told[call_id]
+
+        return call
+
+    return asking
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("name", REFUSALS)
+async def test_what_overflows_is_answered_in_few_calls_and_billed_once(name, settings, ask, provider):
+    asked = ask(settings, 1)
+    _, told = await asked(name)
+    *refused, accepted = provider.requests()
+    assert [r["status"] for r in refused] in [[400] * n for n in REFUSALS[name]]
+    assert accepted["model"].startswith(("wide",) if name == "fallback" else ("served", "wide", "any"))
+    assert violations(accepted["format"], accepted["payload"]) == []
+    assert " before  after " in json.dumps(accepted["payload"]), "callbacks before and after ours have their say"
+    (success,) = [record for record in told if record["answered"]]
+    assert success["prompt_tokens"] == accepted["input_tokens"]
+    assert success["response_cost"] == pytest.approx(accepted["input_tokens"] * TOKEN_COST)
+    assert not any(record["cooled"] for record in told)
+
+
+@pytest.mark.parametrize("status", OTHER_STATUSES)
+@pytest.mark.parametrize("settings", SETTINGS)
+async def test_an_overflow_with_another_status_cools_no_deployment_down(status, settings, ask, provider):
+    provider.reset(wording=OTHER_STATUSES[status])
+    _, told = await ask(settings, 2)("pair")
+    *refused, accepted = provider.requests()
+    assert {r["status"] for r in refused} == {status}
+    assert accepted["status"] == 200
+    assert len(refused) < MOST_CALLS
+    assert not any(record["cooled"] for record in told)
+
+
+async def test_a_repeated_request_is_served_from_litellms_cache_and_another_is_not(ask, provider, monkeypatch):
+    """LiteLLM's key is of what is sent: after an overflow, of the retry. It caches requests of up to four messages."""
+    monkeypatch.setattr(litellm, "cache", Cache(type="local"))
+    asked = ask("least busy, by retry policy", 3, cache_responses=True)
+    long = [{"role": role, "content": "a quiet word or two " * 700} for role in ("user", "assistant")]
+    seen = {}
+    for question in ("Go on.", "Go on.", "What else?", "Go on."):
+        provider.reset()
+        answer, told = await asked("behind", [*long, {"role": "user", "content": question}], max_tokens=50)
+        (success,) = [record for record in told if record["answered"]]
+        assert success["cached"] == (question in seen)
+        if success["cached"]:
+            assert (provider.requests(), success["response_cost"]) == ([], 0)
+            assert answer.choices[0].message.content == seen[question]
+        else:
+            *refused, accepted = provider.requests()
+            assert len(refused) == (not seen), "only the very first meets an unknown window"
+            assert question in json.dumps(accepted["payload"])
+        seen[question] = answer.choices[0].message.content
