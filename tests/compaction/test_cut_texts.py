@@ -141,14 +141,3 @@ def test_a_long_argument_is_retrieved_as_its_value():
     outcome = outcome_of(messages, "openai-chat", 2_500)
     call = next(p for m in outcome.conversation.messages for p in m.parts if isinstance(p, ToolCall))
     assert outcome.cut[HANDLE.search(call.arguments)[1]] == written
-
-
-def test_without_an_archive_nothing_refers_to_one():
-    messages = items_of(agent_session("openai-chat", turns=30, seed=5))
-    counter = Counter("cl100k_base")
-    reader = MessageReader("openai-chat", messages)
-    history = history_of(reader, message_stats(reader, counter), counter)
-    outcome = compacted(history, Thresholds(Budget(6_000, 8_000, counter), 4_000))[0]
-    assert not outcome.cut
-    assert not outcome.offers
-    assert not named_in(outcome)

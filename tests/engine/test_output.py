@@ -114,13 +114,6 @@ class TestTheRequestedOutputGivesWayFirst:
             found = decide(request, to(window_tokens, **policy))
             assert found is None or not changes_of(found[0]).keys() & set(FIELDS.values())
 
-    def test_a_quarter_is_not_what_is_left_of_a_conversation_that_half_fills_the_window(self):
-        request = session(turns=15, max_tokens=32_000)
-        assert 18_000 < tokens_of(request) < 19_000
-        decision, attempt = decided(request, to(32_768))
-        assert list(changes_of(decision)) == ["max_tokens"]
-        assert 8_000 < attempt.output_tokens <= 32_768 - tokens_of(request)
-
     def test_in_the_smallest_windows_the_estimates_error_gives_way_before_a_message_does(self):
         request = session(turns=3, max_tokens=30_000)
         window = Window(tokens_of(request) + LEAST_OUTPUT_TOKENS, "model_info")

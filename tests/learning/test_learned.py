@@ -31,13 +31,6 @@ class BrokenCache:
         raise ConnectionError("down")
 
 
-async def test_another_worker_reads_what_one_has_learned(worker):
-    one, other = worker(), worker()
-    shown = seen("limit", "ann", 8_000) | seen("ratios", "ann", 1.15, 1.1, 1.2)
-    await one.learn("deployment", shown)
-    assert await other.of("deployment") == DeploymentStats(shown)
-
-
 async def test_a_worker_with_old_figures_erases_nothing(worker):
     """Both have read the deployment before either has learned."""
     one, other, third = (worker() for _ in range(3))
@@ -118,13 +111,6 @@ async def test_deployments_that_callers_name_are_bounded(monkeypatch):
         await learned.learn(deployment, shown)
     kept = [name for name in "abcd" if await learned.of(name) != DeploymentStats()]
     assert kept == ["a", "c", "d"]
-
-
-async def test_without_redis_a_process_learns_for_itself():
-    learned = Learned(SharedStore())
-    shown = seen("limit", "ann", 9_000)
-    await learned.learn("deployment", shown)
-    assert await learned.of("deployment") == DeploymentStats(shown)
 
 
 async def test_a_broken_redis_costs_no_request(caplog):

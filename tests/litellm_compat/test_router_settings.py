@@ -30,7 +30,7 @@ SETTINGS = {
     },
 }  # fmt: skip
 """Each setting that decides about a failed request is in one of them."""
-REFUSALS = {"twins": (0, 1), "ordered": (1,), "alias": (1,), "openai/any": (1,), "fallback": (1, 2)}
+REFUSALS = {"twins": (0, 1), "ordered": (1,), "ordered by info": (1,), "alias": (1,), "openai/any": (1,), "fallback": (1, 2)}
 """How often the provider refuses: a large twin never does, and what a tiny model needs may be tried before the fallback."""
 OTHER_STATUSES = {500: "llama_cpp_python", 429: "rate_limited"}
 """Statuses for which the Router cools a deployment down, and a wording of an overflow that has it."""
@@ -86,16 +86,17 @@ def ask(provider, proxy_router, monkeypatch):
         monkeypatch.setattr(litellm, name, [])
     monkeypatch.setattr(litellm, "callbacks", [Adds(" before "), CtxHooks(), Adds(" after "), LOG])
 
-    def group(name, model, window=200_000, **params):
+    def group(name, model, window=200_000, info=None, **params):
         own = {"api_base": f"{provider.url}/v1", "api_key": "k", "input_cost_per_token": TOKEN_COST}
         parameters = {"model": f"openai/{model}", **own, "output_cost_per_token": 0, **params}
-        info = {"max_input_tokens": window, "ctx_hooks": {"warn_below_tokens": 0}}
-        return {"model_name": name, "litellm_params": parameters, "model_info": info}
+        stated = {"max_input_tokens": window, "ctx_hooks": {"warn_below_tokens": 0}, **(info or {})}
+        return {"model_name": name, "litellm_params": parameters, "model_info": stated}
 
     def asking(settings, number, **more):
         model = f"served-{number}"
         groups = [
-            group("twins", model), group("twins", "wide", 500_000), group("ordered", model, order=1),
+            group("twins", model), group("twins", "wide", 500_000), group("ordered by info", model, info={"order": 1}),
+            group("ordered by info", "wide", 500_000, info={"order": 2}), group("ordered", model, order=1),
             group("ordered", "wide", 500_000, order=2), group("behind", model), group("openai/*", "*"),
             group("fallback", "tiny"), group("pair", model), group("pair", model), group("wide", "wide", 500_000),
         ]  # fmt: skip
@@ -131,6 +132,9 @@ async def test_what_overflows_is_answered_in_few_calls_and_billed_once(name, set
     assert success["prompt_tokens"] == accepted["input_tokens"]
     assert success["response_cost"] == pytest.approx(accepted["input_tokens"] * TOKEN_COST)
     assert not any(record["cooled"] for record in told)
+    provider.reset()
+    await asked(name, [{"role": "user", "content": "Hi"}], tools=None)
+    assert [r["status"] for r in provider.requests()] == [200], "the next request is answered at once"
 
 
 @pytest.mark.parametrize("status", OTHER_STATUSES)

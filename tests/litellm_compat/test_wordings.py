@@ -1,6 +1,6 @@
 """Every real wording of an overflow is one as well once LiteLLM has made an exception of it.
 
-Of a limit a minute, tests/proxy/test_combinations.py.
+Of a limit a minute, test_router_settings.py.
 """
 
 import litellm

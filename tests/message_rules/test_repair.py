@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, broken_payloads, called, every_format, payloads, spoken
+from strategies import FIELDS, broken_payloads, every_format, payloads, spoken
 
 import ctx_hooks
 from ctx_hooks import message_rules
@@ -13,7 +13,6 @@ from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import violations as refused
 
 thorough = settings(max_examples=15)
-PAIRING = ("tool", "call")
 
 
 def request(fmt, messages):
@@ -64,11 +63,6 @@ def test_doubles_and_orphans_go_and_a_missing_result_is_added():
     assert results[0]["content"] == "1"
     assert results[1]["is_error"] is True
     assert sorted(r.action for r in done.repairs) == ["added", "dropped", "dropped"]
-
-
-def test_ids_that_repeat_across_turns_are_paired_by_position():
-    messages = [{"role": "user", "content": "go"}, *(m for n in range(3) for m in called(str(n), "same"))]
-    assert not ctx_hooks.repair(messages, format="openai-chat").changed
 
 
 def test_an_output_whose_call_lies_with_the_provider_stays():

@@ -47,10 +47,6 @@ def test_fields_are_taken_one_by_one_and_say_where_they_came_from():
     assert found.origins == {"reserve_tokens": "models.gpt", "language": "team"}
 
 
-def test_a_field_that_nobody_sets_has_the_default():
-    assert resolve({}).policy == Policy()
-
-
 def test_a_locked_field_stays_and_the_attempt_is_told():
     settings = {"defaults": {"reserve_tokens": 9_000, "locked": ["reserve_tokens"]}}
     found = resolve(settings, team={"reserve_tokens": 1, "language": "zh"})
@@ -111,11 +107,6 @@ def test_a_request_sets_what_it_may_and_nothing_else():
     assert any("reserve_tokens may not be set" in line for line in found.ignored)
     assert resolve(settings, request_policy="off").policy.enabled is False
     assert resolve({}, request_policy="off").policy.enabled is True
-
-
-def test_a_request_cannot_set_a_locked_field():
-    settings = {"defaults": {"request_may_set": ["language"], "locked": ["language"]}}
-    assert resolve(settings, request={"language": "zh"}).policy.language == "en"
 
 
 @pytest.mark.parametrize(("raw", "path"), [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from configurations import BELIEVED, WINDOW, deployment
-from routes import CHAT, GEMINI, MESSAGES, MESSAGES_TO_OPENAI, RESPONSES, logged
+from routes import CHAT, GEMINI, MESSAGES, RESPONSES
 
 FOUR = (CHAT, MESSAGES, RESPONSES, GEMINI)
 ROUTES = pytest.mark.parametrize("route", FOUR, ids=["chat", "messages", "responses", "gemini"])
@@ -54,21 +54,3 @@ def test_nothing_that_a_caller_sends_switches_off_what_a_lock_or_the_operator_ho
     answer = route.ask(proxy, group=f"steered-{place}-{route.fmt}", **{**fields, "headers": headers})
     assert answer.status_code == 200, answer.text
     assert answer.headers["x-ctx-hooks"].startswith("retried")
-
-
-@pytest.mark.parametrize("route", [*FOUR, MESSAGES_TO_OPENAI], ids=["chat", "messages", "responses", "gemini", "translated"])
-@STREAMED
-def test_loggers_are_told_what_was_sent_of_a_request(route, stream, proxy):
-    """LiteLLM logs the request as it came; the figures of each attempt stand in the metadata that every logger gets."""
-    own = {"owner": "me", "ctx_hooks": {"tokens_after": "forged"}}
-    fields = {"metadata" if route in (CHAT, GEMINI) else "litellm_metadata": {"spend_logs_metadata": own}}
-    group = "known-openai-chat" if route is MESSAGES_TO_OPENAI else f"known-{route.fmt}"
-    answer = route.ask(proxy, group=group, stream=stream, **fields)
-    assert answer.status_code == 200, answer.text
-    told = logged(proxy, answer)["metadata"]
-    assert told["owner"] == "me"
-    figures = told["ctx_hooks"]
-    assert (figures["decision"], figures["attempt"], figures["policy"]) == ("compressed", 0, "defaults")
-    header = answer.headers["x-ctx-hooks"]
-    assert f"before={figures['tokens_before']}; after={figures['tokens_after']}" in header
-    assert all(isinstance(v, (int, float, str)) for v in figures.values())

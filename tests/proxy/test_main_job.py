@@ -71,24 +71,6 @@ def test_the_error_keeps_the_shape_and_the_words_by_which_clients_know_it(proxy)
     assert messages["error"]["message"].startswith("prompt is too long: ")
 
 
-@over_every_route
-def test_the_operators_own_fallback_runs_after_the_retries(route, proxy, provider):
-    answer = route.ask(proxy, group="cornered")
-    assert answer.status_code == 200, answer.text
-    models = [r["model"] for r in provider.requests()]
-    assert models[-1] == "large"
-    assert 2 <= models.count("tiny") <= 4
-    assert provider.requests()[-1]["input_tokens"] > 7_000, "the larger model gets the whole conversation"
-
-
-@over_every_route
-def test_a_caller_that_disables_fallbacks_is_rescued_on_the_same_model_and_on_no_other(route, proxy, provider):
-    assert route.ask(proxy, disable_fallbacks=True).status_code == 200
-    provider.reset()
-    assert route.ask(proxy, group="cornered", disable_fallbacks=True).status_code == 400
-    assert {r["model"] for r in provider.requests()} == {"tiny"}
-
-
 @in_turn
 @pytest.mark.parametrize(("group", "models"), [("hopeless", ["tiny"]), ("cornered", ["tiny", "large"])])
 def test_what_cannot_shrink_is_asked_once_and_goes_to_a_fallback_at_once(route, stream, group, models, proxy, provider):

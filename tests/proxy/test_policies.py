@@ -45,11 +45,6 @@ def test_a_change_of_metadata_takes_effect_with_the_next_request(proxy, provider
     assert "已移除" in ask(proxy, provider, "changing")[1]
 
 
-def test_a_team_that_is_switched_off_gets_the_providers_own_refusal(proxy, provider):
-    assert ask(proxy, provider, "switched-off")[0].status_code == 400
-    assert len(provider.requests()) == 1
-
-
 def test_a_request_may_switch_off_what_the_policy_lets_it(proxy, provider):
     answer, _ = ask(proxy, provider, "plain", headers={"x-ctx-hooks": "off"})
     assert answer.status_code == 400

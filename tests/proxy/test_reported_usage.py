@@ -7,9 +7,8 @@ import json
 import pytest
 from configurations import deployment
 from litellm_versions import STATES_STREAMED_USAGE
-from routes import MESSAGES, MODELS, NAMES, ROUTES, logged
+from routes import MODELS, NAMES, ROUTES, logged
 
-from ctx_hooks.testing import LOOPBACK
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
 WINDOW = 5_200
@@ -97,9 +96,3 @@ def test_the_client_sees_the_size_of_what_it_sent_and_the_spend_what_was_billed(
         assert logged(proxy, answer).items() >= {**tokens, "response_cost": cost}.items()
         assert stream or float(answer.headers["x-litellm-response-cost"]) == cost
     assert read["cached_tokens"] > 0
-
-
-def count(proxy, session):
-    answer = LOOPBACK.post(f"{proxy.url}{MESSAGES.path}/count_tokens", json=session, headers=proxy.headers, timeout=300)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["input_tokens"]

@@ -24,14 +24,6 @@ def attempt_at(model=MODEL, group="group", settings=None, attempt=0, **model_inf
     return target.of_attempt(litellm_compat.Call(fields), settings or policies(), attempt)
 
 
-class TestTheWindow:
-    def test_it_is_the_model_maps_where_nobody_states_another(self):
-        assert attempt_at().window == Window(128_000, "model_map")
-
-    def test_a_model_that_nobody_knows_has_the_default(self):
-        assert attempt_at("openai/of-tomorrow").window == Window(128_000, "default")
-
-
 class TestThePolicy:
     def test_it_is_the_groups_own_and_the_target_says_which_scope_set_a_field(self):
         settings = policies(models={"group": {"reserve_tokens": 7_000}})
@@ -45,12 +37,6 @@ class TestWhatIsLearned:
     def test_who_asks_is_a_name_of_this_process_alone(self):
         """Outside a proxy nobody is known, and no request has an id."""
         assert (attempt_at().tenant, attempt_at().request_id) == ("nobody", "")
-
-    def test_a_requests_id_is_the_one_that_this_process_gave_it(self):
-        fields = litellm_compat.with_request_id({"model": MODEL, "metadata": {"ctx_hooks_request": "forged"}})
-        to = target.of_attempt(litellm_compat.Call(fields), policies(), 2)
-        assert to.request_id == litellm_compat.Call(fields).request_id != "forged"
-        assert to.attempt == 2
 
 
 class TestAGroup:

@@ -24,43 +24,25 @@ def lines(caplog):
     detach_sinks()
 
 
-def test_a_decision_and_its_answer_are_a_line_each(lines):
-    emit(DECISION)
-    emit(ANSWER)
-    decision, answer = (record.getMessage() for record in lines.records)
-    assert decision == (
-        "event=decision decision=compressed mode=enforce trigger=budget attempt=0 tokens_before=9900 tokens_after=4400 "
-        "budget_tokens=8000 window_tokens=10000 output_tokens=500 milliseconds=3.5 call_id=call model_group=group "
-        "team=Research key=ann client=codex/1.2 deployment=id:model"
-    )
-    assert answer == (
-        "event=answer decision=compressed mode=enforce attempts=1 beyond_window=False input_tokens=4400 cached_tokens=1000 "
-        "tokens_saved=5500 dollars_saved=0.0123 call_id=call model_group=group team=Research key=ann client=codex/1.2 "
-        "deployment=id:model"
-    )
+@pytest.mark.parametrize(("event", "figures"), [
+    (DECISION, ("event=decision decision=compressed mode=enforce trigger=budget attempt=0 tokens_before=9900 "
+               "tokens_after=4400 budget_tokens=8000 window_tokens=10000 output_tokens=500 milliseconds=3.5")),
+    (ANSWER, ("event=answer decision=compressed mode=enforce attempts=1 beyond_window=False input_tokens=4400 "
+             "cached_tokens=1000 tokens_saved=5500 dollars_saved=0.0123")),
+    (FAILURE, "event=failure decision=failed mode=enforce attempts=2"),
+    (SUMMARY, ("event=summary outcome=accepted summary_model=small summary_mode=background messages=40 calls=2 "
+              "input_tokens=8000 output_tokens=600 dollars=0.004 milliseconds=2500.0")),
+], ids=["decision", "answer", "failure", "summary"])  # fmt: skip
+def test_what_was_done_is_a_line_with_its_figures_and_who_asked(event, figures, lines):
+    emit(event)
+    who = "call_id=call model_group=group team=Research key=ann client=codex/1.2 deployment=id:model"
+    assert [record.getMessage() for record in lines.records] == [f"{figures} {who}"]
 
 
 def test_a_line_with_long_names_is_whole(lines):
     call = replace(CALL, call_id="c" * 90, model_group="m" * 90, deployment="d" * 90, key_alias="k" * 90)
     emit(replace(DECISION, call=call))
     assert lines.records[0].getMessage().endswith("deployment=" + "d" * 90)
-
-
-def test_a_failure_is_a_line(lines):
-    emit(FAILURE)
-    assert lines.records[0].getMessage() == (
-        "event=failure decision=failed mode=enforce attempts=2 call_id=call model_group=group team=Research key=ann "
-        "client=codex/1.2 deployment=id:model"
-    )
-
-
-def test_a_summary_is_a_line(lines):
-    emit(SUMMARY)
-    assert lines.records[0].getMessage() == (
-        "event=summary outcome=accepted summary_model=small summary_mode=background messages=40 calls=2 input_tokens=8000 "
-        "output_tokens=600 dollars=0.004 milliseconds=2500.0 call_id=call model_group=group team=Research key=ann "
-        "client=codex/1.2 deployment=id:model"
-    )
 
 
 def test_a_request_that_goes_as_it_came_has_no_line(lines):

@@ -49,13 +49,35 @@ def label_sets(registry, name):
     return [s for s in metric.samples if s.name.endswith(("_total", "_count"))]
 
 
-def test_a_decision_is_counted_with_its_words_and_its_caller(value):
-    emit(DECISION)
-    emit(DECISION)
-    emit(replace(DECISION, mode="observe"))
-    words = {"decision": "compressed", "trigger": "budget"}
-    assert value("attempts_total", **words, mode="enforce", **CALLER) == 2
-    assert value("attempts_total", **words, mode="observe", **CALLER) == 1
+ENFORCED = {"mode": "enforce", **CALLER}
+BY_MODEL = {"mode": "enforce", "requested_model": "gpt"}
+DONE = {"decision": "compressed", "trigger": "budget"}
+LOSS = replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5)
+LOST = [replace(SUMMARY, call=CALL, outcome=o, dollars=d) for o, d in (("failed", None), ("rejected", 0.5))]
+UNSTORED = [replace(ARCHIVE, outcome="failed", texts=3), replace(ARCHIVE, backend="redis", outcome="dropped", texts=2)]
+COUNTED = [
+    ([DECISION, DECISION], "attempts_total", {**DONE, **ENFORCED}, 2),
+    ([DECISION, replace(DECISION, mode="observe")], "attempts_total", {**DONE, **CALLER, "mode": "observe"}, 1),
+    ([OVERFLOW], "overflows_total", {"kind": "input", **ENFORCED}, 1),
+    ([ANSWER], "saved_provider_tokens_total", ENFORCED, 5_500), ([ANSWER], "saved_dollars_total", ENFORCED, 0.25),
+    ([ANSWER], "request_saved_provider_tokens_sum", BY_MODEL, 5_500), ([ANSWER], "spent_dollars_total", ENFORCED, None),
+    ([ANSWER], "request_sent_provider_tokens_sum", BY_MODEL, 4_400),
+    ([ANSWER], "spent_provider_tokens_total", ENFORCED, None), ([ANSWER], "answers_beyond_window_total", ENFORCED, None),
+    ([LOSS], "spent_provider_tokens_total", ENFORCED, 70), ([LOSS], "spent_dollars_total", ENFORCED, 0.5),
+    ([LOSS], "saved_provider_tokens_total", ENFORCED, None), ([LOSS], "saved_dollars_total", ENFORCED, None),
+    (LOST, "summaries_total", {"outcome": "failed", **CALLER}, 1), (LOST, "summary_dollars_total", CALLER, 0.5),
+    ([replace(RETRIEVAL, call=CALL, source="none")] * 2, "retrievals_total", {"source": "none", **CALLER}, 2),
+    ([ARCHIVE, *UNSTORED], "archive_texts_total", {"outcome": "stored", "backend": "disk"}, 50),
+    (UNSTORED, "archive_texts_total", {"outcome": "failed", "backend": "disk"}, 3),
+    (UNSTORED, "archive_texts_total", {"outcome": "dropped", "backend": "disk"}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("events", "name", "labels", "figure"), COUNTED, ids=[name for _, name, _, _ in COUNTED])
+def test_each_event_is_counted_once_under_its_words_and_its_caller(events, name, labels, figure, value):
+    for event in events:
+        emit(event)
+    assert value(name, **labels) == figure
 
 
 def test_a_request_is_counted_once_by_what_it_ended_in_however_many_attempts_it_took(value):
@@ -78,59 +100,12 @@ def test_each_phase_has_its_time_in_seconds(value):
     assert value("phase_seconds_bucket", phase="total", le="0.1") == 1
 
 
-def test_an_overflow_is_counted_by_what_it_is_about(value):
-    emit(OVERFLOW)
-    assert value("overflows_total", kind="input", mode="enforce", **CALLER) == 1
-
-
-def test_what_an_answer_saved_is_counted_once(value):
-    emit(ANSWER)
-    assert value("saved_provider_tokens_total", mode="enforce", **CALLER) == 5_500
-    assert value("saved_dollars_total", mode="enforce", **CALLER) == 0.25
-    assert value("request_saved_provider_tokens_sum", mode="enforce", requested_model="gpt") == 5_500
-    assert value("request_sent_provider_tokens_sum", mode="enforce", requested_model="gpt") == 4_400
-    assert value("spent_provider_tokens_total", mode="enforce", **CALLER) is None
-    assert value("answers_beyond_window_total", mode="enforce", **CALLER) is None
-
-
-def test_what_an_answer_cost_more_is_counted_apart(value):
-    emit(replace(ANSWER, provider_tokens_saved=-70, dollars_saved=-0.5))
-    assert value("spent_provider_tokens_total", mode="enforce", **CALLER) == 70
-    assert value("spent_dollars_total", mode="enforce", **CALLER) == 0.5
-    assert value("saved_provider_tokens_total", mode="enforce", **CALLER) is None
-    assert value("saved_dollars_total", mode="enforce", **CALLER) is None
-
-
 def test_an_answer_whose_figures_are_not_known_adds_none(registry, value):
     emit(replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None))
     emit(replace(ANSWER, billed=None, beyond_window=True, provider_tokens_saved=0, dollars_saved=0.0))
     assert value("answers_beyond_window_total", mode="enforce", **CALLER) == 1
     for name in ("saved_provider_tokens", "saved_dollars", "spent_dollars", "request_sent_provider_tokens"):
         assert not label_sets(registry, name)
-
-
-def test_a_summary_is_counted_by_what_came_of_it_with_its_cost(value):
-    emit(replace(SUMMARY, call=CALL, dollars=0.25))
-    emit(replace(SUMMARY, call=CALL, outcome="failed", dollars=None))
-    emit(replace(SUMMARY, call=CALL, outcome="rejected", dollars=0.5))
-    assert [value("summaries_total", outcome=o, **CALLER) for o in ("accepted", "failed", "rejected")] == [1, 1, 1]
-    assert value("summary_dollars_total", **CALLER) == 0.75
-
-
-def test_a_retrieval_is_counted_by_where_its_text_came_from(value):
-    for source in ("archive", "request", "none", "none"):
-        emit(replace(RETRIEVAL, call=CALL, source=source))
-    assert [value("retrievals_total", source=s, **CALLER) for s in ("archive", "request", "none")] == [1, 1, 2]
-
-
-def test_texts_of_the_archive_are_counted_by_what_became_of_them(value):
-    emit(replace(ARCHIVE, texts=50))
-    emit(replace(ARCHIVE, texts=7))
-    emit(replace(ARCHIVE, outcome="failed", texts=3))
-    emit(replace(ARCHIVE, backend="redis", outcome="dropped", texts=2))
-    found = [value("archive_texts_total", outcome=o, backend="disk") for o in ("stored", "failed", "dropped")]
-    assert found == [57, 3, None]
-    assert value("archive_texts_total", outcome="dropped", backend="redis") == 2
 
 
 def test_a_deployment_shows_what_was_learned_of_it_last(value):

@@ -18,7 +18,6 @@ NOISE = random.Random(7).randbytes(225_000)
 PNG = base64.b64encode(
     b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + struct.pack(">II", 1280, 800) + b"\x08\x02\0\0\0" + NOISE
 ).decode()
-MOST_IMAGE_TOKENS = 2_000
 ANYTHING = base64.b64encode(NOISE).decode()
 SEALED = base64.urlsafe_b64encode(NOISE[:30_000]).decode()
 STORY = "The night shift began quietly, and nobody knew why the database had stopped. " * 500

@@ -172,22 +172,6 @@ async def test_the_newest_of_a_kind_are_kept(workers, conversation, monkeypatch)
     assert set(found.chosen) == {f"{n:02x}" for n in range(3, MOST_CHOSEN + 3)}
 
 
-async def test_a_summary_that_a_compaction_was_sent_with_outlives_those_that_none_was(workers, conversation, monkeypatch):
-    one, two = workers
-    times = iter(range(1_000, 2_000_000_000))
-    monkeypatch.setattr(stored_summaries.time, "time", lambda: float(next(times)))
-    await one.write(conversation, FIRST)
-    for n in range(MOST_WRITTEN - 1):
-        await one.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
-    await one.choose(conversation, Choice("01", "ab", 60))
-    for n in range(MOST_WRITTEN - 1, 2 * MOST_WRITTEN - 2):
-        await one.write(conversation, WrittenSummary(f"{n:02x}", n + 1, "text"))
-    found = (await two.of(conversation)).summaries
-    assert found.chosen == {"01": "ab"}
-    assert found.written["ab"] == FIRST
-    assert len(found.written) == MOST_WRITTEN + 1
-
-
 async def test_each_compaction_that_is_known_has_its_summary_however_many_came_later(workers, conversation, monkeypatch):
     """Without its text a compaction would be sent in the other form, and the prompt cache be written again."""
     one, two = workers
