@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.compaction.pipeline import StepReport
     from ctx_hooks.conversation.model import Format
-    from ctx_hooks.message_rules import Repair
+    from ctx_hooks.message_rules.rule import Repair
 
 
 @dataclass(frozen=True, slots=True)

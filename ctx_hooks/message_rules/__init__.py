@@ -1,17 +1,20 @@
-"""The message rules that providers enforce with status 400: what breaks them, and how a conversation is repaired."""
+"""The message rules that providers enforce with status 400: how a conversation that breaks one is repaired."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ctx_hooks.message_rules import alternation
-from ctx_hooks.message_rules.alternation import FirstMessageIsUsers
-from ctx_hooks.message_rules.cache_markers import CacheMarkers
-from ctx_hooks.message_rules.content import AnthropicContent, ChatContent
-from ctx_hooks.message_rules.gemini_turns import CallsFollowUser, GeminiContent
-from ctx_hooks.message_rules.pairing import CallsAnswered
-from ctx_hooks.message_rules.reasoning import CurrentLoopThinks, ReasoningHasItem
-from ctx_hooks.message_rules.rule import Repair, Rule, Violation
+from ctx_hooks.message_rules.alternation import calls_follow_user, first_message_is_users
+from ctx_hooks.message_rules.content import (
+    anthropic_content,
+    cache_markers,
+    chat_content,
+    gemini_content,
+    reasoning_has_item,
+)
+from ctx_hooks.message_rules.pairing import calls_answered
+from ctx_hooks.message_rules.rule import Repair, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,55 +22,36 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation, Format
 
 RULES: Mapping[Format, tuple[Rule, ...]] = {
-    "openai-chat": (ChatContent(), CallsAnswered()),
-    "anthropic": (
-        AnthropicContent(),
-        CallsAnswered(),
-        FirstMessageIsUsers(),
-        CurrentLoopThinks(),
-        CacheMarkers(),
-    ),
-    "openai-responses": (CallsAnswered(), ReasoningHasItem()),
-    "gemini": (GeminiContent(), CallsAnswered(), CallsFollowUser(), FirstMessageIsUsers()),
+    "openai-chat": (chat_content, calls_answered),
+    "anthropic": (anthropic_content, calls_answered, first_message_is_users, cache_markers),
+    "openai-responses": (calls_answered, reasoning_has_item),
+    "gemini": (gemini_content, calls_answered, calls_follow_user, first_message_is_users),
 }
 """Each format's rules, in the order in which they repair.
 
 LiteLLM translates the chat format for Mistral, Bedrock and Gemini. Their rules (a call directly after a user turn, as many
-results as calls, a user message first) follow from these rules and from cuts between exchanges.
+results as calls, a user message first) follow from these rules and from cuts between exchanges. Anthropic's rule that a tool
+loop's messages begin with their thinking has no repair, since thinking is signed: no step touches such blocks.
 """
 
 
-def violations(conversation: Conversation, *, continues: bool = False) -> tuple[Violation, ...]:
-    """Return every violation of the format's rules.
-
-    Args:
-        conversation: The conversation to check.
-        continues: Whether the provider stores earlier messages, which may hold the calls of results here.
-
-    """
-    return tuple(v for rule in RULES[conversation.format] for v in rule.violations(conversation, continues=continues))
-
-
 def repair(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Return the conversation with every repairable violation repaired, and the repairs in order.
+    """Return the conversation with every rule of its format kept, and the repairs in order.
 
     Args:
-        conversation: The conversation; it is not changed.
-        continues: Whether the provider stores earlier messages, which may hold the calls of results here.
+        conversation: the conversation; it is not changed.
+        continues: whether the provider stores earlier messages, which may hold the calls of results here.
 
     Returns:
-        The repaired conversation, the same object when nothing was broken, and what was done.
+        The repaired conversation, the same object if nothing was broken, and what was done.
 
     """
     done: list[Repair] = []
     repaired = conversation
     for rule in RULES[conversation.format]:
-        repaired, repairs = rule.repair(repaired, continues=continues)
+        repaired, repairs = rule(repaired, continues=continues)
         done += repairs
     alternating = alternation.kept(conversation, repaired)
     if alternating is not repaired:
         done.append(Repair("alternation", 0, "added", "the repaired roles no longer alternated"))
     return alternating, tuple(done)
-
-
-__all__ = ["RULES", "Repair", "Rule", "Violation", "alternation", "repair", "violations"]

@@ -8,12 +8,13 @@ rule of a format, and a conversation that did not alternate is left as it is. Th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.formats import CODECS
-from ctx_hooks.message_rules.rule import Repair, Rule
+from ctx_hooks.message_rules.rule import Repair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,24 +110,33 @@ def _placeholder(turn: Turn, fmt: Format) -> Message:
     return make(placeholders.REMOVED_MESSAGE)
 
 
-class FirstMessageIsUsers(Rule):
-    """Anthropic: "messages: first message must use the "user" role".
+def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Insert a user message that says that earlier messages were removed, where the assistant's would be the first.
 
-    Google: "Please ensure that function call turn comes immediately after a user turn or after a function response turn",
-    and of older models "Please ensure that multiturn requests alternate between user and model".
+    Anthropic: "messages: first message must use the "user" role". Google of older models: "Please ensure that multiturn
+    requests alternate between user and model".
     """
+    messages = conversation.messages
+    place = next((i for i, m in enumerate(messages) if m.role != "system"), None)
+    if place is None or messages[place].role != "assistant":
+        return conversation, ()
+    opened = (*messages[:place], _placeholder("user", conversation.format), *messages[place:])
+    repair = Repair("first_message_is_users", place, "added", "the first message is the assistant's")
+    return conversation.with_messages(opened), (repair,)
 
-    name = "first_message_is_users"
 
-    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Insert a user message that says that earlier messages were removed."""
-        del continues
-        first = next((m.role for m in conversation.messages if m.role != "system"), "user")
-        if first != "assistant":
-            return conversation, ()
-        opening = CODECS[conversation.format].user_message(placeholders.REMOVED_MESSAGE)
-        place = next(i for i, m in enumerate(conversation.messages) if m.role != "system")
-        messages = (*conversation.messages[:place], opening, *conversation.messages[place:])
-        return conversation.with_messages(messages), (
-            Repair(self.name, place, "added", "the first message is the assistant's"),
-        )
+def calls_follow_user(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Join a content with calls with those of the model's before it: nothing of them is lost or changed.
+
+    Google: "Please ensure that function call turn comes immediately after a user turn or after a function response turn".
+    """
+    before = conversation.messages
+    joined = {i for i in range(1, len(before)) if before[i].calls and before[i - 1].role == "assistant"}
+    messages: list[Message] = []
+    for i, message in enumerate(before):
+        parts = message.parts
+        while i in joined and messages and messages[-1].role == "assistant":
+            parts = (*messages.pop().parts, *parts)
+        messages.append(replace(message, parts=parts, edited=True) if i in joined else message)
+    repairs = tuple(Repair("calls_follow_user", i, "edited", "a call behind the model's own turn") for i in sorted(joined))
+    return conversation.with_messages(tuple(messages)), repairs

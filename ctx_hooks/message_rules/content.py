@@ -1,49 +1,43 @@
-"""Message content that providers refuse: null, empty or blank."""
+"""What providers refuse in a single message: null, empty or blank content, cache markers, reasoning without its item."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ctx_hooks.conversation.model import Conversation, Message, Part, Text, ToolCall
-from ctx_hooks.message_rules.rule import Repair, Rule
+from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall
+from ctx_hooks.formats.fields import CACHE_MARKER, MAPPINGS
+from ctx_hooks.message_rules.rule import Repair, changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MOST_MARKERS = 4
 
-class ChatContent(Rule):
-    """Chat content is text or blocks, calls are a non-empty list, arguments a string.
+
+def chat_content(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Write null as "", leave an empty list of calls out, and write arguments as JSON text.
 
     OpenAI: "Invalid value for 'content': expected a string, got null." (user, tool, and an assistant without calls),
     "[] is too short - 'messages.1.tool_calls'", "Invalid type for 'messages[1].tool_calls[0].function.arguments':
     expected a string, but got an object instead."
     An empty string is accepted, so null becomes one: nothing of the conversation is lost.
     """
+    return changed("chat_content", conversation, _refused_by_chat(conversation))
 
-    name = "chat_content"
 
-    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Write null as "", leave an empty list of calls out, and write arguments as JSON text."""
-        del continues
-        found = list(self._found(conversation))
-        messages = list(conversation.messages)
-        for i, _, repaired in found:
-            messages[i] = repaired
-        return conversation.with_messages(tuple(messages)), tuple(Repair(self.name, i, "edited", w) for i, w, _ in found)
-
-    def _found(self, conversation: Conversation) -> Iterator[tuple[int, str, Message]]:
-        for i, message in enumerate(conversation.messages):
-            if message.edited:
-                continue  # what was rewritten here is written without these
-            raw = message.raw
-            null = raw.get("content") is None and message.role in {"user", "tool", "assistant", "system"}
-            if null and not message.calls:
-                yield i, "content is null", _with_empty_text(message)
-            elif raw.get("tool_calls") == []:
-                yield i, "tool_calls is empty", replace(message, edited=True)
-            elif message.role == "assistant" and any(_arguments_no_text(c) for c in message.calls):
-                yield i, "arguments are no string", replace(message, edited=True)
+def _refused_by_chat(conversation: Conversation) -> Iterator[tuple[int, Message, str]]:
+    for i, message in enumerate(conversation.messages):
+        if message.edited:
+            continue  # what was rewritten here is written without these
+        raw = message.raw
+        null = raw.get("content") is None and message.role in {"user", "tool", "assistant", "system"}
+        if null and not message.calls:
+            yield i, _with_empty_text(message), "content is null"
+        elif raw.get("tool_calls") == []:
+            yield i, replace(message, edited=True), "tool_calls is empty"
+        elif message.role == "assistant" and any(_arguments_no_text(c) for c in message.calls):
+            yield i, replace(message, edited=True), "arguments are no string"
 
 
 def _with_empty_text(message: Message) -> Message:
@@ -58,38 +52,34 @@ def _arguments_no_text(call: ToolCall) -> bool:
     return function is not None and not isinstance(function.get("arguments"), str)
 
 
-class AnthropicContent(Rule):
-    """No blank text block, no message without content, no blank at the end of a last assistant message.
+def anthropic_content(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Drop blank blocks and empty messages, and the blanks at the end of a last assistant message.
 
     Anthropic: "messages: text content blocks must be non-empty", "messages: text content blocks must contain
     non-whitespace text", "messages.N: all messages must have non-empty content except for the optional final assistant
     message", "final assistant content cannot end with trailing whitespace".
     """
-
-    name = "anthropic_content"
-
-    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Drop blank blocks and empty messages, and the blanks at the end."""
-        del continues
-        messages: list[Message] = []
-        repairs: list[Repair] = []
-        last = len(conversation.messages) - 1
-        for i, message in enumerate(conversation.messages):
-            kept = message
-            if message.role in {"user", "assistant"} and any(map(_blank, message.parts)):
-                kept = message.with_parts(tuple(p for p in message.parts if not _blank(p)))
-            if i == last and message.role == "assistant":
-                kept = _without_trailing_blanks(kept)
-            if not kept.parts and message.role in {"user", "assistant"} and not (i == last and message.role == "assistant"):
-                repairs.append(Repair(self.name, i, "dropped", "message has no content"))
-                continue
-            if kept is not message:
-                repairs.append(Repair(self.name, i, "edited", "blank text"))
-            messages.append(kept)
-        return conversation.with_messages(tuple(messages)), tuple(repairs)
+    return changed("anthropic_content", conversation, _refused_by_anthropic(conversation))
 
 
-def _blank(part: Part) -> bool:
+def _refused_by_anthropic(conversation: Conversation) -> Iterator[tuple[int, Message | None, str]]:
+    last = len(conversation.messages) - 1
+    for i, message in enumerate(conversation.messages):
+        if message.role not in {"user", "assistant"}:
+            continue
+        is_last_answer = i == last and message.role == "assistant"
+        kept = message
+        if any(map(_is_blank, message.parts)):
+            kept = message.with_parts(tuple(p for p in message.parts if not _is_blank(p)))
+        if is_last_answer:
+            kept = _without_trailing_blanks(kept)
+        if not kept.parts and not is_last_answer:
+            yield i, None, "message has no content"
+        elif kept is not message:
+            yield i, kept, "blank text"
+
+
+def _is_blank(part: Part) -> bool:
     return isinstance(part, Text) and (not part.text or part.text.isspace())
 
 
@@ -98,3 +88,61 @@ def _without_trailing_blanks(message: Message) -> Message:
         return message
     end = message.parts[-1]
     return message.with_parts((*message.parts[:-1], Text(end.text.rstrip(), end.raw)))
+
+
+def gemini_content(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Drop empty texts, and contents of which nothing is left.
+
+    Google: "* GenerateContentRequest.contents[0].parts: contents.parts must not be empty.", "Unable to submit request
+    because it must have a text parameter." An empty text with a thought signature is how the signature of a streamed
+    answer arrives, and it has to come back unchanged.
+    """
+    return changed("gemini_content", conversation, _refused_by_gemini(conversation))
+
+
+def _refused_by_gemini(conversation: Conversation) -> Iterator[tuple[int, Message | None, str]]:
+    for i, message in enumerate(conversation.messages):
+        kept = message.with_parts(tuple(p for p in message.parts if not isinstance(p, Text) or p.text or p.is_signed))
+        if not kept.parts:
+            yield i, None, "content has no parts"
+        elif kept is not message:
+            yield i, kept, "empty text"
+
+
+def cache_markers(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Remove the earliest of more than four cache markers; the blocks stay.
+
+    Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers on system text and tools
+    count too and are kept.
+    """
+    return changed("cache_markers", conversation, _marked_too_often(conversation))
+
+
+def _marked_too_often(conversation: Conversation) -> Iterator[tuple[int, Message, str]]:
+    marked = [
+        (i, k)
+        for i, m in enumerate(conversation.messages)
+        for k, p in enumerate(m.parts)
+        if p.raw is not None and isinstance(p.raw, MAPPINGS) and p.raw.get(CACHE_MARKER) is not None
+    ]
+    parts = {i: list(conversation.messages[i].parts) for i, _ in marked}
+    for i, k in marked[: max(0, len(marked) + conversation.preamble_markers - MOST_MARKERS)]:
+        raw = {name: value for name, value in parts[i][k].raw.items() if name != CACHE_MARKER}
+        parts[i][k] = replace(parts[i][k], raw=raw)
+        yield i, replace(conversation.messages[i], parts=tuple(parts[i]), edited=True), "more than four cache markers"
+
+
+def reasoning_has_item(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Drop reasoning whose item is missing.
+
+    Responses: "Item 'rs_...' of type 'reasoning' was provided without its required following item."
+    """
+    return changed("reasoning_has_item", conversation, _reasoning_alone(conversation))
+
+
+def _reasoning_alone(conversation: Conversation) -> Iterator[tuple[int, None, str]]:
+    messages = conversation.messages
+    for i, message in enumerate(messages):
+        is_reasoning = len(message.parts) == 1 and isinstance(message.parts[0], Reasoning)
+        if is_reasoning and (i + 1 == len(messages) or messages[i + 1].role not in {"assistant", "other"}):
+            yield i, None, "reasoning without its following item"

@@ -2,53 +2,109 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ctx_hooks.message_rules.call_pairs import call_id_of, pairs_of
+from ctx_hooks.conversation.model import Message, Part, ToolCall, ToolResult
 from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
-from ctx_hooks.message_rules.rule import Repair, Rule
+from ctx_hooks.message_rules.rule import Repair
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ctx_hooks.conversation.model import Conversation
 
+CALLS_ANSWERED = "calls_answered"
 
-class CallsAnswered(Rule):
-    """A call's results stand where the format wants them, one per call.
 
-    OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
-    'tool_call_id'." and "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-    Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found
-    in `tool_result` blocks", "each tool_use must have a single result".
-    Responses: "No tool output found for function call", "No tool call found for function call output with call_id".
-    Google: "Please ensure that function response turn comes immediately after a function call turn. And the number of
-    function response parts should be equal to number of function call parts of the function call turn."
+@dataclass(slots=True)
+class Pairs:
+    """Calls and results of a conversation, each as (message index, part index).
 
-    Ids may repeat across turns (agent logs do that): a result belongs to the nearest unanswered call before it.
+    `answer` has the result of each answered call. `unanswered` are calls without a result, `orphans` results without a
+    call, `doubles` further results of a call that has one.
     """
 
-    name = "calls_answered"
+    answer: dict[tuple[int, int], tuple[int, int]]
+    unanswered: list[tuple[int, int]]
+    orphans: list[tuple[int, int]]
+    doubles: list[tuple[int, int]]
 
-    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one."""
-        repairs = tuple(self._repairs(conversation, continues))
-        if not repairs:
-            return conversation, ()
-        arranged = LAYOUTS[conversation.format].arranged(conversation, pairs_of(conversation.messages), continues)
-        return conversation.with_messages(tuple(arranged)), repairs
 
-    def _repairs(self, conversation: Conversation, continues: bool) -> Iterator[Repair]:  # noqa: FBT001 - as given
-        messages = conversation.messages
-        pairs = pairs_of(messages)
-        for i, k in pairs.unanswered:
-            call = messages[i].parts[k]
-            yield Repair(self.name, i, "added", f"call {getattr(call, 'id', '')!r} has no result")
-        for i, k in () if continues else pairs.orphans:
-            yield Repair(self.name, i, "dropped", f"result {call_id_of(messages[i].parts[k])!r} has no call")
-        for i, k in pairs.doubles:
-            yield Repair(self.name, i, "dropped", f"second result for call {call_id_of(messages[i].parts[k])!r}")
-        in_place = LAYOUTS[conversation.format].in_place(conversation)
-        for call_at, (i, k) in pairs.answer.items():
-            if not in_place(call_at, (i, k)):
-                yield Repair(self.name, i, "moved", f"result {call_id_of(messages[i].parts[k])!r} is not behind its call")
+def calls_answered(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Move misplaced results behind their call, drop orphans and doubles, add a result for a call without one.
+
+    Where a format wants the results, and how its providers say so, is its layout. Anthropic: "each tool_use must have a
+    single result". Ids may repeat across turns, as in logs of agents: see `pairs_of`.
+    """
+    pairs = pairs_of(conversation.messages)
+    repairs = tuple(_repairs(conversation, pairs, continues))
+    if not repairs:
+        return conversation, ()
+    arranged = LAYOUTS[conversation.format].arranged(conversation, pairs, continues)
+    return conversation.with_messages(tuple(arranged)), repairs
+
+
+def _repairs(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Repair]:  # noqa: FBT001 - as given
+    messages = conversation.messages
+    for i, k in pairs.unanswered:
+        call = messages[i].parts[k]
+        yield Repair(CALLS_ANSWERED, i, "added", f"call {getattr(call, 'id', '')!r} has no result")
+    for i, k in () if continues else pairs.orphans:
+        yield Repair(CALLS_ANSWERED, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
+    for i, k in pairs.doubles:
+        yield Repair(CALLS_ANSWERED, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}")
+    in_place = LAYOUTS[conversation.format].in_place(conversation)
+    for call_at, (i, k) in pairs.answer.items():
+        if not in_place(call_at, (i, k)):
+            yield Repair(CALLS_ANSWERED, i, "moved", f"result {_call_id(messages[i].parts[k])!r} is not behind its call")
+
+
+def _call_id(part: Part) -> str:
+    """Return the id of the call that a result answers, "" for any other part."""
+    return part.call_id if isinstance(part, ToolResult) else ""
+
+
+def pairs_of(messages: tuple[Message, ...]) -> Pairs:
+    """Pair calls and results. Ids may repeat: a result belongs to the nearest unanswered call of its id before it."""
+    pairs = Pairs({}, [], [], [])
+    # By id, for each message with unanswered calls, their part indices. Two calls of one message are answered in order, of
+    # two messages the nearer one first.
+    waiting: dict[str, list[tuple[int, deque[int]]]] = {}
+    answered: set[str] = set()
+    for i, message in enumerate(messages):
+        for k, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                calls = waiting.setdefault(part.id, [])
+                if not calls or calls[-1][0] != i:
+                    calls.append((i, deque()))
+                calls[-1][1].append(k)
+            elif isinstance(part, ToolResult):
+                calls = waiting.get(part.call_id, [])
+                if calls:
+                    nearest, places = calls[-1]
+                    pairs.answer[nearest, places.popleft()] = (i, k)
+                    answered.add(part.call_id)
+                    if not places:
+                        calls.pop()
+                else:
+                    (pairs.doubles if part.call_id in answered else pairs.orphans).append((i, k))
+    late = {call_id: deque((i, k) for i, places in calls for k in places) for call_id, calls in waiting.items() if calls}
+    return _with_late_calls(pairs, late, messages)
+
+
+def _with_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], messages: tuple[Message, ...]) -> Pairs:
+    """Return the pairs with results that came before their call; `late` are the unanswered calls of each id, in order."""
+    orphans, pairs.orphans = pairs.orphans, []
+    for i, k in orphans:
+        # A result that came before its call is misplaced, not an orphan.
+        calls_behind = late.get(_call_id(messages[i].parts[k]), deque())
+        while calls_behind and calls_behind[0] < (i, k):
+            pairs.unanswered.append(calls_behind.popleft())
+        if calls_behind:
+            pairs.answer[calls_behind.popleft()] = (i, k)
+        else:
+            pairs.orphans.append((i, k))
+    pairs.unanswered = sorted((*pairs.unanswered, *(call for calls in late.values() for call in calls)))
+    return pairs

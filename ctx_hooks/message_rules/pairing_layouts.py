@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, ToolCall, ToolResult
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ctx_hooks.conversation.model import Format
-    from ctx_hooks.message_rules.call_pairs import Pairs
+    from ctx_hooks.message_rules.pairing import Pairs
 
 MISSING_RESULT = "[No result was recorded for this call.]"
 """The text of the result that is added for a call that has none."""
@@ -35,6 +35,23 @@ class Layout:
 
 def _missing_result(conversation: Conversation, call: ToolCall) -> Message:
     return CODECS[conversation.format].tool_result(call, MISSING_RESULT, is_error=True)
+
+
+def _wanted(conversation: Conversation, pairs: Pairs, index: int) -> list[ToolResult]:
+    """Return the results of a message's calls, in their order; one that is added is a part of what the user says next."""
+    results = []
+    for k, call in enumerate(conversation.messages[index].parts):
+        if isinstance(call, ToolCall):
+            answer = pairs.answer.get((index, k))
+            found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
+            if not isinstance(found, ToolResult):
+                found = replace(_missing_result(conversation, call).results[0], is_missing=True)
+            results.append(found)
+    return results
+
+
+def _results_message(results: list[ToolResult]) -> Message:
+    return Message("user", tuple(results), raw={"role": "user"}, edited=True)
 
 
 # OpenAI chat: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
@@ -68,17 +85,16 @@ def _anthropic_in_place(conversation: Conversation) -> Callable[[tuple[int, int]
     """Say that a result is in place in the next user message, in front of its other content."""
     messages = conversation.messages
     users = (0, *accumulate(m.role not in {"assistant", "system"} for m in messages))
-    leading = {i: _leading_results(m) for i, m in enumerate(messages) if m.parts and isinstance(m.parts[0], ToolResult)}
+    leading = {
+        i: next((k for k, part in enumerate(m.parts) if not isinstance(part, ToolResult)), len(m.parts))
+        for i, m in enumerate(messages)
+    }
 
     def stands(call: tuple[int, int], result: tuple[int, int]) -> bool:
         i, k = result
-        return i > call[0] and users[call[0] + 1] == users[i] and k < leading.get(i, 0)
+        return i > call[0] and users[call[0] + 1] == users[i] and k < leading[i]
 
     return stands
-
-
-def _leading_results(message: Message) -> int:
-    return sum(1 for _ in takewhile(lambda part: isinstance(part, ToolResult), message.parts))
 
 
 def _anthropic(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
@@ -95,22 +111,9 @@ def _anthropic(conversation: Conversation, pairs: Pairs, continues: bool) -> Ite
             yield message
         elif rest or not message.parts:
             yield message.with_parts(rest)
-        for k, part in enumerate(message.parts):
-            if isinstance(part, ToolCall):
-                answer = pairs.answer.get((i, k))
-                found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
-                waiting.append(found if isinstance(found, ToolResult) else _missing_part(conversation, part))
+        waiting += _wanted(conversation, pairs, i)
     if waiting:
         yield _results_message(waiting)
-
-
-def _missing_part(conversation: Conversation, call: ToolCall) -> ToolResult:
-    """Return the part that is added to what the user says next, which stays the user's."""
-    return replace(_missing_result(conversation, call).results[0], is_missing=True)
-
-
-def _results_message(results: list[ToolResult]) -> Message:
-    return Message("user", tuple(results), raw={"role": "user", "content": []}, edited=True)
 
 
 # Responses: "No tool output found for function call", "No tool call found for function call output with call_id". Items of
@@ -166,26 +169,17 @@ def _gemini(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterat
             yield message if _are_same(message.results, waiting) else message.with_parts((*waiting, *rest))
         else:
             if waiting:
-                yield _response_turn(waiting)
+                yield _results_message(waiting)
             if rest:
                 yield message.with_parts(rest)
-        waiting = []
-        for k, part in enumerate(message.parts):
-            if isinstance(part, ToolCall):
-                answer = pairs.answer.get((i, k))
-                found = conversation.messages[answer[0]].parts[answer[1]] if answer else None
-                waiting.append(found if isinstance(found, ToolResult) else _missing_part(conversation, part))
+        waiting = _wanted(conversation, pairs, i)
     if waiting:
-        yield _response_turn(waiting)
+        yield _results_message(waiting)
 
 
 def _are_same(found: tuple[ToolResult, ...], wanted: list[ToolResult]) -> bool:
     """Whether these are the very results that are wanted, in whatever order."""
     return sorted(map(id, found)) == sorted(map(id, wanted))
-
-
-def _response_turn(results: list[ToolResult]) -> Message:
-    return Message("user", tuple(results), raw={"role": "user", "parts": []}, edited=True)
 
 
 LAYOUTS: Mapping[Format, Layout] = {

@@ -1,23 +1,16 @@
-"""The interface of a message rule, and what it reports."""
+"""What a rule does: it returns a conversation that keeps it, and what was wrong before."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Conversation
+    from collections.abc import Iterable
+
+    from ctx_hooks.conversation.model import Conversation, Message
 
 Action = Literal["moved", "dropped", "added", "edited"]
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken rule: its name, the message where it shows, and what is wrong there."""
-
-    rule: str
-    message_index: int
-    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +23,31 @@ class Repair:
     what: str
 
 
-class Rule:
-    """One rule that a provider enforces with status 400; a rule says how it is repaired, or what breaks it, or both.
+class Rule(Protocol):
+    """One rule that a provider enforces with status 400."""
 
-    >>> from ctx_hooks.formats import CODECS
-    >>> class NoEmptyConversation(Rule):
-    ...     name = "no_empty_conversation"
-    ...
-    ...     def violations(self, conversation, *, continues):
-    ...         return () if conversation.messages else (Violation(self.name, 0, "there is no message"),)
-    >>> [v.what for v in NoEmptyConversation().violations(CODECS["openai-chat"].read([]), continues=False)]
-    ['there is no message']
-    """
-
-    name: ClassVar[str]
-
-    def violations(self, conversation: Conversation, *, continues: bool) -> tuple[Violation, ...]:
-        """Return what breaks the rule: what its repair mends.
+    def __call__(self, conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
+        """Return a conversation that keeps the rule, and the repairs; the same object if nothing is broken.
 
         Args:
             conversation: what is sent.
             continues: whether the provider stores earlier messages, which may hold the calls of results here.
         """
-        _, repairs = self.repair(conversation, continues=continues)
-        return tuple(Violation(self.name, repair.message_index, repair.what) for repair in repairs)
 
-    def repair(self, conversation: Conversation, *, continues: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-        """Return a conversation that keeps the rule, and the repairs; the same object when nothing is broken."""
-        del continues
-        return conversation, ()
+
+def changed(
+    rule: str, conversation: Conversation, changes: Iterable[tuple[int, Message | None, str]]
+) -> tuple[Conversation, tuple[Repair, ...]]:
+    """Return the conversation with each message of `changes` in place of the one at its index, and the repairs.
+
+    Args:
+        rule: the name of the rule.
+        conversation: what is sent.
+        changes: the index of a message, its replacement or None if the message is dropped, and what was wrong with it.
+    """
+    messages: list[Message | None] = list(conversation.messages)
+    repairs = []
+    for i, message, what in changes:
+        messages[i] = message
+        repairs.append(Repair(rule, i, "dropped" if message is None else "edited", what))
+    return conversation.with_messages(tuple(m for m in messages if m is not None)), tuple(repairs)

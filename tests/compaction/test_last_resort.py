@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import broken_payloads, every_format, items_of, payloads
 
+from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.placeholders import MARK, summary_end
 from ctx_hooks.formats import CODECS
-from ctx_hooks.message_rules import violations
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
@@ -42,7 +42,7 @@ def test_its_laws(fmt, data, goal):
         assert outcome.tokens_after == outcome.tokens_before
         assert not outcome.steps
         return
-    assert not violations(sent)
+    assert not message_rules.repair(sent)[1]
     kept = [m.text for m in sent.messages]
     newest = conversation.newest_request
     asked = conversation.messages[newest].text if newest is not None else None
@@ -76,7 +76,7 @@ def test_results_of_the_newest_loop_are_cut_where_they_alone_are_too_large(fmt):
     conversation = CODECS[fmt].read(items)
     outcome = last_resort.compress(conversation, budget_of(5_000))
     assert outcome.fits
-    assert not violations(outcome.conversation)
+    assert not message_rules.repair(outcome.conversation)[1]
     assert any(is_request(m) for m in outcome.conversation.messages)
     spared = last_resort.compress(conversation, budget_of(5_000, cut_newest=False))
     assert not spared.fits

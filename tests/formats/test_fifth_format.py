@@ -13,7 +13,7 @@ from ctx_hooks.formats import CODECS, WIRE_FORMATS
 from ctx_hooks.formats.fields import compact_json, deep_items_of, preamble_of
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import RULES
-from ctx_hooks.message_rules.pairing import CallsAnswered
+from ctx_hooks.message_rules.pairing import calls_answered
 from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
 from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.attempt_runner import AttemptRunner
@@ -64,7 +64,7 @@ def tool_result(call, text, *, is_error):
 def _fifth(monkeypatch):
     monkeypatch.setitem(CODECS, "talk", sys.modules[__name__])
     monkeypatch.setitem(WIRE_FORMATS, "talk", WIRE)
-    monkeypatch.setitem(RULES, "talk", (CallsAnswered(),))
+    monkeypatch.setitem(RULES, "talk", (calls_answered,))
     monkeypatch.setitem(LAYOUTS, "talk", LAYOUTS["openai-chat"])
 
 

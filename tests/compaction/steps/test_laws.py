@@ -13,6 +13,7 @@ from strategies import FIELDS, every_format, items_of, payloads
 
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.pipeline import STEPS, compress
+from ctx_hooks.conversation.model import Reasoning
 from ctx_hooks.formats import CODECS
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
@@ -27,6 +28,13 @@ def budget_of(goal: int) -> Budget:
     return Budget(goal, window_tokens=max(goal, 4_000), counter=Counter("cl100k_base"))
 
 
+def broken(conversation):
+    """Return what breaks a rule, also the one that has no repair: Anthropic wants a tool loop's thinking to come first."""
+    loop = conversation.messages[conversation.newest_request :] if conversation.format == "anthropic" else ()
+    kinds = [[isinstance(part, Reasoning) for part in m.parts] for m in loop if m.role == "assistant"]
+    return [*message_rules.repair(conversation)[1], *(found for found in kinds if True in found and not found[0])]
+
+
 @every_step
 @every_format
 @thorough
@@ -36,14 +44,14 @@ def test_a_step_grows_nothing_breaks_no_rule_leaves_its_input_and_is_done_at_onc
     before = copy.deepcopy(messages)
     codec, budget = CODECS[fmt], budget_of(goal)
     conversation = codec.read(messages)
-    assert not message_rules.violations(conversation)
+    assert not broken(conversation)
     outcome = compress(conversation, budget, (step,))
     assert outcome.tokens_after <= outcome.tokens_before
-    assert message_rules.violations(outcome.conversation) == ()
+    assert not broken(outcome.conversation)
     assert messages == before
     written = codec.write(outcome.conversation)
     again = codec.read(written)
-    assert message_rules.violations(again) == ()
+    assert not broken(again)
     assert codec.write(compress(again, budget, (step,)).conversation) == written
 
 
@@ -74,7 +82,7 @@ def test_all_steps_together_keep_the_newest_request_and_the_rules(fmt, data, goa
     sent = outcome.conversation.messages[outcome.conversation.newest_request]
     mark = "\n\n[ctx_hooks]"
     assert sent == newest or f"\n{newest.text}{mark}" in f"{mark}{sent.text}{mark}".replace(f"{mark}[ctx_hooks]", mark)
-    assert message_rules.violations(outcome.conversation) == ()
+    assert not broken(outcome.conversation)
 
 
 PROGRAM = """
