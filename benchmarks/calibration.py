@@ -20,7 +20,7 @@ from typing import Any
 
 from litellm import token_counter
 
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.testing import ProviderSettings, agent_session
 from ctx_hooks.testing.counting import count_payload
@@ -40,7 +40,7 @@ def synthetic(factor: float) -> list[float]:
     provider = ProviderSettings(
         tokens_factor=factor, noise_fraction=0.03, message_overhead_tokens=7, tool_overhead_tokens=20
     )
-    counter, codec = Counter(vocabulary_of("claude")), CODECS["openai-chat"]
+    counter, codec = Counter(vocabulary_of("claude")), WIRE_FORMATS["openai-chat"]
     calibration = Calibration()
     errors = []
     for n in range(LEARNED_FROM + JUDGED_ON):
@@ -61,7 +61,7 @@ def billed_turns(session: dict[str, Any]) -> list[tuple[int, int]]:
 def growth_errors(session: dict[str, Any]) -> dict[str, list[float]]:
     """Return each counter's relative errors of the growth between turns with usage."""
     fmt, messages = session["format"], session["messages"]
-    counter, codec = Counter(vocabulary_of("claude")), CODECS[fmt]
+    counter, codec = Counter(vocabulary_of("claude")), WIRE_FORMATS[fmt]
     calibration = Calibration()
     errors: dict[str, list[float]] = {"calibrated": [], "tiktoken": [], "litellm.token_counter": []}
     turns = billed_turns(session)

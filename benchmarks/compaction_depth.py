@@ -30,7 +30,7 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.tokens.budget import Budget
@@ -83,7 +83,7 @@ def requests(fmt: Any, messages: list[Any], budget: Budget, target: float | None
         fixed = history.fixed_tokens
         tokens = None if target is None else fixed + int((budget.goal_tokens - fixed) * target)
         outcome, cut = compacted(history, Thresholds(budget, tokens))
-        written = CODECS[fmt].write(outcome.conversation)
+        written = WIRE_FORMATS[fmt].write(outcome.conversation)
         digests = [digest_of(m) for m in written]
         sizes = [budget.counter.message(m, fmt) for m in outcome.conversation.messages]
         pairs = enumerate(zip(digests, before, strict=False))

@@ -24,7 +24,7 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.tokens.budget import Budget
@@ -35,7 +35,7 @@ from ctx_hooks.tokens.vocabulary import DEFAULT
 def replaying_over_counting(fmt: str, messages: list[Any], budget_tokens: int) -> float:
     """Return the time of deciding every request of a session, one after another, over that of counting it once."""
     content_cache.clear_all()
-    counter, codec = Counter(DEFAULT), CODECS[fmt]
+    counter, codec = Counter(DEFAULT), WIRE_FORMATS[fmt]
     started = time.process_time()
     Counter(DEFAULT).conversation(codec.read(messages))
     counting = time.process_time() - started

@@ -12,7 +12,7 @@ from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.conversation.model import Conversation, Format
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -42,7 +42,7 @@ class Session:
 def measure(name: str, fmt: Format, messages: Sequence[Any], budget_tokens: int) -> Session:
     """Return the requests of a session as received, as the policy sends them, and with a cut at each request."""
     counter = Counter(DEFAULT)
-    codec = CODECS[fmt]
+    codec = WIRE_FORMATS[fmt]
     goal = LocalTokens(budget_tokens)
     budget = Budget(goal, ProviderTokens(goal * 5 // 4), counter)
     reader = MessageReader(fmt, messages)

@@ -23,7 +23,7 @@ from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.conversation.handles import Handles
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.budget import Budget
@@ -46,7 +46,7 @@ def measured(step: Step, fmt: Any, budget_tokens: int, *, is_stable: bool) -> li
         budget = Budget(goal, ProviderTokens(budget_tokens), counter, cut_texts=cut_texts)
         target = target_tokens_of(goal, DEFAULT_POLICY, history.fixed_tokens) if is_stable else goal
         outcome, _ = compacted(history, Thresholds(budget, target))
-        return text_of(CODECS[fmt].write(outcome.conversation)), dict(outcome.cut)
+        return text_of(WIRE_FORMATS[fmt].write(outcome.conversation)), dict(outcome.cut)
 
     without, _ = sent(None)
     referring, cut = sent(CutTexts(Handles(b"benchmark"), 7, is_offered=True, remakes=True))

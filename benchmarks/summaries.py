@@ -40,7 +40,7 @@ from ctx_hooks.compaction.summary.model_written import (
     Summaries,
     WrittenSummary,
 )
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.tokens.budget import Budget
@@ -101,7 +101,7 @@ def replayed(
     measured: Measured,
 ) -> Iterator[tuple[int, list[Any]]]:
     """Yield what is sent for each request of a session, and how many messages the request came with."""
-    counter, codec = budget.counter, CODECS[fmt]
+    counter, codec = budget.counter, WIRE_FORMATS[fmt]
     index = message_stats(MessageReader(fmt, messages), counter)
     summaries, failures = NO_SUMMARIES, 0
     for length in request_points(index):

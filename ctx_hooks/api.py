@@ -11,7 +11,7 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import is_first_request, message_stats, newest_turns
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
@@ -132,7 +132,7 @@ def compress(
         outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
     sent = outcome.conversation.messages
     return CompressionResult(
-        messages=copied(CODECS[format].write(outcome.conversation)),
+        messages=copied(WIRE_FORMATS[format].write(outcome.conversation)),
         tokens_before=received.tokens,
         tokens_after=outcome.tokens_after,
         fits=outcome.fits,
@@ -152,6 +152,6 @@ def repair(messages: Sequence[Any], *, format: Format) -> RepairResult:  # noqa:
     >>> repair([{"role": "user", "content": "Hi"}, answer], format="openai-chat").changed
     True
     """
-    codec = CODECS[format]
+    codec = WIRE_FORMATS[format]
     conversation, repairs = message_rules.repair(codec.read(messages))
     return RepairResult(copied(codec.write(conversation)), bool(repairs), repairs)

@@ -7,7 +7,7 @@ from sessions import FILES, OWN
 
 import ctx_hooks
 from ctx_hooks import message_rules
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 
 BUDGETS = [2_000, 4_000, 8_000] if FILES == OWN else [8_000, 16_000, 32_000]
 """Each of a file's first sessions has another one, in the next file it has the next one."""
@@ -22,7 +22,7 @@ def test_a_real_session_meets_its_budget_and_keeps_every_rule(n, file):
         while messages and messages[-1].get("role") == "assistant":
             messages = messages[:-1]
         result = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget, tools=session.get("tools"))
-        codec = CODECS[fmt]
+        codec = WIRE_FORMATS[fmt]
         assert codec.write(codec.read(messages)) == messages
         assert result.fits or not result.changed or "protected" in result.reason
         if result.fits:

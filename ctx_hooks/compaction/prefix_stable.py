@@ -23,7 +23,7 @@ from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.steps.oversized_results import least_capped_chars, on_arrival
 from ctx_hooks.compaction.summary.extractive import MOST_SUMMARY_FRACTION
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Forms
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime.content_cache import ContentCache
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -218,7 +218,7 @@ class _Assembly:
         if outcome.tokens_after > trigger.goal_tokens:
             outcome = pipeline.compress(conversation, trigger, steps)
         # Read again from what is sent: the edited messages would hold on to all that was cut.
-        codec = CODECS[conversation.format]
+        codec = WIRE_FORMATS[conversation.format]
         sent = codec.read(codec.write(outcome.conversation)).messages
         left = {id(m.raw) for m in outcome.conversation.messages}
         removes = base.removes or any(id(m.raw) not in left for m in conversation.messages)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import (
-    Conversation,
     Media,
     Message,
     Part,
@@ -19,15 +17,11 @@ from ctx_hooks.conversation.model import (
     ToolResult,
 )
 from ctx_hooks.formats import hidden_calls_messages
-from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
-    deep_items_of,
     media_of,
     opaque_of,
-    preamble_of,
-    said,
     text_or_empty,
     text_parts,
     write_block,
@@ -46,34 +40,7 @@ def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping
     return {"name": name, "description": description, "input_schema": parameters}
 
 
-WIRE = WireFormat(
-    name="anthropic",
-    call_types=("anthropic_messages",),
-    messages_field="messages",
-    system_field="system",
-    route_ends=("/messages",),
-    router_method="anthropic_messages",
-    hidden_calls=hidden_calls_messages,
-    tool=_tool,
-)
-
-
-def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
-    """Return the conversation of a messages request; `system` is its text or blocks, counted and never changed."""
-    preamble, markers = preamble_of(system, tools)
-    return Conversation(WIRE.name, tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
-
-
-def write(conversation: Conversation) -> list[Any]:
-    """Return the `messages` of a messages request."""
-    return [_write(m) if m.edited else m.raw for m in conversation.messages]
-
-
-user_message = partial(said, "user")
-assistant_message = partial(said, "assistant")
-
-
-def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     """Return the user message that answers `call`."""
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.id, "content": text}
     if is_error:
@@ -85,12 +52,12 @@ def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     )
 
 
-def read_message(raw: Mapping[str, Any]) -> Message:
+def _read(raw: Mapping[str, Any]) -> Message:
     """Return the neutral message of one message with its blocks."""
     content = raw.get("content")
     parts: tuple[Part, ...]
     parts = tuple(_part(b) for b in content) if isinstance(content, (list, tuple)) else text_parts(content, TEXT_TYPES)
-    return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw, pinned=is_pinned(raw))
+    return Message(ROLES.get(text_or_empty(raw.get("role")), "other"), parts, raw)
 
 
 def _part(block: Any) -> Part:
@@ -139,3 +106,18 @@ def _write_part(part: Part) -> Any:
             "content": write_content(part.parts, content, "text"),
         }
     return write_block(part, "text")
+
+
+WIRE = WireFormat(
+    name="anthropic",
+    call_types=("anthropic_messages",),
+    messages_field="messages",
+    read_message=_read,
+    write_message=_write,
+    tool_result=_tool_result,
+    system_field="system",
+    route_ends=("/messages",),
+    router_method="anthropic_messages",
+    hidden_calls=hidden_calls_messages,
+    tool=_tool,
+)

@@ -72,11 +72,6 @@ def item_of(item: Any, index: int) -> Mapping[str, Any]:
     return item
 
 
-def deep_items_of(messages: Any) -> list[Mapping[str, Any]]:
-    """Return all items, each checked; raise MalformedConversationError at the first that is none."""
-    return [item_of(item, i) for i, item in enumerate(items_of(messages))]
-
-
 def check_depth(value: Any, path: str) -> None:
     """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
     level = [value] if isinstance(value, _CONTAINERS) else []

@@ -1,7 +1,7 @@
 """Google's `contents`: parts of text, calls, responses and data, in camelCase or snake_case, some of them signed.
 
 Calls and responses have ids only sometimes. A call without one is named after its function and its place among the
-message's calls of that function, and so is a response; `read` then gives each response the name of the call that it
+message's calls of that function, and so is a response; `_answering` then gives each response the name of the call that it
 answers. These names stay in the neutral model: what is written has the ids that were read, and no others.
 """
 
@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from ctx_hooks.conversation.model import (
-    Conversation,
     Media,
     MediaKind,
     Message,
@@ -27,8 +26,7 @@ from ctx_hooks.conversation.model import (
     ToolResult,
 )
 from ctx_hooks.formats import gemini_config
-from ctx_hooks.formats.caller_flags import is_pinned
-from ctx_hooks.formats.fields import compact_json, deep_items_of, opaque_of, preamble_of, text_or_empty
+from ctx_hooks.formats.fields import compact_json, opaque_of, text_or_empty
 from ctx_hooks.formats.gemini_config import snake, value_of
 from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
 from ctx_hooks.formats.wire_format import WireFormat
@@ -45,35 +43,20 @@ ERROR_KEY = "error"
 """Google: "and "error" key to specify error details (if any)"."""
 
 
-def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
-    """Return the conversation of a request's `contents`; `system` is its `systemInstruction`."""
-    preamble, markers = preamble_of(system, tools)
-    items = deep_items_of(messages)
-    read = tuple(answering(read_message(item), items, i) for i, item in enumerate(items))
-    return Conversation(WIRE.name, read, preamble, markers)
-
-
 def _items(given: Any) -> Any:
     """Return the contents of a request, which may have one alone."""
     return [given] if isinstance(given, Mapping) else given
 
 
-def write(conversation: Conversation) -> list[Any]:
-    """Return the `contents` of a request."""
-    return [{**m.raw, "parts": [_write_part(p) for p in m.parts]} if m.edited else m.raw for m in conversation.messages]
+def _write(message: Message) -> dict[str, Any]:
+    return {**message.raw, "parts": [_write_part(p) for p in message.parts]}
 
 
-def user_message(text: str) -> Message:
-    """Return a user's content that holds `text`."""
-    return Message("user", (Text(text),), raw={"role": "user", "parts": [{"text": text}]})
+def _new_message(role: Role, text: str) -> Message:
+    return Message(role, (Text(text),), raw={"role": "model" if role == "assistant" else role, "parts": [{"text": text}]})
 
 
-def assistant_message(text: str) -> Message:
-    """Return a content of the model's that holds `text`."""
-    return Message("assistant", (Text(text),), raw={"role": "model", "parts": [{"text": text}]})
-
-
-def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     """Return the user's content that answers `call`, by its id if it has one."""
     response: dict[str, Any] = {"name": call.name, "response": {ERROR_KEY if is_error else OUTPUT_KEY: text}}
     own_id = _own_id(value_of(call.raw, "functionCall"))
@@ -84,13 +67,13 @@ def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     return Message("user", (result,), raw={"role": "user", "parts": [raw]})
 
 
-def read_message(raw: Mapping[str, Any]) -> Message:
+def _read(raw: Mapping[str, Any]) -> Message:
     """Return the neutral message of one content; a response is not yet paired with its call."""
     listed = raw.get("parts")
     blocks = listed if isinstance(listed, (list, tuple)) else () if listed is None else (listed,)
     unnamed: Counter[str] = Counter()
     parts = tuple(_part(block, unnamed) for block in blocks)
-    return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw, pinned=is_pinned(raw))
+    return Message(ROLES.get(text_or_empty(raw.get("role")) or "user", "other"), parts, raw)
 
 
 def _name_in(fields: Mapping[str, Any], name: str) -> str:
@@ -158,7 +141,7 @@ def _result_part(block: Any) -> Media | Opaque:
     return (_media_of(block) if isinstance(block, Mapping) else None) or opaque_of(block)
 
 
-def answering(message: Message, items: Sequence[Any], index: int) -> Message:
+def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
     """Return the message that was read of `items[index]`, its responses named after the calls that they answer.
 
     Gemini CLI answers calls without ids by ids of its own. So a response whose id none of the model's last calls has is
@@ -176,7 +159,7 @@ def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
     """Return the calls of the model's content before `index`, none where that is too far away to be answered there."""
     for item in reversed(items[max(0, index - LOOKED_BACK_CONTENTS) : index]):
         if isinstance(item, Mapping) and ROLES.get(text_or_empty(item.get("role"))) == "assistant":
-            return read_message(item).calls
+            return _read(item).calls
     return ()
 
 
@@ -236,6 +219,10 @@ WIRE = WireFormat(
     name="gemini",
     call_types=("generate_content", "agenerate_content", "generate_content_stream", "agenerate_content_stream"),
     messages_field="contents",
+    read_message=_read,
+    write_message=_write,
+    tool_result=_tool_result,
+    new_message=_new_message,
     system_field="systemInstruction",
     output_fields=gemini_config.OUTPUT,
     output_field=gemini_config.OUTPUT[0],
@@ -245,5 +232,5 @@ WIRE = WireFormat(
     options=gemini_config.config_of,
     with_options=gemini_config.with_config,
     counted=gemini_config.counted_values,
-    completed=answering,
+    completed=_answering,
 )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import (
-    Conversation,
     Media,
     Message,
     Opaque,
@@ -19,15 +17,11 @@ from ctx_hooks.conversation.model import (
     ToolResult,
 )
 from ctx_hooks.formats import hidden_calls_chat
-from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
-    deep_items_of,
     opaque_of,
-    preamble_of,
     reasoning_of,
-    said,
     text_or_empty,
     text_parts,
     write_block,
@@ -52,38 +46,13 @@ def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping
     return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
-WIRE = WireFormat(
-    name="openai-chat",
-    call_types=("completion", "acompletion"),
-    messages_field="messages",
-    router_method="acompletion",
-    hidden_calls=hidden_calls_chat,
-    tool=_tool,
-)
-
-
-def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
-    """Return the conversation of a chat request's `messages`."""
-    preamble, markers = preamble_of(system, tools)
-    return Conversation(WIRE.name, tuple(read_message(m) for m in deep_items_of(messages)), preamble, markers)
-
-
-def write(conversation: Conversation) -> list[Any]:
-    """Return the `messages` of a chat request."""
-    return [_write(m) if m.edited else m.raw for m in conversation.messages]
-
-
-user_message = partial(said, "user")
-assistant_message = partial(said, "assistant")
-
-
-def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     """Return the tool message that answers `call`; chat has no error flag, the text says it."""
     raw = {"role": "tool", "tool_call_id": call.id, "content": text}
     return Message("tool", (ToolResult(call.id, (Text(text),), is_error),), raw=raw)
 
 
-def read_message(raw: Mapping[str, Any]) -> Message:
+def _read(raw: Mapping[str, Any]) -> Message:
     """Return the neutral message of one chat message."""
     role = ROLES.get(text_or_empty(raw.get("role")), "other")
     content = text_parts(raw.get("content"), TEXT_TYPES)
@@ -93,7 +62,7 @@ def read_message(raw: Mapping[str, Any]) -> Message:
     elif role == "assistant":
         parts = (*_reasoning(raw), *content, *_calls(raw))
     name = raw.get("name") if role != "tool" else None
-    return Message(role, parts, raw, name if isinstance(name, str) else None, is_pinned(raw))
+    return Message(role, parts, raw, name if isinstance(name, str) else None)
 
 
 def _reasoning(raw: Mapping[str, Any]) -> tuple[Reasoning, ...]:
@@ -173,3 +142,16 @@ def _write_call(call: ToolCall | Opaque) -> Any:
     function = raw["function"]
     unchanged = raw.get("id", "") == call.id and function.get("arguments") == call.arguments
     return raw if unchanged else {**raw, "id": call.id, "function": {**function, "arguments": call.arguments}}
+
+
+WIRE = WireFormat(
+    name="openai-chat",
+    call_types=("completion", "acompletion"),
+    messages_field="messages",
+    read_message=_read,
+    write_message=_write,
+    tool_result=_tool_result,
+    router_method="acompletion",
+    hidden_calls=hidden_calls_chat,
+    tool=_tool,
+)

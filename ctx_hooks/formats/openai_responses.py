@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.conversation.model import (
-    Conversation,
     Message,
     Opaque,
     Part,
@@ -18,14 +16,10 @@ from ctx_hooks.conversation.model import (
     ToolResult,
 )
 from ctx_hooks.formats import hidden_calls_responses
-from ctx_hooks.formats.caller_flags import is_pinned
 from ctx_hooks.formats.fields import (
     compact_json,
-    deep_items_of,
     opaque_of,
-    preamble_of,
     reasoning_of,
-    said,
     text_or_empty,
     text_parts,
     write_block,
@@ -64,60 +58,30 @@ def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping
     }
 
 
-WIRE = WireFormat(
-    name="openai-responses",
-    call_types=("responses", "aresponses"),
-    messages_field="input",
-    system_field="instructions",
-    output_field="max_output_tokens",
-    items=_items,
-    has_items=True,
-    router_method="aresponses",
-    hidden_calls=hidden_calls_responses,
-    tool=_tool,
-)
-
-
-def read(messages: Sequence[Any], *, system: Any = None, tools: Any = None) -> Conversation:
-    """Return the conversation of a responses request's `input` items; `system` is its `instructions`."""
-    preamble, markers = preamble_of(system, tools)
-    return Conversation(WIRE.name, tuple(read_message(m) for m in deep_items_of(_items(messages))), preamble, markers)
-
-
-def write(conversation: Conversation) -> list[Any]:
-    """Return the `input` items of a responses request."""
-    return [_write(m) if m.edited else m.raw for m in conversation.messages]
-
-
-user_message = partial(said, "user")
-assistant_message = partial(said, "assistant")
-
-
-def tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
+def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     """Return the item that answers the function call `call`; the format has no error flag, the text says it."""
     raw = {"type": "function_call_output", "call_id": call.id, "output": text}
     return Message("tool", (ToolResult(call.id, (Text(text),), is_error, raw),), raw=raw)
 
 
-def read_message(raw: Mapping[str, Any]) -> Message:
+def _read(raw: Mapping[str, Any]) -> Message:
     """Return the neutral message of one input item."""
     kind = text_or_empty(raw.get("type")) or "message"
-    pinned = is_pinned(raw)
     if kind == "message":
         role = ROLES.get(text_or_empty(raw.get("role")), "other")
-        return Message(role, text_parts(raw.get("content"), TEXT_TYPES), raw, pinned=pinned)
+        return Message(role, text_parts(raw.get("content"), TEXT_TYPES), raw)
     part: Part
     if kind in CALL_TYPES:
         arguments = raw.get(CALL_TYPES[kind])
         text = arguments if isinstance(arguments, str) else compact_json(arguments)
         part = ToolCall(text_or_empty(raw.get("call_id")), text_or_empty(raw.get("name")) or kind, text, raw)
-        return Message("assistant", (part,), raw, pinned=pinned)
+        return Message("assistant", (part,), raw)
     if kind in RESULT_TYPES:
         part = ToolResult(text_or_empty(raw.get("call_id")), text_parts(raw.get("output"), TEXT_TYPES), raw=raw)
-        return Message("tool", (part,), raw, pinned=pinned)
+        return Message("tool", (part,), raw)
     if kind == "reasoning":
-        return Message("assistant", (reasoning_of(raw, raw),), raw, pinned=pinned)
-    return Message("other", (opaque_of(raw),), raw, pinned=pinned)
+        return Message("assistant", (reasoning_of(raw, raw),), raw)
+    return Message("other", (opaque_of(raw),), raw)
 
 
 def _write(message: Message) -> Any:
@@ -138,3 +102,20 @@ def _write(message: Message) -> Any:
     if not isinstance(content, (list, tuple)) and all(isinstance(p, Text) for p in blocks):
         return {**message.raw, "content": message.text}
     return {**message.raw, "content": [write_block(p, text_type) for p in blocks]}
+
+
+WIRE = WireFormat(
+    name="openai-responses",
+    call_types=("responses", "aresponses"),
+    messages_field="input",
+    read_message=_read,
+    write_message=_write,
+    tool_result=_tool_result,
+    system_field="instructions",
+    output_field="max_output_tokens",
+    items=_items,
+    has_items=True,
+    router_method="aresponses",
+    hidden_calls=hidden_calls_responses,
+    tool=_tool,
+)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.conversation.model import Conversation
-from ctx_hooks.formats import CODECS, WIRE_FORMATS
-from ctx_hooks.formats.caller_flags import is_pinned
-from ctx_hooks.formats.fields import item_of, owned_items_of
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats.fields import owned_items_of
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format, Message
@@ -52,11 +51,7 @@ class MessageReader:
     def message(self, index: int) -> Message:
         """Return the message at `index`, from 0."""
         if index not in self._read:
-            message = CODECS[self.format].read_message(item_of(self.items[index], index))
-            if message.pinned and not self.honors_skip:
-                message = replace(message, pinned=is_pinned(message.raw, honors_skip=False))
-            completed = WIRE_FORMATS[self.format].completed
-            self._read[index] = message if completed is None else completed(message, self.items, index)
+            self._read[index] = WIRE_FORMATS[self.format].message(self.items, index, honors_skip=self.honors_skip)
         return self._read[index]
 
     def conversation(self, start: int = 0, end: int | None = None) -> Conversation:

@@ -1,13 +1,17 @@
-"""All that is particular to a wire format beside how its messages are read: its fields and tools, LiteLLM's names for it."""
+"""All that is particular to a wire format: how its messages are read and written, its fields and tools, LiteLLM's names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks.conversation.model import Conversation, Message, Role
+from ctx_hooks.formats.caller_flags import is_pinned
+from ctx_hooks.formats.fields import item_of, items_of, preamble_of, said
+
 if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Format, Message
+    from ctx_hooks.conversation.model import Format
     from ctx_hooks.formats.hidden_calls import HiddenCalls
 
 SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
@@ -33,6 +37,10 @@ class WireFormat:
         name: the format.
         call_types: LiteLLM's types of the calls whose requests carry a conversation in it.
         messages_field: the field of the messages.
+        read_message: returns the neutral message of one of the provider's messages or items.
+        write_message: returns the provider's message for a neutral one that was edited.
+        tool_result: returns a new message that answers a call with a text, `is_error` by keyword.
+        new_message: returns a new message of a role that holds a text.
         system_field: the field of the system text; "" where that is a message.
         output_fields: the options that limit the output, the first one asked of first.
         output_field: the one that is set where a request has none.
@@ -48,13 +56,18 @@ class WireFormat:
         hidden_calls: how calls are hidden from its clients; None where they cannot be.
         tool: returns the definition of a tool, of its name, description and parameters.
 
-    >>> WireFormat(name="openai-chat", call_types=("acompletion",), messages_field="messages").counted_values({"text": "x"})
-    (None, None, None, 'x', None, None)
+    >>> from ctx_hooks.formats import WIRE_FORMATS
+    >>> WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": "Hi"}]).messages[0].text
+    'Hi'
     """
 
     name: Format
     call_types: tuple[str, ...]
     messages_field: str
+    read_message: Callable[[Mapping[str, Any]], Message]
+    write_message: Callable[[Message], Any]
+    tool_result: Callable[..., Message]
+    new_message: Callable[[Role, str], Message] = said
     system_field: str = ""
     output_fields: tuple[str, ...] = OUTPUT_FIELDS
     output_field: str = "max_tokens"
@@ -69,6 +82,28 @@ class WireFormat:
     router_method: str = ""
     hidden_calls: HiddenCalls | None = None
     tool: Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]] | None = None
+
+    def read(self, messages: Any, *, system: Any = None, tools: Any = None) -> Conversation:
+        """Return the conversation of a request; `system` and `tools` are counted and never changed.
+
+        Raises:
+            MalformedConversationError: `messages` is no list of mappings, or nested too deeply.
+        """
+        items = items_of(self.items(messages))
+        read = tuple(self.message(items, index) for index in range(len(items)))
+        return Conversation(self.name, read, *preamble_of(system, tools))
+
+    def message(self, items: Sequence[Any], index: int, *, honors_skip: bool = True) -> Message:
+        """Return the message at `index`; `honors_skip` says whether `truncation_skip` pins it, as `pin` does."""
+        raw = item_of(items[index], index)
+        message = self.read_message(raw)
+        if is_pinned(raw, honors_skip=honors_skip):
+            message = replace(message, pinned=True)
+        return message if self.completed is None else self.completed(message, items, index)
+
+    def write(self, conversation: Conversation) -> list[Any]:
+        """Return the provider's list: unedited messages are the objects that were read."""
+        return [self.write_message(m) if m.edited else m.raw for m in conversation.messages]
 
     def counted_values(self, fields: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return what is sent and counted beside the messages and the tools."""

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules.rule import Repair
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def _fill(messages: list[Message], turn: Turn, fmt: Format) -> Turn:
 
 
 def _placeholder(turn: Turn, fmt: Format) -> Message:
-    make = CODECS[fmt].user_message if turn == "user" else CODECS[fmt].assistant_message
-    return make(placeholders.REMOVED_MESSAGE)
+    return WIRE_FORMATS[fmt].new_message("user" if turn == "user" else "assistant", placeholders.REMOVED_MESSAGE)
 
 
 def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, ToolCall, ToolResult
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ class Layout:
 
 
 def _missing_result(conversation: Conversation, call: ToolCall) -> Message:
-    return CODECS[conversation.format].tool_result(call, MISSING_RESULT, is_error=True)
+    return WIRE_FORMATS[conversation.format].tool_result(call, MISSING_RESULT, is_error=True)
 
 
 def _wanted(conversation: Conversation, pairs: Pairs, index: int) -> list[ToolResult]:

@@ -13,7 +13,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
-from ctx_hooks.formats import CODECS, WIRE_FORMATS, gemini_config
+from ctx_hooks.formats import WIRE_FORMATS, gemini_config
 from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
@@ -170,7 +170,7 @@ class Request:
 
         A copy, because parts of it may be remembered, and whoever sends the request may change it further.
         """
-        return {self.wire.messages_field: copied(CODECS[self.format].write(conversation))}
+        return {self.wire.messages_field: copied(WIRE_FORMATS[self.format].write(conversation))}
 
     def newest_turns(self, index: Sequence[MessageStats], max_turns: int | None) -> Request:
         """Return the request with the newest turns of the user alone; itself if all are allowed.

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.conversation.model import Text, ToolCall, ToolResult
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
@@ -61,7 +61,7 @@ def test_every_line_that_was_cut_stands_in_a_text_that_a_handle_reaches(fmt, lan
     assert named_in(outcome)
     assert set(named_in(outcome)) <= outcome.cut.keys()
     there = "\n".join([*texts_of(outcome.conversation), *outcome.cut.values()])
-    for text in texts_of(CODECS[fmt].read(messages)):
+    for text in texts_of(WIRE_FORMATS[fmt].read(messages)):
         for line in filter(str.strip, text.splitlines()):
             assert line in there
 

@@ -9,7 +9,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.placeholders import MARK, summary_end
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
@@ -31,7 +31,7 @@ def budget_of(goal_tokens, **fields):
 @many
 @given(data=st.data(), goal=st.integers(50, 4_000))
 def test_its_laws(fmt, data, goal):
-    conversation = CODECS[fmt].read(data.draw(st.one_of(payloads(fmt), broken_payloads(fmt))))
+    conversation = WIRE_FORMATS[fmt].read(data.draw(st.one_of(payloads(fmt), broken_payloads(fmt))))
     outcome = last_resort.compress(conversation, budget_of(goal))
     sent = outcome.conversation
     assert outcome.fits == (outcome.tokens_after <= goal)
@@ -55,7 +55,7 @@ def test_its_laws(fmt, data, goal):
 @every_format
 def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_met(fmt):
     payload = agent_session(fmt, turns=60)
-    conversation = CODECS[fmt].read(items_of(payload), tools=payload["tools"])
+    conversation = WIRE_FORMATS[fmt].read(items_of(payload), tools=payload["tools"])
     for goal in (3_000, 8_000, 20_000):
         outcome = last_resort.compress(conversation, budget_of(goal))
         assert outcome.fits
@@ -73,7 +73,7 @@ def test_the_newest_exchanges_stay_with_the_newest_question_and_the_budget_is_me
 @every_format
 def test_results_of_the_newest_loop_are_cut_where_they_alone_are_too_large(fmt):
     items = items_of(agent_session(fmt, turns=3, result_chars=90_000))[:-1]
-    conversation = CODECS[fmt].read(items)
+    conversation = WIRE_FORMATS[fmt].read(items)
     outcome = last_resort.compress(conversation, budget_of(5_000))
     assert outcome.fits
     assert not message_rules.repair(outcome.conversation)[1]
@@ -95,7 +95,7 @@ PREFILLS = {
 @pytest.mark.parametrize("compress", [last_resort.compress, pipeline.compress])
 def test_a_prefill_stays_with_the_results_that_it_follows(fmt, compress):
     items = [*items_of(agent_session(fmt, turns=30, result_chars=2_000))[:-1], PREFILLS[fmt]]
-    conversation = CODECS[fmt].read(items)
+    conversation = WIRE_FORMATS[fmt].read(items)
     outcome = compress(conversation, Budget(300, 300, Counter("cl100k_base"), cut_newest=False))
     assert outcome.steps
     assert outcome.conversation.messages[-2:] == conversation.messages[-2:]
@@ -104,7 +104,7 @@ def test_a_prefill_stays_with_the_results_that_it_follows(fmt, compress):
 
 def test_repair_can_be_switched_off():
     items = [*items_of(agent_session("openai-chat", turns=20)), {"role": "assistant", "content": None, "tool_calls": []}]
-    conversation = CODECS["openai-chat"].read(items)
+    conversation = WIRE_FORMATS["openai-chat"].read(items)
     outcome = last_resort.compress(conversation, budget_of(3_000, policy=Policy(repair="off")))
     assert outcome.conversation.messages[-1] is conversation.messages[-1]
 
@@ -119,6 +119,6 @@ def test_what_stands_for_a_removed_message_is_not_taken_for_the_users_request():
         {"role": "tool", "tool_call_id": "nobody", "content": "stray"},
         {"role": "assistant", "content": "I have looked. " * 200},
     ]
-    sent = last_resort.compress(CODECS["openai-chat"].read(items), budget_of(300)).conversation
+    sent = last_resort.compress(WIRE_FORMATS["openai-chat"].read(items), budget_of(300)).conversation
     assert any(m.text.startswith(question["content"]) for m in sent.messages)
     assert sent.messages[sent.newest_request].text.startswith(question["content"])

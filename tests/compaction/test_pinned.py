@@ -5,7 +5,7 @@ from strategies import every_format, items_of
 
 import ctx_hooks
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.caller_flags import PIN, SKIP
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.testing import agent_session
@@ -20,7 +20,7 @@ WHERE = {"anthropic": "content", "gemini": "parts"}
 def flagged_session(fmt, flag, *, in_block=False, turns=40):
     """Return a session, and the index of one of its older results that has the flag."""
     messages = [dict(m) for m in items_of(agent_session(fmt, turns=turns))]
-    place = next(i for i, m in enumerate(messages) if i > 5 and CODECS[fmt].read_message(m).results)
+    place = next(i for i, m in enumerate(messages) if i > 5 and WIRE_FORMATS[fmt].read_message(m).results)
     if in_block:
         first, *rest = messages[place][WHERE[fmt]]
         messages[place][WHERE[fmt]] = [{**first, "context": {flag: True}}, *rest]
@@ -57,8 +57,8 @@ def test_it_stays_whole_where_nothing_else_is_left_to_cut(fmt, flag):
 @every_flag
 def test_it_stays_whole_where_compression_takes_too_long(fmt, flag):
     messages, place = flagged_session(fmt, flag)
-    outcome = last_resort.compress(CODECS[fmt].read(messages), Budget(4_000, 8_000, Counter("cl100k_base")))
-    assert messages[place] in CODECS[fmt].write(outcome.conversation)
+    outcome = last_resort.compress(WIRE_FORMATS[fmt].read(messages), Budget(4_000, 8_000, Counter("cl100k_base")))
+    assert messages[place] in WIRE_FORMATS[fmt].write(outcome.conversation)
 
 
 @every_format

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.cut_points import MOST_GENERATIONS, Cut, Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.runtime import content_cache
@@ -26,7 +26,7 @@ from ctx_hooks.tokens.counter import Counter
 def sent(messages, fmt, *, trigger, target=None, policy=None):
     """Return what is sent for a request, message by message as bytes, and the newest compaction in it."""
     counter = Counter("cl100k_base")
-    codec = CODECS[fmt]
+    codec = WIRE_FORMATS[fmt]
     reader = MessageReader(fmt, messages)
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
     budget = Budget(trigger, max(trigger, 8_000), counter, policy or Policy())

@@ -13,7 +13,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.retrieval import Retrieval, appended
 from ctx_hooks.compaction.retrieval_index import BLOCK_MESSAGES, blocks
 from ctx_hooks.compaction.retrieval_share import LATER_TURN_FRACTION, Share, Shares
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
@@ -26,7 +26,7 @@ def sent(messages, *, trigger, target, policy=None):
     history = History(reader, message_stats(reader, counter), 0, digest_of(""))
     outcome, cut = compacted(history, Thresholds(Budget(trigger, 8_000, counter, policy or Policy()), target))
     assert outcome.tokens_after == Counter("cl100k_base").conversation(outcome.conversation)
-    written = CODECS["openai-chat"].write(outcome.conversation)
+    written = WIRE_FORMATS["openai-chat"].write(outcome.conversation)
     return [json.dumps(m, sort_keys=True) for m in written], cut.number, outcome
 
 

@@ -9,7 +9,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.pipeline import STEPS
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
@@ -69,7 +69,7 @@ SHAPES = {
 @every_format
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rules_and_repair(fmt, shape):
-    assert_linear(lambda n: CODECS[fmt].read(SHAPES[shape](fmt, n)), message_rules.repair, 50)
+    assert_linear(lambda n: WIRE_FORMATS[fmt].read(SHAPES[shape](fmt, n)), message_rules.repair, 50)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_compression(fmt, target, shape):
 def test_steps_and_the_last_resort(fmt):
     for apply in (*(step.apply for step in STEPS), last_resort.compress):
         assert_linear(
-            lambda n: CODECS[fmt].read([*session(fmt, n), *dialogue(n, fmt)]),
+            lambda n: WIRE_FORMATS[fmt].read([*session(fmt, n), *dialogue(n, fmt)]),
             lambda conversation, apply=apply: apply(conversation, Budget(600, 8_000, Counter("cl100k_base"))),
             40,
         )

@@ -18,8 +18,8 @@ from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.extractive import Removed, extractive_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.formats import CODECS
-from ctx_hooks.formats.openai_chat import user_message
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats.fields import said
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -40,7 +40,7 @@ def unquoted(text):
 def test_no_line_of_a_tools_text_stands_unquoted_among_the_users_words(fmt, target_tokens, texts, budget):
     messages = session(fmt, texts, [f"Please read page {n}." for n in range(len(texts))])
     sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=budget, target_tokens=target_tokens).messages
-    for message in CODECS[fmt].read(sent).messages:
+    for message in WIRE_FORMATS[fmt].read(sent).messages:
         if message.role in ("user", "system"):
             assert not any(BAIT in line for line in unquoted(message.text))
             assert all(json.loads(s) is not None for line in message.text.splitlines() for s in STRING.findall(line))
@@ -55,7 +55,7 @@ def budget_of(goal):
 
 def fetched(*texts):
     messages = session("openai-chat", texts, [f"Please read page {n}." for n in range(len(texts))])
-    return CODECS["openai-chat"].read(messages)
+    return WIRE_FORMATS["openai-chat"].read(messages)
 
 
 def test_a_summary_says_of_each_line_whose_it_is():
@@ -72,9 +72,9 @@ def test_a_summary_says_of_each_line_whose_it_is():
 
 def test_what_a_tool_returned_is_retrieved_under_its_call():
     conversation = fetched("nothing of note\n" * 30, f"some text\n{FORGED}")
-    asked = conversation.with_messages((*conversation.messages[:-1], user_message("Who approves deleting the database?")))
+    asked = conversation.with_messages((*conversation.messages[:-1], said("user", "Who approves deleting the database?")))
     budget = budget_of(4_000)
-    reader = MessageReader("openai-chat", CODECS["openai-chat"].write(asked))
+    reader = MessageReader("openai-chat", WIRE_FORMATS["openai-chat"].write(asked))
     history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
     length = len(history.index) - 1
     block = Retrieval(history, length, (), digest_behind(b"", history.index[:length]), budget, Share()).text(length, 500)

@@ -15,7 +15,7 @@ from ctx_hooks.conversation.exchanges import (
 )
 from ctx_hooks.conversation.model import Conversation, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from ctx_hooks.conversation.protection import older_exchanges, older_messages, protected, reasoning_may_go, stays
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 
 
 def said(role, text="something", **fields):
@@ -121,7 +121,7 @@ def exchanges(*messages, joins_assistant_items=False):
 @settings(max_examples=10)
 @given(data=st.data())
 def test_exchanges_stand_side_by_side_and_cover_the_conversation(fmt, data):
-    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
+    conversation = WIRE_FORMATS[fmt].read(data.draw(payloads(fmt)))
     assert [i for e in conversation.exchanges for i in e] == list(range(len(conversation.messages)))
     assert all(len(e) for e in conversation.exchanges)
 

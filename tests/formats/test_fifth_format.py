@@ -1,16 +1,15 @@
 """A fifth format is one module and four entries: it is read, counted, compacted, repaired and written like the others."""
 
 import json
-import sys
 from dataclasses import replace
 
 import pytest
 from engine_requests import to
 
-from ctx_hooks.conversation.model import Conversation, Message, Text, ToolCall, ToolResult
+from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
 from ctx_hooks.decision import Compressed, Untouched
-from ctx_hooks.formats import CODECS, WIRE_FORMATS
-from ctx_hooks.formats.fields import compact_json, deep_items_of, preamble_of
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import RULES
 from ctx_hooks.message_rules.pairing import calls_answered
@@ -18,16 +17,8 @@ from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
 from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.attempt_runner import AttemptRunner
 
-WIRE = WireFormat(
-    name="talk", call_types=("atalk",), messages_field="talk", output_field="most_words", output_fields=("most_words",)
-)
 ROLES = {"me": "user", "it": "assistant", "tool": "tool"}
 NAMES = {role: name for name, role in ROLES.items()}
-
-
-def read(messages, *, system=None, tools=None):
-    preamble, markers = preamble_of(system, tools)
-    return Conversation("talk", tuple(map(read_message, deep_items_of(messages))), preamble, markers)
 
 
 def read_message(raw):
@@ -37,22 +28,16 @@ def read_message(raw):
     return Message(ROLES[raw["who"]], parts, raw=raw)
 
 
-def write(conversation):
-    return [
-        {**m.raw, "who": NAMES[m.role], "says": m.text or _result(m)} if m.edited else m.raw for m in conversation.messages
-    ]
-
-
 def _result(message):
     return "".join(part.text for result in message.results for part in result.parts)
 
 
-def user_message(text):
-    return Message("user", (Text(text),), raw={"who": "me", "says": text})
+def write_message(message):
+    return {**message.raw, "who": NAMES[message.role], "says": message.text or _result(message)}
 
 
-def assistant_message(text):
-    return Message("assistant", (Text(text),), raw={"who": "it", "says": text})
+def new_message(role, text):
+    return Message(role, (Text(text),), raw={"who": NAMES[role], "says": text})
 
 
 def tool_result(call, text, *, is_error):
@@ -60,9 +45,14 @@ def tool_result(call, text, *, is_error):
     return Message("tool", (ToolResult(call.id, (Text(text),)),), raw={"who": "tool", "of": call.id, "says": text})
 
 
+WIRE = WireFormat(
+    name="talk", call_types=("atalk",), messages_field="talk", output_field="most_words", output_fields=("most_words",),
+    read_message=read_message, write_message=write_message, tool_result=tool_result, new_message=new_message,
+)  # fmt: skip
+
+
 @pytest.fixture(autouse=True)
 def _fifth(monkeypatch):
-    monkeypatch.setitem(CODECS, "talk", sys.modules[__name__])
     monkeypatch.setitem(WIRE_FORMATS, "talk", WIRE)
     monkeypatch.setitem(RULES, "talk", (calls_answered,))
     monkeypatch.setitem(LAYOUTS, "talk", LAYOUTS["openai-chat"])

@@ -30,7 +30,7 @@ def exchange(calls, responses):
 
 def pairs(contents):
     """Return for each response of the last content the arguments of the call that it answers."""
-    _, asked, answered = gemini.read(contents).messages
+    _, asked, answered = gemini.WIRE.read(contents).messages
     arguments = {c.id: c.arguments for c in asked.calls}
     return [(arguments.get(r.call_id), r.text) for r in answered.results]
 
@@ -49,12 +49,14 @@ def test_a_response_belongs_to_the_call_of_its_id_else_to_the_next_of_its_functi
 
 
 def test_a_call_that_is_answered_by_its_id_is_not_answered_again_by_its_name():
-    (*_, answered) = gemini.read(exchange([call(own_id="a")], [response("1", own_id="a"), response("2")])).messages
+    (*_, answered) = gemini.WIRE.read(exchange([call(own_id="a")], [response("1", own_id="a"), response("2")])).messages
     assert [result.call_id == "a" for result in answered.results] == [True, False]
 
 
 def test_two_calls_of_one_id_are_both_answered_by_name():
-    (*_, answered) = gemini.read(exchange([call(own_id="a"), call(own_id="a")], [response("1"), response("2")])).messages
+    (*_, answered) = gemini.WIRE.read(
+        exchange([call(own_id="a"), call(own_id="a")], [response("1"), response("2")])
+    ).messages
     assert [result.call_id for result in answered.results] == ["a", "a"]
 
 
@@ -115,7 +117,7 @@ def test_long_arguments_that_are_not_signed_are_shortened():
 
 @pytest.mark.parametrize("said", [{}, {"response": None}, {"response": {}}], ids=str)
 def test_a_response_that_says_nothing_has_no_text(said):
-    (*_, answered) = gemini.read(exchange([call("f")], [{"functionResponse": {"name": "f", **said}}])).messages
+    (*_, answered) = gemini.WIRE.read(exchange([call("f")], [{"functionResponse": {"name": "f", **said}}])).messages
     assert answered.results[0].parts == ()
 
 
@@ -125,10 +127,10 @@ def test_a_response_that_says_nothing_has_no_text(said):
 ], ids=str)  # fmt: skip
 def test_a_rewritten_result_stands_under_its_own_key_else_under_googles(given, written):
     answer = {"functionResponse": {"name": "f", "response": given}}
-    (_, _, message) = (conversation := gemini.read(exchange([call("f")], [answer]))).messages
+    (_, _, message) = (conversation := gemini.WIRE.read(exchange([call("f")], [answer]))).messages
     result = message.results[0]
     cut = type(result)(result.call_id, (ctx_hooks.conversation.model.Text("cut"),), raw=result.raw)
-    sent = gemini.write(conversation.with_messages((message.with_parts((cut,)),)))
+    sent = gemini.WIRE.write(conversation.with_messages((message.with_parts((cut,)),)))
     assert sent[0]["parts"] == [{"functionResponse": {"name": "f", "response": written}}]
 
 

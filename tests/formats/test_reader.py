@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import every_format, items_of, payloads
 
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import copied
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.testing import agent_session
@@ -22,13 +22,13 @@ def reader_of(fmt, **fields):
 def test_message_by_message_is_read_what_the_whole_holds(fmt, data):
     messages = data.draw(payloads(fmt))
     reader = MessageReader(fmt, messages, ("system text",), 1)
-    whole = CODECS[fmt].read(messages)
+    whole = WIRE_FORMATS[fmt].read(messages)
     assert tuple(map(reader.message, range(len(messages)))) == whole.messages
     start = data.draw(st.integers(0, len(messages)))
     part = reader.conversation(start, len(messages))
     assert part.messages == whole.messages[start:]
     assert (part.format, part.preamble, part.preamble_markers) == (fmt, ("system text",), 1)
-    assert CODECS[fmt].write(reader.conversation()) == messages
+    assert WIRE_FORMATS[fmt].write(reader.conversation()) == messages
 
 
 @every_format

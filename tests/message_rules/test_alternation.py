@@ -9,7 +9,7 @@ from strategies import payloads, spoken, texts
 
 import ctx_hooks
 from ctx_hooks import message_rules
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.message_rules import alternation
 from ctx_hooks.testing import violations
 
@@ -93,8 +93,8 @@ def test_a_repair_that_drops_a_message_keeps_the_turns(fmt):
         {"role": "assistant", "content": "four"},
         {"role": "user", "content": "five"},
     ]
-    conversation, _ = message_rules.repair(CODECS[fmt].read(messages))
-    assert not refused(CODECS[fmt].write(conversation))
+    conversation, _ = message_rules.repair(WIRE_FORMATS[fmt].read(messages))
+    assert not refused(WIRE_FORMATS[fmt].write(conversation))
 
 
 @every_mode
@@ -129,6 +129,6 @@ ANSWER = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response
 ], ids=["the word between two of the model's turns", "the model's last word"])  # fmt: skip
 def test_what_is_put_in_the_place_of_removed_contents_stands_before_no_call(said, gone):
     contents = [turn if isinstance(turn, dict) else spoken("gemini", turn, f"word {n}") for n, turn in enumerate(said)]
-    before = CODECS["gemini"].read(contents)
+    before = WIRE_FORMATS["gemini"].read(contents)
     kept = alternation.kept(before, before.with_messages(tuple(m for i, m in enumerate(before.messages) if i not in gone)))
-    assert violations("gemini", {"contents": CODECS["gemini"].write(kept)}) == []
+    assert violations("gemini", {"contents": WIRE_FORMATS["gemini"].write(kept)}) == []

@@ -9,7 +9,7 @@ from strategies import FIELDS, broken_payloads, every_format, payloads, spoken
 
 import ctx_hooks
 from ctx_hooks import message_rules
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.testing import violations as refused
 
 thorough = settings(max_examples=15)
@@ -23,7 +23,7 @@ def request(fmt, messages):
 @thorough
 @given(data=st.data())
 def test_a_valid_conversation_is_left_as_the_very_object(fmt, data):
-    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
+    conversation = WIRE_FORMATS[fmt].read(data.draw(payloads(fmt)))
     repaired, repairs = message_rules.repair(conversation)
     assert repaired is conversation
     assert repairs == ()
@@ -33,7 +33,7 @@ def test_a_valid_conversation_is_left_as_the_very_object(fmt, data):
 @thorough
 @given(data=st.data())
 def test_a_repaired_conversation_keeps_every_rule_and_needs_no_second_repair(fmt, data):
-    codec = CODECS[fmt]
+    codec = WIRE_FORMATS[fmt]
     repaired, _ = message_rules.repair(codec.read(data.draw(broken_payloads(fmt))))
     again = codec.read(codec.write(repaired))
     assert message_rules.repair(again) == (again, ())
@@ -66,7 +66,7 @@ def test_doubles_and_orphans_go_and_a_missing_result_is_added():
 
 def test_an_output_whose_call_lies_with_the_provider_stays():
     items = [{"type": "function_call_output", "call_id": "c", "output": "o"}, {"role": "user", "content": "and?"}]
-    conversation = CODECS["openai-responses"].read(items)
+    conversation = WIRE_FORMATS["openai-responses"].read(items)
     assert message_rules.repair(conversation, continues=True)[0] is conversation
     assert len(message_rules.repair(conversation)[0].messages) == 1
 
@@ -111,7 +111,7 @@ def test_only_markers_count_and_not_texts_that_quote_them():
         ([block], None, 1),
         ([block], [{"name": "t", **marker}, {"name": "u", "cache_control": None}], 2),
     ]:
-        conversation = CODECS["anthropic"].read(messages, system=system, tools=tools)
+        conversation = WIRE_FORMATS["anthropic"].read(messages, system=system, tools=tools)
         assert len(message_rules.repair(conversation)[1]) == surplus
 
 

@@ -10,7 +10,7 @@ import pytest
 from hostile_texts import kinds
 from litellm.types.utils import PromptTokensDetailsWrapper, Usage
 
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.counter import MESSAGE_TOKENS, PIECE_CHARS, Counter
 from ctx_hooks.tokens.usage import Billed, billed_of
 from ctx_hooks.tokens.vocabulary import encoding, vocabulary_of
@@ -35,11 +35,11 @@ def test_a_conversation_counts_its_texts_names_arguments_and_a_cost_per_message(
     messages = [{"role": "user", "content": PROSE}, {"role": "assistant", "content": None, "tool_calls": [call]}]
     counter = Counter("cl100k_base")
     expected = counter.text(PROSE) + counter.text("look_up") + counter.text('{"key": "value"}') + 2 * MESSAGE_TOKENS
-    assert expected <= counter.conversation(CODECS["openai-chat"].read(messages)) <= expected + 8
+    assert expected <= counter.conversation(WIRE_FORMATS["openai-chat"].read(messages)) <= expected + 8
 
 
 def test_tools_and_system_text_are_counted():
-    codec, counter = CODECS["anthropic"], Counter("cl100k_base")
+    codec, counter = WIRE_FORMATS["anthropic"], Counter("cl100k_base")
     messages = [{"role": "user", "content": "hi"}]
     bare = counter.conversation(codec.read(messages))
     full = counter.conversation(codec.read(messages, system=PROSE, tools=[{"name": "t", "description": CODE}]))
@@ -74,8 +74,8 @@ def test_every_model_has_a_vocabulary(model, expected):
 )
 def test_other_scripts_figures_and_base64_count_by_their_weight(text):
     plain, weighed = Counter("o200k_base"), Counter("o200k_base", other_weight=2.5)
-    message = CODECS["openai-chat"].read([{"role": "user", "content": PROSE + text}]).messages
-    alone = CODECS["openai-chat"].read([{"role": "user", "content": text}]).messages
+    message = WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": PROSE + text}]).messages
+    alone = WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": text}]).messages
     assert plain.others(alone) == weighed.others(alone) == plain.text(text)
     assert weighed.text(text) == -(-plain.text(text) * 5 // 2)
     assert plain.others(message) <= plain.text(PROSE + text)

@@ -8,7 +8,7 @@ import pytest
 from strategies import spoken
 
 from ctx_hooks.conversation.model import Media
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.payloads import is_payload
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.media import MOST_FILE_TOKENS, UNKNOWN_IMAGE_TOKENS, media_tokens
@@ -24,7 +24,7 @@ STORY = "The night shift began quietly, and nobody knew why the database had sto
 
 
 def counted(fmt, item):
-    return COUNTER.message(CODECS[fmt].read([item]).messages[0], fmt)
+    return COUNTER.message(WIRE_FORMATS[fmt].read([item]).messages[0], fmt)
 
 
 def said(block):
@@ -84,7 +84,7 @@ def test_an_image_costs_what_its_pixels_cost_in_any_item(fmt, item):
 ], ids=lambda v: str(v)[:60])  # fmt: skip
 def test_data_of_any_kind_costs_a_fraction_of_its_base64_and_is_called_a_guess(fmt, item):
     as_text = COUNTER.text(ANYTHING)
-    message = CODECS[fmt].read([item]).messages[0]
+    message = WIRE_FORMATS[fmt].read([item]).messages[0]
     assert 0 < COUNTER.message(message, fmt) < as_text / 3
     assert COUNTER.guessed(message, fmt) >= COUNTER.message(message, fmt) - 10
 
@@ -100,7 +100,7 @@ def test_a_text_costs_its_tokens_in_any_item_a_document_too(fmt, item):
     assert counted(fmt, item) >= COUNTER.text(STORY)
 
 
-@pytest.mark.parametrize("fmt", CODECS)
+@pytest.mark.parametrize("fmt", WIRE_FORMATS)
 def test_base64_that_is_sent_as_text_is_text(fmt):
     assert counted(fmt, spoken(fmt, "user", ANYTHING)) >= COUNTER.text(ANYTHING)
 

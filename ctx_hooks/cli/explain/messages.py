@@ -10,7 +10,7 @@ from typing import Literal
 from ctx_hooks.compaction.message_index import digest_of
 from ctx_hooks.conversation.model import Conversation, Message, Reasoning, Text
 from ctx_hooks.conversation.placeholders import MARK
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 
 Became = Literal["kept", "changed", "removed", "added"]
 Kind = Literal["call", "result", "message"]
@@ -77,7 +77,7 @@ def changed(
 
 
 def _digests(conversation: Conversation) -> list[bytes]:
-    return [digest_of(message) for message in CODECS[conversation.format].write(conversation)]
+    return [digest_of(message) for message in WIRE_FORMATS[conversation.format].write(conversation)]
 
 
 def _pairs(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ctx_hooks import fitting
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import RetryPlan
@@ -91,7 +91,7 @@ def as_sent(request: Request, history: History, to: Target, known: Known, counte
     messages = outcome.conversation.messages
     index = tuple(
         MessageStats(digest_of(item), counter.message(message, request.format), message.role, is_request=False)
-        for item, message in zip(CODECS[request.format].write(outcome.conversation), messages, strict=True)
+        for item, message in zip(WIRE_FORMATS[request.format].write(outcome.conversation), messages, strict=True)
     )
     return _sent(history, index)._replace(rewrites=outcome.rewrites, is_changed=True)
 

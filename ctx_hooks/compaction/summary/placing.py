@@ -10,7 +10,7 @@ from ctx_hooks.compaction.summary.extractive import CHARS_PER_TOKEN, ends_of
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Text
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -72,7 +72,7 @@ def with_summary(
         unanswered: what is said behind users' turns of which no answer is left, by index.
         language: of the line that ends the summary.
     """
-    messages, codec = conversation.messages, CODECS[conversation.format]
+    messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
     left = [i for i in range(len(messages)) if i not in gone]
     place = max(next((i for i in left if messages[i].role != "system"), len(messages)), conversation.settled)
     turns = [i for i in left if place <= i < min(gone) and _is_open(messages[i])]
@@ -86,11 +86,11 @@ def with_summary(
             if _is_open(message):
                 message = _opened(message, f"{summary}\n{placeholders.summary_end(language)}\n")
             else:
-                sent.append(codec.user_message(summary))
+                sent.append(codec.new_message("user", summary))
         sent.append(message)
         if i in unanswered:
-            sent.append(codec.assistant_message(unanswered[i]))
-    return sent if turns or first is not None else [*sent, codec.user_message(summary)]
+            sent.append(codec.new_message("assistant", unanswered[i]))
+    return sent if turns or first is not None else [*sent, codec.new_message("user", summary)]
 
 
 def _is_open(message: Message) -> bool:

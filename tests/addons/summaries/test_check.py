@@ -5,7 +5,7 @@ from strategies import called
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.check import Rejected, checked
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
@@ -34,7 +34,7 @@ TALK = [
 
 
 def check(text, *, before="", talk=TALK, settings=SETTINGS, counter=COUNTER):
-    messages = CODECS["openai-chat"].read(talk).messages
+    messages = WIRE_FORMATS["openai-chat"].read(talk).messages
     return checked(text, SummaryTask("5f2c", len(messages), "openai-chat", messages, before), settings, counter)
 
 

@@ -10,7 +10,7 @@ from tool_bait import BAIT, results, session
 from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.prompt import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
 
@@ -20,7 +20,7 @@ thorough = settings(max_examples=8)
 
 
 def task_of(fmt, payload, before=""):
-    messages = CODECS[fmt].read(payload).messages
+    messages = WIRE_FORMATS[fmt].read(payload).messages
     return SummaryTask("5f2c", len(messages), fmt, messages, before)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
 from ctx_hooks.addons.summaries.writer import Writing, write
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stats import Observation
 from ctx_hooks.litellm_compat import Deployment, deployment_key_of
@@ -41,7 +41,7 @@ async def taken_over():
 async def written(said, settings, learned):
     """Write a summary of what a user said until another worker takes the flight over, and return what the threads did."""
     messages = [{"role": "user", "content": text} for text in said]
-    task = SummaryTask("5f2c", len(said), "openai-chat", CODECS["openai-chat"].read(messages).messages, "")
+    task = SummaryTask("5f2c", len(said), "openai-chat", WIRE_FORMATS["openai-chat"].read(messages).messages, "")
     asking = Asking(Request("openai-chat", {"messages": messages}), TO, settings, "key", None, 1)
     workers, writing = WatchedWorkers(), Writing()
     await write(writing, task, asking, learned, workers, taken_over)

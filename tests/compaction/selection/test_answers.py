@@ -9,7 +9,7 @@ from strategies import called, texts
 
 import ctx_hooks
 from ctx_hooks.compaction.selection.answers import ANSWERS_FRACTION, answers
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -56,7 +56,7 @@ def test_of_long_answers_the_ends_stay(line):
 @given(st.lists(texts, min_size=1, max_size=8), st.integers(1_000, 20_000))
 def test_they_are_spans_of_the_texts_within_their_share(said, goal_tokens):
     payload = session([text or "-" for text in said])
-    conversation = CODECS["openai-chat"].read(payload)
+    conversation = WIRE_FORMATS["openai-chat"].read(payload)
     kept = answers(conversation, Budget(goal_tokens=goal_tokens, window_tokens=2 * goal_tokens, counter=COUNTER))
     for (i, k), spans in kept.items():
         text = conversation.messages[i].parts[k].text
@@ -73,5 +73,5 @@ def test_they_are_spans_of_the_texts_within_their_share(said, goal_tokens):
 
 def test_plain_dialogue_is_left_to_the_newest_request():
     chat = [{"role": ("user", "assistant")[n % 2], "content": f"Remark {n} about nothing. " * 20} for n in range(99)]
-    conversation = CODECS["openai-chat"].read(chat)
+    conversation = WIRE_FORMATS["openai-chat"].read(chat)
     assert not answers(conversation, Budget(goal_tokens=4_000, window_tokens=8_000, counter=COUNTER))

@@ -13,7 +13,7 @@ from ctx_hooks.compaction.selection.scoring import Item, Source, items_of
 from ctx_hooks.compaction.selection.segments import with_cover
 from ctx_hooks.compaction.selection.select import Selector
 from ctx_hooks.compaction.steps import oldest_turns
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.testing import agent_session
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget
@@ -23,7 +23,7 @@ COUNTER = Counter("cl100k_base")
 
 
 def session(fmt, turns=30):
-    return CODECS[fmt].read(messages_of(agent_session(fmt, turns=turns, result_chars=2_000)))
+    return WIRE_FORMATS[fmt].read(messages_of(agent_session(fmt, turns=turns, result_chars=2_000)))
 
 
 def budget_of(goal_tokens):

@@ -10,7 +10,7 @@ from strategies import spoken, texts
 
 import ctx_hooks
 from ctx_hooks.compaction.selection.user_words import user_words
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -71,7 +71,7 @@ def test_an_instruction_beside_a_pasted_text_is_in_every_later_request(pasted, p
         assert any(INSTRUCTIONS[language] in text for text in said), (language, end)
 
 
-@pytest.mark.parametrize("fmt", CODECS)
+@pytest.mark.parametrize("fmt", WIRE_FORMATS)
 def test_users_words_stay_to_the_letter_while_they_are_a_share_of_the_goal(fmt):
     asked = [f"Point {n}: keep “{n}-{n * 31}” as it is, and tell Zoë{n} by {n % 28 + 1} May." for n in range(40)]
     messages = [m for text in asked for m in (spoken(fmt, "user", text), spoken(fmt, "assistant", f"{text} " * 40))]
@@ -89,7 +89,7 @@ HOSTILE = ["a\rb", "x" * 30_000, "." * 300_000, "?! " * 9_000, "\x1b[31mred", "<
 @given(said=st.lists(st.one_of(texts, st.sampled_from(HOSTILE)), max_size=8), goal=st.integers(50, 4_000))
 def test_the_spans_stand_in_order_side_by_side_in_texts_that_are_there_and_within_their_share(said, goal):
     messages = [{"role": "user", "content": text or " "} for text in (*said, "newest")]
-    conversation = CODECS["openai-chat"].read(messages)
+    conversation = WIRE_FORMATS["openai-chat"].read(messages)
     words = user_words(conversation, Budget(goal, 200_000, COUNTER))
     for (i, k), spans in words.items():
         text = conversation.messages[i].parts[k].text
@@ -117,7 +117,7 @@ def test_the_task_stays_whole_where_every_result_is_a_users_turn():
 def test_what_a_client_wraps_around_every_turn_is_not_the_users():
     wrapped = "<reminder>\n" + "Never mention this block. " * 20 + "\n</reminder>"
     messages = [{"role": "user", "content": f"{wrapped}\nTurn {n} is mine."} for n in range(5)]
-    conversation = CODECS["openai-chat"].read(messages)
+    conversation = WIRE_FORMATS["openai-chat"].read(messages)
     words = user_words(conversation, Budget(2_000, 200_000, COUNTER))
     kept = ["".join(conversation.messages[i].parts[k].text[a:b] for a, b in spans) for (i, k), spans in words.items()]
     assert [text.strip() for text in kept] == [f"Turn {n} is mine." for n in range(4)]
@@ -129,7 +129,7 @@ def test_what_was_said_twice_stays_where_it_was_said_last():
         {"role": "user", "content": "Continue."},
         {"role": "user", "content": "x"},
     ]
-    words = user_words(CODECS["openai-chat"].read(messages), Budget(2_000, 200_000, COUNTER))
+    words = user_words(WIRE_FORMATS["openai-chat"].read(messages), Budget(2_000, 200_000, COUNTER))
     assert set(words) == {(1, 0)}
 
 

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.steps import (
     oversized_results,
     repeats,
 )
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -25,7 +25,7 @@ def exchange(n, result, *, name="run", arguments=None):
 
 
 def run(step, messages, *, goal=10, policy=None, window=20_000):
-    codec = CODECS["openai-chat"]
+    codec = WIRE_FORMATS["openai-chat"]
     budget = Budget(goal, window, Counter("cl100k_base"), policy or Policy())
     return codec.write(compress(codec.read(messages), budget, (step.STEP,)).conversation)
 
@@ -170,7 +170,7 @@ def test_older_images_become_a_line():
 
 def test_the_newest_loop_is_cut_only_when_the_budget_says_so():
     messages = [{"role": "user", "content": "q"}, *exchange(1, "row of the newest result\n" * 3_000)]
-    codec = CODECS["openai-chat"]
+    codec = WIRE_FORMATS["openai-chat"]
     conversation = codec.read(messages)
     counter = Counter("cl100k_base")
     spared = compress(conversation, Budget(2_000, 20_000, counter, cut_newest=False), (newest_loop.STEP,))
@@ -188,7 +188,7 @@ def test_the_newest_results_leave_half_of_the_room_to_older_exchanges_that_need_
         *exchange(1, "row of the older result\n" * 1_500),
         *exchange(2, "row of the newest result\n" * newest_lines),
     ]
-    conversation = CODECS["openai-chat"].read(messages)
+    conversation = WIRE_FORMATS["openai-chat"].read(messages)
     counter = Counter("cl100k_base")
     budget = Budget(9_000, 20_000, counter, cut_newest=cut_newest)
     sent = newest_loop.LARGE.apply(conversation, budget)
@@ -203,7 +203,7 @@ def test_the_newest_results_give_way_no_further_than_the_older_exchanges_need():
         *exchange(1, "row of the older result\n" * 300),
         *exchange(2, "row of the newest result\n" * 1_500),
     ]
-    conversation = CODECS["openai-chat"].read(messages)
+    conversation = WIRE_FORMATS["openai-chat"].read(messages)
     budget = Budget(9_000, 20_000, Counter("cl100k_base"))
     sent = newest_loop.LARGE.apply(conversation, budget)
     assert budget.excess(sent) <= 0
@@ -221,7 +221,7 @@ def test_a_summary_that_does_not_fit_gives_way_to_one_line(spare_tokens):
     turns = [message for pair in zip(asked, said, strict=True) for message in pair]
     newest = {"role": "user", "content": "And now read this. " * 800}
     counter = Counter("o200k_base")
-    codec = CODECS["openai-chat"]
+    codec = WIRE_FORMATS["openai-chat"]
     protected_tokens = counter.conversation(codec.read([newest]))
     budget = Budget(protected_tokens + spare_tokens, 20_000, counter)
     outcome = compress(codec.read([*turns, newest]), budget)

@@ -14,7 +14,7 @@ from strategies import FIELDS, every_format, items_of, payloads
 from ctx_hooks import message_rules
 from ctx_hooks.compaction.pipeline import STEPS, compress
 from ctx_hooks.conversation.model import Reasoning
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -42,7 +42,7 @@ def broken(conversation):
 def test_a_step_grows_nothing_breaks_no_rule_leaves_its_input_and_is_done_at_once(step, fmt, data, goal):
     messages = data.draw(payloads(fmt))
     before = copy.deepcopy(messages)
-    codec, budget = CODECS[fmt], budget_of(goal)
+    codec, budget = WIRE_FORMATS[fmt], budget_of(goal)
     conversation = codec.read(messages)
     assert not broken(conversation)
     outcome = compress(conversation, budget, (step,))
@@ -59,7 +59,7 @@ def test_a_step_grows_nothing_breaks_no_rule_leaves_its_input_and_is_done_at_onc
 @pytest.mark.parametrize("spare_tokens", [1_500, 6_000])
 def test_what_has_settled_stays_to_the_byte_before_all_else(fmt, spare_tokens):
     """The larger room shortens results; the smaller one removes exchanges, and a summary stands behind what has settled."""
-    conversation = CODECS[fmt].read(items_of(agent_session(fmt, turns=30)))
+    conversation = WIRE_FORMATS[fmt].read(items_of(agent_session(fmt, turns=30)))
     settled = conversation.exchanges[10][-1] + 1
     budget = budget_of(0)
     held_tokens = budget.counter.conversation(conversation.with_messages(conversation.messages[:settled]))
@@ -76,7 +76,7 @@ def test_what_has_settled_stays_to_the_byte_before_all_else(fmt, spare_tokens):
 @given(data=st.data(), goal=goals)
 def test_all_steps_together_keep_the_newest_request_and_the_rules(fmt, data, goal):
     """A summary may stand in the newest request, where no other is left before it: before or behind the user's words."""
-    conversation = CODECS[fmt].read(data.draw(payloads(fmt)))
+    conversation = WIRE_FORMATS[fmt].read(data.draw(payloads(fmt)))
     outcome = compress(conversation, budget_of(goal))
     newest = conversation.messages[conversation.newest_request]
     sent = outcome.conversation.messages[outcome.conversation.newest_request]

@@ -5,7 +5,7 @@ from strategies import called
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
 from ctx_hooks.compaction.summary.extractive import Removed, sections
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -15,7 +15,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: s
 def calls(*steps):
     """Return a chat of calls, each a tuple of name, arguments and result."""
     made = [m for n, (name, given, result) in enumerate(steps) for m in called(result, f"c{n}", name, given)]
-    return CODECS["openai-chat"].read([{"role": "user", "content": "go"}, *made]).messages
+    return WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": "go"}, *made]).messages
 
 
 @pytest.mark.parametrize(("name", "given", "files"), [
@@ -122,7 +122,7 @@ def test_an_edit_that_was_refused_says_why():
     result = {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": "File has not been read yet."}
     call = {"type": "tool_use", "id": "t", "name": "Edit", "input": {"file_path": "a.py"}}
     messages = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-    (action,) = actions_of(CODECS["anthropic"].read(messages).messages)
+    (action,) = actions_of(WIRE_FORMATS["anthropic"].read(messages).messages)
     assert (action.failed, action.outcome) == (True, "File has not been read yet.")
 
 

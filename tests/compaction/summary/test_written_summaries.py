@@ -23,7 +23,7 @@ from ctx_hooks.compaction.summary.model_written import (
     prefixes,
 )
 from ctx_hooks.conversation.exchanges import is_request
-from ctx_hooks.formats import CODECS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.policy.summary_settings import SummarySettings
@@ -62,7 +62,7 @@ def sent(messages, fmt, summaries=NO_SUMMARIES, trigger=TRIGGER, **policy):
     """Return what is sent for a request, message by message as bytes, and the outcome and newest compaction of it."""
     budget = Budget(trigger, 6_000, COUNTER, Policy(**policy))
     outcome, cut = compacted(history_of(messages, fmt), Thresholds(budget), summaries=summaries)
-    return [json.dumps(m, sort_keys=True) for m in CODECS[fmt].write(outcome.conversation)], outcome, cut
+    return [json.dumps(m, sort_keys=True) for m in WIRE_FORMATS[fmt].write(outcome.conversation)], outcome, cut
 
 
 @cache
@@ -240,7 +240,7 @@ def test_a_cache_marker_that_moves_changes_neither_the_key_nor_a_prefix_nor_a_ch
 
 def removed_of(messages, fmt):
     """Return messages as removed ones of which all that users wrote stays."""
-    read = CODECS[fmt].read(messages).messages
+    read = WIRE_FORMATS[fmt].read(messages).messages
     words = {(i, k): ((0, len(p.text)),) for i, m in enumerate(read) if is_request(m) for k, p in enumerate(m.parts)}
     return Removed(read, words, actions_of(read))
 

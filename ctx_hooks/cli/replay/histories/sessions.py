@@ -7,7 +7,7 @@ from typing import Any
 
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats import CODECS, WIRE_FORMATS
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import text_or_empty
 from ctx_hooks.request.request import Request
 
@@ -17,7 +17,7 @@ NO_SESSION = "rows that hold no session of a known format"
 
 def recognises(fields: Mapping[str, Any]) -> bool:
     """Whether a row is a session."""
-    return text_or_empty(fields.get("format")) in CODECS and isinstance(fields.get("messages"), list)
+    return text_or_empty(fields.get("format")) in WIRE_FORMATS and isinstance(fields.get("messages"), list)
 
 
 def requests(rows: Iterable[Row]) -> Iterator[Recorded | LeftOut]:
@@ -46,6 +46,6 @@ def _request(session: Mapping[str, Any], length: int) -> Request:
 
 def _request_lengths(session: Mapping[str, Any]) -> list[int]:
     """Return the lengths at which the client must have sent a request."""
-    roles = [m.role for m in CODECS[session["format"]].read(session["messages"]).messages]
+    roles = [m.role for m in WIRE_FORMATS[session["format"]].read(session["messages"]).messages]
     answers = [i for i in range(1, len(roles)) if roles[i] == "assistant" and roles[i - 1] != "assistant"]
     return answers if roles and roles[-1] == "assistant" else [*answers, len(roles)]
