@@ -16,7 +16,6 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats import hidden_calls_messages
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
@@ -34,10 +33,6 @@ TEXT_TYPES = frozenset({"text"})
 CALL_TYPES = frozenset({"tool_use"})
 RESULT_TYPES = frozenset({"tool_result"})
 REASONING_TYPES = frozenset({"thinking", "redacted_thinking"})
-
-
-def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"name": name, "description": description, "input_schema": parameters}
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
@@ -117,7 +112,4 @@ WIRE = WireFormat(
     tool_result=_tool_result,
     system_field="system",
     route_ends=("/messages",),
-    router_method="anthropic_messages",
-    hidden_calls=hidden_calls_messages,
-    tool=_tool,
 )

@@ -16,7 +16,6 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats import hidden_calls_chat
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,
@@ -40,10 +39,6 @@ ROLES: Mapping[str, Role] = {
 TEXT_TYPES = frozenset({"text"})
 REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "reasoning", "reasoning_details")
 """Where LiteLLM and OpenAI-compatible servers carry an assistant message's thinking."""
-
-
-def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
@@ -151,7 +146,4 @@ WIRE = WireFormat(
     read_message=_read,
     write_message=_write,
     tool_result=_tool_result,
-    router_method="acompletion",
-    hidden_calls=hidden_calls_chat,
-    tool=_tool,
 )

@@ -15,7 +15,6 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats import hidden_calls_responses
 from ctx_hooks.formats.fields import (
     compact_json,
     opaque_of,
@@ -46,16 +45,6 @@ RESULT_TYPES = frozenset(f"{kind}_output" for kind in CALL_TYPES)
 def _items(given: Any) -> Any:
     """Return the items of an `input`, which may be a user's text."""
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
-
-
-def _tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "type": "function",
-        "name": name,
-        "description": description,
-        "parameters": parameters,
-        "strict": False,  # OpenAI's default there is true, which allows of no optional field
-    }
 
 
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
@@ -115,7 +104,4 @@ WIRE = WireFormat(
     output_field="max_output_tokens",
     items=_items,
     has_items=True,
-    router_method="aresponses",
-    hidden_calls=hidden_calls_responses,
-    tool=_tool,
 )

@@ -12,7 +12,6 @@ from ctx_hooks.formats.fields import item_of, items_of, preamble_of, said
 
 if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format
-    from ctx_hooks.formats.hidden_calls import HiddenCalls
 
 SCHEMAS = ("functions", "response_format", "text", "output_format", "output_config")
 """Fields beside `tools` whose JSON schemas providers put into the prompt, and bill."""
@@ -52,9 +51,6 @@ class WireFormat:
         counted: returns what is counted beside messages and tools, of the fields; by default system text and schemas.
         completed: returns a message with what only the items before it show, of the message, all items and its index.
         has_items: whether each part of a turn is an item of its own, which the provider may keep (Responses).
-        router_method: the Router's method that asks again; "" where no further call is made.
-        hidden_calls: how calls are hidden from its clients; None where they cannot be.
-        tool: returns the definition of a tool, of its name, description and parameters.
 
     >>> from ctx_hooks.formats import WIRE_FORMATS
     >>> WIRE_FORMATS["openai-chat"].read([{"role": "user", "content": "Hi"}]).messages[0].text
@@ -79,9 +75,6 @@ class WireFormat:
     counted: Callable[[Mapping[str, Any]], tuple[Any, ...]] | None = None
     completed: Callable[[Message, Sequence[Any], int], Message] | None = None
     has_items: bool = False
-    router_method: str = ""
-    hidden_calls: HiddenCalls | None = None
-    tool: Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def read(self, messages: Any, *, system: Any = None, tools: Any = None) -> Conversation:
         """Return the conversation of a request; `system` and `tools` are counted and never changed.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.formats.event_stream import EventBuffer, data_of, event_bytes
+from ctx_hooks.addons.retrieval.event_stream import EventBuffer, data_of, event_bytes
 from ctx_hooks.litellm_compat.failing_open import failing_open
 
 if TYPE_CHECKING:
-    from ctx_hooks.formats.hidden_calls import Stream, Turn
+    from ctx_hooks.addons.retrieval.hidden_calls.turn import Stream, Turn
 
 HIDDEN = "_hidden_params"
 """What LiteLLM notes of an answer for its headers and logs, beside the answer's fields."""

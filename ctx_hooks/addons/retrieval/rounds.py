@@ -17,8 +17,8 @@ from ctx_hooks.request.request import Request, format_of
 if TYPE_CHECKING:
     from ctx_hooks.addons.retrieval.archiving import Archiving
     from ctx_hooks.addons.retrieval.further_call import Ask
+    from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn
     from ctx_hooks.addons.retrieval.notes import View
-    from ctx_hooks.formats.hidden_calls import HiddenCalls, Turn
 
 MOST_ROUNDS = 3
 """Further requests for one of the client's; the last of them may call no tool, so that it ends with an answer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.conversation.cut_texts import Retrievable
 from ctx_hooks.conversation.placeholders import RETRIEVE
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.conversation.handles import Handles
-    from ctx_hooks.formats.wire_format import WireFormat
+    from ctx_hooks.conversation.model import Format
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.request import Request
 
@@ -47,7 +48,7 @@ def retrievable(request: Request, policy: Policy, handles: Handles) -> Retrievab
     settings = policy.archive_in_use
     if settings is None:
         return None
-    offered = definition(request.wire) if may_be_offered(request, policy) else None
+    offered = definition(request.format) if may_be_offered(request, policy) else None
     return Retrievable(handles, settings.retention_days, offered)
 
 
@@ -58,7 +59,7 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     answer with ours alone, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside
     tools of MCP servers: LiteLLM answers calls of its own there by itself, and ours with an error.
     """
-    if not policy.retrieval or request.wire.tool is None or not can_hide_calls(request):
+    if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):
         return False
     if request.wire.has_items and _may_be_continued(request):
         return False
@@ -94,15 +95,15 @@ def tools_for_calls(request: Request) -> dict[str, Any]:
     A conversation has them where something was retrieved in an earlier turn. "Requests which include `tool_use` or
     `tool_result` blocks must define tools" (Anthropic).
     """
-    items = request.items if request.wire.tool is not None and not request.fields.get("tools") else None
+    items = request.items if request.format in FORMS and not request.fields.get("tools") else None
     if not isinstance(items, (list, tuple)) or not any(map(_calls_it, items)):
         return {}
-    return request.with_tool(definition(request.wire))
+    return request.with_tool(definition(request.format))
 
 
-def definition(wire: WireFormat) -> Mapping[str, Any]:
-    """Return the tool's definition in a format that has tools."""
-    return {} if wire.tool is None else wire.tool(RETRIEVE, _DESCRIPTION, _PARAMETERS)
+def definition(fmt: Format) -> Mapping[str, Any]:
+    """Return the tool's definition in a format that can hide its calls."""
+    return FORMS[fmt].tool(RETRIEVE, _DESCRIPTION, _PARAMETERS)
 
 
 def _calls_it(item: Any) -> bool:

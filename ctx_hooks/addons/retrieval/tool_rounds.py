@@ -20,11 +20,11 @@ from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, with_changes
 from ctx_hooks.addons.retrieval.conversation_digest import says_anything
+from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.notes import View, notes_in, notes_of
 from ctx_hooks.addons.retrieval.rounds import Rounds
 from ctx_hooks.addons.retrieval.tool import can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.request.request import Request, format_of
 from ctx_hooks.runtime.deadline import Deadline
@@ -60,7 +60,7 @@ class ToolRounds:
         """Return the fields of a request with the provider's own messages for those that hide something."""
         with failing_open("sends a conversation without what was retrieved for it"):
             request = Request(format_of(fields), fields)
-            form, messages = request.wire.hidden_calls, request.items
+            form, messages = FORMS.get(request.format), request.items
             if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
             before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
@@ -170,7 +170,7 @@ class ToolRounds:
     def _begun(self, fields: Mapping[str, Any]) -> Rounds | None:
         """Return the rounds of a request, None where its format has none."""
         view = notes_of(self._running.of(litellm_compat.Call(fields).request_id)).view
-        form = WIRE_FORMATS[format_of(fields)].hidden_calls
+        form = FORMS.get(format_of(fields))
         return None if form is None else Rounds(self._archiving, self._ask, form, fields, view)
 
     async def _away(self, work: Callable[[], T]) -> T:

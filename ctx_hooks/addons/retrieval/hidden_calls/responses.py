@@ -10,9 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.formats.hidden_calls import HiddenCall, Turn, object_of, total
+from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCall, Turn, object_of, total
 
 MESSAGES = "input"
+ROUTER_METHOD = "aresponses"
 REPEATS_TOOLS = True
 NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 CALL = "function_call"
@@ -30,6 +31,17 @@ EVENT = "response."
 COMPLETED = "completed"
 ENDED = frozenset({COMPLETED, "incomplete", "failed"})
 """How a stream ends: the last event is named after it."""
+
+
+def tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the definition of a tool."""
+    return {
+        "type": "function",
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+        "strict": False,  # OpenAI's default there is true, which allows of no optional field
+    }
 
 
 def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:

@@ -10,16 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctx_hooks.formats import hidden_calls_chat, hidden_calls_messages, hidden_calls_responses
-from ctx_hooks.formats.event_stream import EventBuffer, data_of, event_bytes
+from ctx_hooks.addons.retrieval.event_stream import EventBuffer, data_of, event_bytes
+from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.testing import Call, Reply, responses, streams, violations
 
 TOOL = "ctx_retrieve"
-FORMS = {
-    "openai-chat": hidden_calls_chat,
-    "anthropic": hidden_calls_messages,
-    "openai-responses": hidden_calls_responses,
-}
+CHAT, RESPONSES = FORMS["openai-chat"], FORMS["openai-responses"]
 TOGETHER = {
     "openai-chat": assembled.chat,
     "anthropic": assembled.messages,
@@ -137,7 +133,7 @@ def test_the_texts_of_two_answers_stand_apart_in_a_chat_message():
     replies = [Reply("one", calls=[Call(TOOL, {})]), Reply("two")]
     events, _ = shown("openai-chat", replies)
     wholes = [streams.whole("openai-chat", PAYLOAD, reply, 1, 0) for reply in replies]
-    for answer in (assembled.chat(events), hidden_calls_chat.joined(wholes, TOOL)):
+    for answer in (assembled.chat(events), CHAT.joined(wholes, TOOL)):
         assert answer["choices"][0]["message"]["content"].replace(" ", "") == "one\n\ntwo"
 
 
@@ -149,7 +145,7 @@ def test_streamed_thinking_is_the_providers_own_whatever_stands_beside_its_signa
         {"thinking": beside_signature, "signature": "s"},
         {"thinking": "three"},
     ]
-    stream = hidden_calls_chat.stream(TOOL)
+    stream = CHAT.stream(TOOL)
     for piece in pieces:
         stream.seen({"id": "1", "choices": [{"delta": {"thinking_blocks": [{"type": "thinking", **piece}]}}]})
     first = {"type": "thinking", "thinking": "one two", "signature": "s"}
@@ -198,10 +194,10 @@ def test_an_answer_of_responses_does_not_say_that_the_tool_was_offered():
     payload = {"model": "served", "tools": [OWN, OURS]}
     whole = streams.whole("openai-responses", payload, Reply("text"), 1, 0)
     events = responses.events(whole)
-    stream = hidden_calls_responses.stream(TOOL)
+    stream = RESPONSES.stream(TOOL)
     seen = [s for event in events if (s := stream.seen(event)) is not None]
     answers = [
-        hidden_calls_responses.joined([whole], TOOL),
+        RESPONSES.joined([whole], TOOL),
         *(e["response"] for e in (*seen, *stream.end()) if "response" in e),
     ]
     assert len(answers) == 4
@@ -213,8 +209,8 @@ def test_reasoning_that_cannot_be_sent_back_is_left_out_with_the_ids_that_ask_fo
     """A client that does not ask for encrypted reasoning gets none, and the provider keeps none."""
     reply = Reply("text", calls=[Call(TOOL, {})], thinking="hm")
     for include, kinds in (({}, ["message", "function_call"]), (ENCRYPTED, ["reasoning", "message", "function_call"])):
-        turn = hidden_calls_responses.turn_of(streams.whole("openai-responses", include, reply, 1, 0), TOOL)
-        results = hidden_calls_responses.results(turn.hidden, ["found"])
+        turn = RESPONSES.turn_of(streams.whole("openai-responses", include, reply, 1, 0), TOOL)
+        results = RESPONSES.results(turn.hidden, ["found"])
         sent = {"input": [*turn.messages, *results], "store": False}
         assert [item["type"] for item in turn.messages] == kinds
         assert violations("openai-responses", sent) == []
@@ -224,7 +220,7 @@ def test_reasoning_that_cannot_be_sent_back_is_left_out_with_the_ids_that_ask_fo
 def test_a_call_of_any_other_kind_is_the_clients_to_answer(kind):
     whole = streams.whole("openai-responses", {}, Reply(calls=[Call(TOOL, {})]), 1, 0)
     whole["output"].append({"type": kind, "call_id": "own"})
-    turn = hidden_calls_responses.turn_of(whole, TOOL)
+    turn = RESPONSES.turn_of(whole, TOOL)
     assert turn.has_other_calls
     assert not turn.waits
 
@@ -232,14 +228,14 @@ def test_a_call_of_any_other_kind_is_the_clients_to_answer(kind):
 def test_no_reasoning_stands_at_the_end_of_what_a_client_gets_or_sends_back():
     """ "Item 'rs_...' of type 'reasoning' was provided without its required following item." """
     whole = streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})], thinking="hm"), 1, 0)
-    turn = hidden_calls_responses.turn_of(whole, TOOL)
-    assert hidden_calls_responses.without(turn) == []
-    assert hidden_calls_responses.joined([whole], TOOL)["output"] == []
+    turn = RESPONSES.turn_of(whole, TOOL)
+    assert RESPONSES.without(turn) == []
+    assert RESPONSES.joined([whole], TOOL)["output"] == []
 
 
 def test_what_a_stream_has_said_is_known_where_its_end_does_not_repeat_it():
     """As of servers whose last event has no items."""
-    stream = hidden_calls_responses.stream(TOOL)
+    stream = RESPONSES.stream(TOOL)
     events = events_of("openai-responses", Reply("text", calls=[Call(TOOL, {})]))
     for event in events[:-1]:
         stream.seen(event)
@@ -251,7 +247,7 @@ def test_what_a_stream_has_said_is_known_where_its_end_does_not_repeat_it():
 
 def seen_of(*rounds):
     """Return the stream of these events as a client of Responses gets it, and the stream itself."""
-    stream = hidden_calls_responses.stream(TOOL)
+    stream = RESPONSES.stream(TOOL)
     seen = []
     for i, events in enumerate(rounds):
         if i:
@@ -272,7 +268,7 @@ CUT_OFF_IN_THOUGHT["output"] = CUT_OFF_IN_THOUGHT["output"][:1]
 def test_what_hides_nothing_ends_as_it_came_whatever_its_end_has(end, output):
     answer = {name: value for name, value in CUT_OFF_IN_THOUGHT.items() if name not in ("output", "usage")}
     answer |= {"status": end, **({} if output is None else {"output": output})}
-    assert hidden_calls_responses.joined([answer], TOOL) == answer
+    assert RESPONSES.joined([answer], TOOL) == answer
     events = events_of("openai-responses", Reply("text", thinking="hm"))
     events[-1] = {**events[-1], "type": f"response.{end}", "response": answer}
     assert seen_of(events)[0] == events
@@ -282,7 +278,7 @@ def test_what_hides_nothing_ends_as_it_came_whatever_its_end_has(end, output):
 def test_an_answer_that_states_no_usage_leaves_the_sum_of_the_others(silent):
     wholes = [streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})]), 100, 0) for _ in range(3)]
     del wholes[silent]["usage"]
-    usage = hidden_calls_responses.joined(wholes, TOOL)["usage"]
+    usage = RESPONSES.joined(wholes, TOOL)["usage"]
     assert (usage["input_tokens"], usage["output_tokens"]) == (200, 2 * streams.OUTPUT_TOKENS)
 
 
@@ -304,10 +300,10 @@ def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back
     whole = streams.whole("openai-responses", {}, Reply("text", calls=[Call(TOOL, {}), Call("read_file", {})]), 1, 0)
     for item, call_id in zip(whole["output"][1:], ids, strict=True):
         item["call_id"] = call_id
-    turn = hidden_calls_responses.turn_of(whole, TOOL)
+    turn = RESPONSES.turn_of(whole, TOOL)
     assert not turn.is_whole
-    assert TOOL not in json.dumps(hidden_calls_responses.without(turn))
-    assert not hidden_calls_responses.turn_of({**whole, "output": whole["output"][:2]}, TOOL).waits or ids[0] == "own"
+    assert TOOL not in json.dumps(RESPONSES.without(turn))
+    assert not RESPONSES.turn_of({**whole, "output": whole["output"][:2]}, TOOL).waits or ids[0] == "own"
 
 
 nothing_known = st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(["", "x", TOOL, "function_call", "{"])
@@ -343,7 +339,7 @@ any_event = st.fixed_dictionaries(
 def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
     before = copy.deepcopy(rounds)
     _, stream = seen_of(*rounds)
-    hidden_calls_responses.without(stream.turn())
+    RESPONSES.without(stream.turn())
     assert rounds == before
 
 
@@ -351,8 +347,8 @@ def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
 @settings(max_examples=50)
 def test_no_answer_of_whatever_form_raises_anything_or_is_changed(answers):
     before = copy.deepcopy(answers)
-    for answer in (*answers, hidden_calls_responses.joined(answers, TOOL)):
-        hidden_calls_responses.without(hidden_calls_responses.turn_of(answer, TOOL))
+    for answer in (*answers, RESPONSES.joined(answers, TOOL)):
+        RESPONSES.without(RESPONSES.turn_of(answer, TOOL))
     assert answers == before
 
 

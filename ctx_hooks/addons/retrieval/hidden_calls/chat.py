@@ -9,9 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.formats.hidden_calls import HiddenCall, Turn, object_of, total
+from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCall, Turn, object_of, total
 
 MESSAGES = "messages"
+ROUTER_METHOD = "acompletion"
 REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 CALLED = frozenset({"tool_calls", "function_call"})
@@ -21,6 +22,11 @@ HEAD = ("id", "created", "model", "system_fingerprint")
 """What all chunks of a stream have in common, and clients join them by."""
 SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
 """What LiteLLM's chat messages have beside text and calls, and take back."""
+
+
+def tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the definition of a tool."""
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:

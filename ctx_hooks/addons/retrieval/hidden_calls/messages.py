@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCall, Turn, object_of, total
 from ctx_hooks.formats.fields import compact_json
-from ctx_hooks.formats.hidden_calls import HiddenCall, Turn, object_of, total
 
 MESSAGES = "messages"
+ROUTER_METHOD = "anthropic_messages"
 REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
 CALLED = "tool_use"
@@ -21,6 +22,11 @@ GROWING: Mapping[str, tuple[str, str]] = {
 ARGUMENTS = "input_json_delta"
 CITATION = "citations_delta"
 NO_ARGUMENTS = "{}"
+
+
+def tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the definition of a tool."""
+    return {"name": name, "description": description, "input_schema": parameters}
 
 
 def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:

@@ -71,10 +71,15 @@ class HiddenCalls(Protocol):
 
     MESSAGES: str
     """The field of a request that has its messages."""
+    ROUTER_METHOD: str
+    """The Router's method that asks again."""
     NO_CALLS: Mapping[str, Any]
     """The fields by which a request forbids every call."""
     REPEATS_TOOLS: bool
     """Whether an answer repeats the tools of its request, so that each is changed, whether it calls anything or not."""
+
+    def tool(self, name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the definition of a tool."""
 
     def stream(self, tool: str) -> Stream:
         """Return what makes one stream of the streams of a request's answers, without calls of `tool`."""

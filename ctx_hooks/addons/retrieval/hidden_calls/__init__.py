@@ -1,0 +1,16 @@
+"""How calls of one tool are hidden from the clients of each format that has it: one module a format."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ctx_hooks.addons.retrieval.hidden_calls import chat, messages, responses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls
+    from ctx_hooks.conversation.model import Format
+
+FORMS: Mapping[Format, HiddenCalls] = {"openai-chat": chat, "anthropic": messages, "openai-responses": responses}
+"""Google's format is none of them: LiteLLM has no call by which a request of it could be made again."""
