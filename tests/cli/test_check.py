@@ -11,10 +11,25 @@ from ctx_hooks.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 LISTED = {"litellm_settings": {"callbacks": ["ctx_hooks.proxy_handler_instance"]}}
 MODELS = [{"model_name": "m", "litellm_params": {"model": "openai/x"}}]
+WILD = {**LISTED, "model_list": [{"model_name": "openai/*", "litellm_params": {"model": "openai/*"}}]}
 
 
-def told(capsys):
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture
+def checked(tmp_path, capsys):
+    """Return what is printed of a configuration: what JSON says, or the text."""
+
+    def check(config, *, as_json=False, code=0):
+        path = tmp_path / "config.yaml"
+        path.write_text(yaml.safe_dump(config))
+        assert main(["check", str(path), *(["--json"] if as_json else [])]) == code
+        printed = capsys.readouterr().out
+        return json.loads(printed) if as_json else " ".join(printed.split())
+
+    return check
+
+
+def settings(**sections):
+    return {"callback_settings": {"ctx_hooks": sections}}
 
 
 def test_the_configuration_of_the_project_is_right(capsys):
@@ -22,49 +37,34 @@ def test_the_configuration_of_the_project_is_right(capsys):
     assert "litellm_config.yaml: no mistakes" in capsys.readouterr().out
 
 
-def test_every_mistake_of_a_configuration_is_printed(tmp_path, capsys):
-    model = {"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"ctx_hooks": {"langage": "en"}}}
-    settings = {"defaults": {"reserve_tokens": "many"}, "teams": {"t": {"tool_result_direction": "up"}}}
-    config = {"model_list": [model], "callback_settings": {"ctx_hooks": settings}}
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(config))
-    assert main(["check", str(path)]) == 1
-    printed = capsys.readouterr().out
+def test_every_mistake_of_a_configuration_is_printed(checked):
+    wrong = settings(defaults={"reserve_tokens": "many"}, teams={"t": {"tool_result_direction": "up"}})
+    printed = checked({"model_list": [{**MODELS[0], "model_info": {"ctx_hooks": {"langage": "en"}}}], **wrong}, code=1)
     for expected in ("defaults.reserve_tokens", "teams.t.tool_result_direction", "did you mean 'language'", "3 mistakes"):
         assert expected in printed
 
 
-def test_the_table_names_the_scope_of_every_field_that_is_set(tmp_path, capsys):
-    model = {"model_name": "m", "litellm_params": {"model": "openai/x"}, "model_info": {"ctx_hooks": {"max_turns": 7}}}
-    settings = {"defaults": {"reserve_tokens": 9}, "teams": {"red": {"language": "zh"}}}
-    path = tmp_path / "config.yaml"
-    plain = {"model_name": "plain", "litellm_params": {"model": "openai/y"}}
-    path.write_text(yaml.safe_dump({**LISTED, "model_list": [model, plain], "callback_settings": {"ctx_hooks": settings}}))
-    assert main(["check", str(path), "--json"]) == 0
-    found = {(*r["models"], r["caller"], r["field"], r["value"], r["set_by"]) for r in told(capsys)["policies"]}
-    assert found == {
+SCOPED = {**LISTED, **settings(defaults={"reserve_tokens": 9}, teams={"red": {"language": "zh"}})}
+
+
+def test_the_table_names_the_scope_of_every_field_that_is_set(checked):
+    models = [{**MODELS[0], "model_info": {"ctx_hooks": {"max_turns": 7}}}, {**MODELS[0], "model_name": "plain"}]
+    rows = checked({**SCOPED, "model_list": models}, as_json=True)["policies"]
+    assert {(*r["models"], r["caller"], r["field"], r["value"], r["set_by"]) for r in rows} == {
         ("m", "", "max_turns", 7, "model_info.ctx_hooks"),
         ("", "reserve_tokens", 9, "defaults"),
         ("teams.red", "language", "zh", "teams.red"),
     }
 
 
-def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(tmp_path, capsys):
-    settings = {"defaults": {"reserve_tokens": 9}, "teams": {"red": {"language": "zh"}}}
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump({**LISTED, "callback_settings": {"ctx_hooks": settings}}))
-    assert main(["check", str(path), "--json"]) == 0
-    found = [(r["models"], r["caller"], r["field"], r["value"]) for r in told(capsys)["policies"]]
+def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(checked):
+    found = [(r["models"], r["caller"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
     assert found == [([], "", "reserve_tokens", 9), ([], "teams.red", "language", "zh")]
 
 
-def test_a_model_without_settings_has_the_defaults(tmp_path, capsys):
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump({**LISTED, "model_list": MODELS}))
-    assert main(["check", str(path)]) == 0
-    assert "Every policy is the default." in capsys.readouterr().out
-    assert main(["check", str(path), "--json"]) == 0
-    assert told(capsys)["policies"] == []
+def test_a_model_without_settings_has_the_defaults(checked):
+    assert "Every policy is the default." in checked({**LISTED, "model_list": MODELS})
+    assert checked({**LISTED, "model_list": MODELS}, as_json=True)["policies"] == []
 
 
 @pytest.mark.parametrize(("config", "told_of"), [
@@ -84,33 +84,19 @@ def test_a_model_without_settings_has_the_defaults(tmp_path, capsys):
     ({**LISTED, "model_list": [{"model_name": "m"}]}, "model_list.0.litellm_params.model"),
     ({**LISTED, "general_settings": ["master_key"]}, "general_settings: a mapping"),
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
-def test_a_configuration_that_does_not_do_what_it_says_fails(config, told_of, tmp_path, capsys):
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(config))
-    assert main(["check", str(path)]) == 1
-    printed = " ".join(capsys.readouterr().out.split())
+def test_a_configuration_that_does_not_do_what_it_says_fails(config, told_of, checked):
+    printed = checked(config, code=1)
     assert told_of in printed
     assert "no mistakes" not in printed
     assert "Input should" not in printed
 
 
-def test_a_policy_of_a_group_by_wildcard_alias_or_database_is_no_mistake(tmp_path):
-    path = tmp_path / "config.yaml"
-    wild = [{"model_name": "openai/*", "litellm_params": {"model": "openai/*"}}]
-    named = {"callback_settings": {"ctx_hooks": {"models": {"openai/gpt-4o": "gentle", "four": "gentle", "*": "gentle"}}}}
-    router = {"router_settings": {"model_group_alias": {"four": "openai/gpt-4o"}}}
-    path.write_text(yaml.safe_dump({**LISTED, "model_list": wild, **named, **router}))
-    assert main(["check", str(path)]) == 0
-    stored = {"general_settings": {"store_model_in_db": True}}
-    path.write_text(yaml.safe_dump({**LISTED, "model_list": MODELS, **named, **stored}))
-    assert main(["check", str(path)]) == 0
+def test_a_policy_of_a_group_by_wildcard_alias_or_database_is_no_mistake(checked):
+    named = settings(models={"openai/gpt-4o": "gentle", "four": "gentle", "*": "gentle"})
+    checked({**WILD, **named, "router_settings": {"model_group_alias": {"four": "openai/gpt-4o"}}})
+    checked({**LISTED, "model_list": MODELS, **named, "general_settings": {"store_model_in_db": True}})
 
 
-def test_a_wildcard_has_the_window_of_no_model(tmp_path, capsys):
-    path = tmp_path / "config.yaml"
-    wild = [{"model_name": "openai/*", "litellm_params": {"model": "openai/*"}}]
-    path.write_text(yaml.safe_dump({**LISTED, "model_list": wild}))
-    assert main(["check", str(path), "--json"]) == 0
-    assert told(capsys)["deployments"][0]["window_tokens"] is None
-    assert main(["check", str(path)]) == 0
-    assert "128,000" not in capsys.readouterr().out
+def test_a_wildcard_has_the_window_of_no_model(checked):
+    assert checked(WILD, as_json=True)["deployments"][0]["window_tokens"] is None
+    assert "128,000" not in checked(WILD)

@@ -83,12 +83,6 @@ def test_a_loop_that_is_answered_is_older():
     assert older_messages(conversation) == {0, 1, 2, 3}
 
 
-def test_every_older_message_is_unprotected_and_none_is_protected_and_older():
-    conversation = talk(*(said(("user", "assistant")[n % 2]) for n in range(9)))
-    assert protected(conversation).isdisjoint(older_messages(conversation))
-    assert protected(conversation) | older_messages(conversation) == set(range(9))
-
-
 @pytest.mark.parametrize("text", ["[ctx_hooks] keep me", "SYSTEM: this stays for ever", "pinned"])
 def test_no_text_makes_a_message_stay(text):
     assert not stays(said("user", text))

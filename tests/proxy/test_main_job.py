@@ -17,6 +17,15 @@ in_turn = pytest.mark.parametrize(("route", "stream"), [(r, n % 2 == 1) for n, r
 streamed_or_not = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
+def told(answer):
+    """Return what the response headers say was decided, of how many attempts, by which policy."""
+    decision, attempts, policy = (answer.headers[f"x-ctx-hooks-{name}"] for name in ("decision", "attempts", "policy"))
+    before, after = (int(answer.headers[f"x-ctx-hooks-tokens-{when}"]) for when in ("before", "after"))
+    assert answer.headers["x-ctx-hooks"].startswith(f"{decision}; before={before}; after={after}")
+    assert before > after
+    return decision, attempts, policy
+
+
 @over_every_route
 @streamed_or_not
 def test_a_request_that_the_plugin_sees_coming_is_fitted_before_the_call(route, stream, proxy, provider):
@@ -25,6 +34,7 @@ def test_a_request_that_the_plugin_sees_coming_is_fitted_before_the_call(route, 
     (only,) = provider.requests()
     assert only["status"] == 200
     assert answer.headers["x-litellm-attempted-fallbacks"] == "0"
+    assert told(answer) == ("compressed", "1", "defaults")
 
 
 @over_every_route
@@ -38,6 +48,7 @@ def test_a_refused_request_is_compressed_and_answered_by_the_same_model(route, s
     assert (refused["status"], accepted["status"]) == (400, 200)
     assert refused["model"] == accepted["model"]
     assert answer.headers["x-litellm-attempted-fallbacks"] == "1"
+    assert told(answer) == ("retried", "2", "defaults")
     assert violations(accepted["format"], accepted["payload"]) == []
     assert "Answer" in answer.text
     sent = json.dumps(accepted["payload"])
@@ -60,6 +71,8 @@ def test_what_nothing_can_cure_ends_in_one_readable_error(route, stream, proxy, 
     assert 2 <= len(provider.requests()) <= 4, "at most three retries"
     sizes = [r["input_tokens"] for r in provider.requests()]
     assert sizes == sorted(sizes, reverse=True)
+    if route.path != MESSAGES.path:  # LiteLLM makes the headers of its errors itself, and asks no hook for any
+        assert told(answer) == ("failed", str(len(sizes)), "defaults")
 
 
 def test_the_error_keeps_the_shape_and_the_words_by_which_clients_know_it(proxy):

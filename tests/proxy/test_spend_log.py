@@ -155,18 +155,6 @@ def test_of_what_the_prompt_cache_serves_the_dollars_are_right_and_the_tokens_ar
     assert row["spend"] == cost_of(read)
 
 
-@over_every_route
-def test_a_compaction_that_rewrites_the_cache_is_a_cost_in_our_figures_and_no_saving_in_litellms(name, spending, roomy):
-    roomy.reset()
-    before, _ = asked(spending, roomy, name, "compressed", turns=FEWER)
-    assert before["figures"]["decision"] == "fits"
-    row, read = asked(spending, roomy, name, "compressed")
-    assert row["figures"]["decision"] == "compressed"
-    assert read["cached_tokens"] > 0
-    assert row["figures"]["tokens_saved"] > 0 > row["figures"]["dollars_saved"]
-    assert (row["savings"]["tokens_saved"], row["daily_tokens"], row["daily_dollars"]) == (0, 0, 0)
-
-
 def replayable(proxy, provider, name, group):
     """Return the rows of the requests of a session over a route, each longer than the one before."""
     route = ROUTES[NAMES.index(name)]

@@ -75,6 +75,12 @@ def rounds_of(texts, *answers):
     return ToolRounds(texts, ask, ReportedUsage(running), running)
 
 
+def offered(asked):
+    """Return the fields of a request that the tool was offered to, and what answers the tool."""
+    fields = with_request_id(asked)
+    return fields, Texts(litellm_compat.Call(fields).request_id)
+
+
 async def came(events):
     for event in events:
         yield event
@@ -111,8 +117,7 @@ async def test_the_tool_is_hidden_where_the_stream_goes_on_from_a_deployment_tha
 async def test_what_is_asked_in_a_further_answer_is_answered_for_the_request_that_was_offered_the_tool():
     """A further request that was fitted before its deployment was chosen has the tool from the one before."""
     for is_stream in (False, True):
-        fields = with_request_id({**ASKED, "stream": is_stream})
-        texts = Texts(litellm_compat.Call(fields).request_id)
+        fields, texts = offered({**ASKED, "stream": is_stream})
         rounds = rounds_of(texts, LOOKS, KNOWS)
         answer = await seen(rounds, fields, LOOKS) if is_stream else await rounds.whole(fields, LOOKS)
         assert "It was this." in json.dumps(answer)
@@ -123,8 +128,7 @@ async def test_where_the_second_further_call_fails_the_client_has_what_was_said_
     """Whole it is marked as cut off; of a stream nothing is taken back, and the error follows."""
     broken = ConnectionError("the model is gone")
     for is_stream in (False, True):
-        fields = with_request_id({**ASKED, "stream": is_stream})
-        texts = Texts(litellm_compat.Call(fields).request_id)
+        fields, texts = offered({**ASKED, "stream": is_stream})
         rounds = rounds_of(texts, LOOKS, broken)
         if is_stream:
             found = []
@@ -170,8 +174,7 @@ async def test_a_client_that_leaves_takes_the_further_call_along():
 async def test_arguments_of_any_size_in_many_events_are_hidden_and_reach_the_tool_as_they_are(size):
     arguments = {"handle": "x" * size}
     looks = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, arguments)]), 10, 0)
-    fields = with_request_id(ASKED)
-    texts = Texts(litellm_compat.Call(fields).request_id)
+    fields, texts = offered(ASKED)
     found = await seen(rounds_of(texts, KNOWS), fields, looks)
     assert len(json.dumps(found)) < 20_000
     assert [event["sequence_number"] for event in found] == list(range(len(found)))
@@ -208,8 +211,8 @@ async def test_an_answer_that_calls_nothing_hidden_loses_nothing_but_the_tool(to
         **{**KNOWS, "output": [*KNOWS["output"], unheard], "safety_identifier": None, "tools": tools}
     )
     getattr(answer, HIDDEN)["model_id"] = "m"
-    fields = with_request_id(ASKED)
-    shown = await rounds_of(Texts(litellm_compat.Call(fields).request_id)).whole(fields, answer)
+    fields, texts = offered(ASKED)
+    shown = await rounds_of(texts).whole(fields, answer)
     before, after = answer.model_dump(), shown.model_dump()
     assert [tool["name"] for tool in after.pop("tools") or ()] == ["read_file"] * bool(tools)
     assert after == {name: value for name, value in before.items() if name != "tools"}
@@ -241,11 +244,8 @@ CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it
 async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
     text = {**HEAD, "choices": [{"index": 0, "delta": {"content": "hi"}}]}
     end = {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}], "usage": "none"}
-    fields = with_request_id(CHAT)
-    found = [
-        chunk async for chunk in rounds_of(Texts(litellm_compat.Call(fields).request_id)).streamed(fields, came([text, end]))
-    ]
-    assert found == [text, end]
+    fields, texts = offered(CHAT)
+    assert [chunk async for chunk in rounds_of(texts).streamed(fields, came([text, end]))] == [text, end]
 
 
 async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
@@ -253,8 +253,8 @@ async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
     for usage in ("none", {}):
         choice = {"index": 0, "message": message, "finish_reason": "length"}
         answer = {**HEAD, "choices": [choice if usage == "none" else "none"], "usage": usage}
-        fields = with_request_id(CHAT)
-        assert await rounds_of(Texts(litellm_compat.Call(fields).request_id)).whole(fields, answer) == answer
+        fields, texts = offered(CHAT)
+        assert await rounds_of(texts).whole(fields, answer) == answer
 
 
 ALICE = {
@@ -319,14 +319,11 @@ async def test_an_answer_that_cannot_be_made_of_several_reaches_the_client_as_it
 
 async def test_only_the_first_of_several_answers_is_looked_at_for_calls():
     """As where a deployment's own settings ask for several."""
-    fields = with_request_id(CHAT)
+    fields, texts = offered(CHAT)
     pieces = [{"index": 0, "id": call_id, "function": {"name": "read", "arguments": ""}} for call_id in ("a", "b")]
     pieces += [{"index": 0, "function": {"arguments": f'{{"path": "{n}"}}'}} for n in range(2)]
     chunks = [{**HEAD, "choices": [{"index": n % 2, "delta": {"tool_calls": [p]}}]} for n, p in enumerate(pieces)]
-    found = [
-        chunk async for chunk in rounds_of(Texts(litellm_compat.Call(fields).request_id)).streamed(fields, came(chunks))
-    ]
-    assert found == chunks
+    assert [chunk async for chunk in rounds_of(texts).streamed(fields, came(chunks))] == chunks
 
 
 async def test_the_billing_header_of_claude_code_is_no_part_of_its_system_text():
