@@ -8,16 +8,12 @@ from typing import Any
 
 from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
-from ctx_hooks.overflow.patterns.hosted_models import CODES, HOSTED_MODELS
-from ctx_hooks.overflow.patterns.inference_servers import INFERENCE_SERVERS
 from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_STATUSES, RATE_TOO_LARGE, SMALL
-from ctx_hooks.overflow.patterns.output_limits import OTHER_OUTPUT, OUTPUT_LIMITS
 from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
+from ctx_hooks.overflow.patterns.wordings import CODES, OTHER_OUTPUT, PATTERNS
 from ctx_hooks.overflow.texts import first_sentences, own_words, plain, sentences
 from ctx_hooks.tokens.units import ProviderTokens
 
-PATTERNS = (*HOSTED_MODELS, *INFERENCE_SERVERS, *OUTPUT_LIMITS)
-"""Wordings whose figures have a known meaning, in the order in which they are tried; before all families."""
 MOST_SENTENCES = 20
 """Looked at in one text for a family of wordings."""
 _QUOTES = str.maketrans("", "", '`"*')
