@@ -36,7 +36,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import ProxyProcess, free_port
 from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.window import Window
@@ -144,7 +144,7 @@ def own_ms(content: bytes) -> float:
     request = Request("openai-chat", json.loads(content))
     target = Target("openai/gpt-4.1", "d", Window(WINDOW_TOKENS, "policy"), Policy(), "call")
     started = time.process_time()
-    asyncio.run(AttemptRunner().decide(request, target))
+    asyncio.run(RequestFlow().decide(request, target))
     return (time.process_time() - started) * 1e3
 
 

@@ -40,7 +40,6 @@ from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_attempt
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks, smooth_event_loop
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
@@ -164,10 +163,10 @@ async def _handled(flow: RequestFlow, requests: list[dict[str, Any]], sinks: Set
         request = Request("openai-chat", fields)
         target = of_attempt(request.call, flow.policies, 0)
         if sinks is None:
-            await flow.runner.decide(request, target)
+            await flow.decide(request, target)
         else:
-            await flow.fitted(request, target)
-        answered = await flow.runner.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
+            await flow.before_attempt(request, target)
+        answered = await flow.ends.answered(target.request_id, {"prompt_tokens": 500, "completion_tokens": 50})
         if answered is not None and sinks is not None:
             flow.recorder.answered(target.request_id, answered)
             flow.running.end(target.request_id)
@@ -191,7 +190,7 @@ def _routed(span: Any, window_tokens: int) -> dict[str, Any]:
 async def growth() -> None:
     """Print the time of one turn more, beside litellm.token_counter."""
     messages = conversation(LARGE_CHARS)
-    runner = AttemptRunner()
+    runner = RequestFlow()
     await runner.decide(Request("openai-chat", {"messages": messages}), to(180_000))
     ours, theirs = [], []
     for n in range(10):
@@ -234,7 +233,7 @@ async def longest_wait(work: Callable[[list[dict[str, Any]]], Awaitable[object]]
 async def stalls() -> None:
     """Print the longest waits."""
     content_cache.clear_all()
-    runner = AttemptRunner()
+    runner = RequestFlow()
     smooth_event_loop()
     vocabulary.load_all()
 

@@ -25,7 +25,7 @@ from redis_relay import RedisRelay
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.tokens.units import ProviderTokens
 from ctx_hooks.tokens.window import Window
 
@@ -43,7 +43,7 @@ def target(number: int) -> Target:
     )  # fmt: skip
 
 
-async def waits(runner: AttemptRunner, requests: int) -> list[float]:
+async def waits(runner: RequestFlow, requests: int) -> list[float]:
     """Return how many seconds each request takes until it is decided about."""
     taken = []
     for number in range(requests):
@@ -52,7 +52,7 @@ async def waits(runner: AttemptRunner, requests: int) -> list[float]:
         start = time.perf_counter()
         await runner.decide(request, to)
         taken.append(time.perf_counter() - start)
-        await runner.answered(to.request_id, {"prompt_tokens": 4_400, "completion_tokens": 50}, f"resp_after_{number}")
+        await runner.ends.answered(to.request_id, {"prompt_tokens": 4_400, "completion_tokens": 50}, f"resp_after_{number}")
         await asyncio.sleep(PAUSE_SECONDS)
     return taken
 
@@ -65,8 +65,8 @@ async def measure(requests: int) -> None:
     handler = logging.Handler()
     handler.emit = lambda record: warnings.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("ctx_hooks").addHandler(handler)
-    await waits(AttemptRunner(), 3)
-    without = statistics.median(await waits(AttemptRunner(), requests))
+    await waits(RequestFlow(), 3)
+    without = statistics.median(await waits(RequestFlow(), requests))
     print("| Redis | wait, median | wait, largest | requests that waited over 50 ms | connections | warnings |")
     print("|---|---|---|---|---|---|")
     with RedisProcess() as server:
@@ -79,7 +79,7 @@ async def measure(requests: int) -> None:
                 if name == HANGING:
                     relay.is_open.clear()
                 warnings.clear()
-                taken = [seconds - without for seconds in await waits(AttemptRunner(lambda: cache), requests)]  # noqa: B023
+                taken = [seconds - without for seconds in await waits(RequestFlow(lambda: cache), requests)]  # noqa: B023
                 late = sum(seconds > 0.05 for seconds in taken)
                 middle, most = statistics.median(taken) * 1e3, max(taken) * 1e3
                 print(f"| {name} | {middle:.1f} ms | {most:.0f} ms | {late} | {relay.connections} | {len(warnings)} |")

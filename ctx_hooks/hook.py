@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 from ctx_hooks import litellm_compat
@@ -18,7 +17,6 @@ from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request import target
 from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.deployment_choice import preferred
-from ctx_hooks.serving.final_error import final_error
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.startup import start
 
@@ -39,7 +37,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         super().__init__()
         self.settings = load_settings(*located(litellm_compat.configuration()))
         CtxHooks.flow = RequestFlow(self.settings)
-        start(self.settings, lambda: CtxHooks.flow)
+        start(self.settings, lambda: CtxHooks.flow.ends)
         litellm_compat.warn_of_other_lists(self)
 
     async def async_pre_call_hook(
@@ -49,7 +47,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         with failing_open("forwards the request unchanged"):
             request = request_of(call_type, data)
             if request is not None and not switched_off():
-                return await self.flow.arranged(request)
+                return await self.flow.before_choice(request)
         return data
 
     async def async_filter_deployments(
@@ -60,7 +58,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             fields = litellm_compat.routed_fields(request_kwargs, messages)
             request = request_of(litellm_compat.Call(fields).call_type, fields)
             if request is not None and not switched_off():
-                return await preferred(request, healthy_deployments, self.flow.policies, self.flow.runner)
+                return await preferred(request, healthy_deployments, self.flow)
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
@@ -72,7 +70,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             if request is not None and not switched_off():
                 sent = litellm_compat.with_id_outside_proxy(sent, request.format)
                 request = replace(request, fields=sent)
-                return await self.flow.fitted(request, target.of_attempt(request.call, self.flow.policies, attempt))
+                return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, attempt))
         return sent
 
     async def async_post_call_failure_deployment_hook(
@@ -80,12 +78,12 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> None:
         """Note what the provider said of an attempt, for the next one."""
         with failing_open("learns nothing from an error"):
-            await self.flow.note_failure(request_data, exception)
+            await self.flow.ends.note_failure(request_data, exception)
 
     async def async_logging_hook(self, kwargs: dict[str, Any], result: Any, call_type: str) -> tuple[dict[str, Any], Any]:
         """Learn from each answer, a streamed one too, and note what was saved before any callback logs it."""
         with failing_open("learns nothing from an answer"):
-            await self.flow.answered(kwargs, result)
+            await self.flow.ends.after_answer(kwargs, result)
         return kwargs, result
 
     async def async_post_call_success_hook(self, data: dict[str, Any], user_api_key_dict: Any, response: Any) -> Any:
@@ -111,16 +109,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         if switched_off():
             return None
         with failing_open("leaves the error as it is"):
-            call = litellm_compat.Call(request_data)
-            attempt = self.flow.recorder.last_attempt(call.request_id)
-            if litellm_compat.overflow_of(original_exception) is not None:
-                self.flow.recorder.failed(call)
-            self.flow.running.end(call.request_id)
-            if not isinstance(original_exception, litellm.ContextWindowExceededError):
-                return None
-            policy = target.of_group(call, self.flow.policies).policy
-            if policy.enforces and litellm_compat.passed_pre_call_hook(call):
-                return final_error(request_data, original_exception, attempt, policy)
+            return self.flow.ends.after_failure(request_data, original_exception)
         return None
 
     def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:

@@ -2,9 +2,10 @@
 
 from strategies import called
 
-from ctx_hooks import engine
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import changes_of
+from ctx_hooks.engine import engine
+from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.known import Known
 from ctx_hooks.learning.stats import DeploymentStats, Observation
 from ctx_hooks.policy.settings import Policy
@@ -40,6 +41,13 @@ def sent(request, decision):
 def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):
     window = Window(window_tokens, "model_info")
     return Target(model, f"deployment:{model}", window, Policy(**policy), "request", "ann", prices, attempt)
+
+
+def attempted(window_tokens, sent=None, *, deployment="deployment", tenant="ann", factor=1.0, number=0, **fields):
+    """Return an attempt at a deployment that has counted and sent so many tokens."""
+    window = Window(window_tokens, "model_info")
+    where = Target(MODEL, deployment, window, Policy(), "", tenant, attempt=number)
+    return Attempt(where, Known(window, factor), "openai-chat", **{"received_tokens": sent, "sent_tokens": sent, **fields})
 
 
 def decided(request, target, known=None):

@@ -14,7 +14,7 @@ from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import request_of
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
@@ -75,8 +75,8 @@ async def test_the_plugin_has_nothing_to_survive(fmt, data):
     request = request_of(CALL_TYPES[fmt], payload)
     if request is None:
         return
-    runner = AttemptRunner()
+    runner = RequestFlow()
     for number in (0, 1, 3):
         decision = await runner.decide(request, replace(TO, attempt=number))
         assert not getattr(decision, "reason", "").startswith("failed")
-        await runner.failed(TO.request_id, Overflow("input", "x"))
+        await runner.ends.failed(TO.request_id, Overflow("input", "x"))

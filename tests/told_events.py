@@ -7,8 +7,8 @@ from types import MappingProxyType
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.recorder import Recorder
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
@@ -66,7 +66,7 @@ SECRET = "the-marked-secret"  # noqa: S105 - no password
 
 async def secret_session():
     """Decide and answer a conversation whose every text, tool name and argument holds the secret."""
-    runner = AttemptRunner()
+    runner = RequestFlow()
     recorder = Recorder(runner.running)
     text = json.dumps(agent_session("openai-chat", turns=40))
     payload = json.loads(text.replace('"content": "', f'"content": "{SECRET} ').replace("read_file", SECRET))
@@ -75,7 +75,7 @@ async def secret_session():
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(), "request")
     decision = await runner.decide(request, to)
     recorder.decided(request, to, decision, runner.running.of("request").attempts.last())
-    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     assert answered is not None
     recorder.answered("request", answered, {})
     return decision

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.summary.model_written import Choice
-from ctx_hooks.conversation.model import Format
-from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.policy.settings import Mode
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
-from ctx_hooks.tokens.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ctx_hooks.compaction.history import History
+    from ctx_hooks.compaction.summary.model_written import Choice
+    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.learning.known import Known
+    from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.request.request import Request
+    from ctx_hooks.request.target import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt: what was received and sent, what was assumed, and how it ended.
+    """What happened with one attempt: what was received and sent, and how it ended.
 
     Attributes:
-        deployment: the key of what is learned of the deployment.
-        model: the model whose vocabulary counts.
-        tenant: who asked.
+        to: where it went, and what held there.
+        known: what it was decided by.
         format: the format of the request.
         received_tokens: the request as it came; None where its size alone was enough and nothing was counted.
         sent_tokens: what was sent of it; None likewise.
-        window: the window that was fitted to.
-        factor: the assumed provider tokens per local token.
-        window_tokens: the window that configuration or LiteLLM state.
-        number: 0 for the first attempt of a request; retries count from 1.
         first_tokens: what the first attempt of the request sent.
         output_tokens: the requested output, as it was sent.
         most_tokens: an upper bound of the request in any vocabulary, where it was not counted.
         other_tokens: how much of `sent_tokens` is of other scripts, figures and base64, without its weight.
-        other_weight: what each of these counts as in all figures of local tokens.
         guessed_tokens: how much of `sent_tokens` is a guess: media, reasoning and unknown parts.
         counts_all: False for a request with content that cannot be counted here, such as a stored history.
         hosted_calls: whether what cannot be counted is only what hosted tools have left in the history.
@@ -46,32 +46,29 @@ class Attempt:
         overflow: what the provider's refusal said, if it was an overflow.
         refusal: the provider's own text.
         states_usage: False where the answer states none, so that any figure is LiteLLM's estimate.
-        observed: whether the request was sent as it came, whatever was decided.
         decided_tokens: what would have been sent, where it is only observed.
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
         rewrites: whether what was decided begins otherwise than the request before it.
         budget_tokens: what the request may have; None where it was not asked.
         milliseconds: what each phase of the decision took.
-        request_id: the id that this process has given the request.
         choice: which form the newest compaction in what was decided has; None without one, and where no model writes
             summaries.
 
-    >>> window = Window(ProviderTokens(200_000), "model_info")
-    >>> sent = LocalTokens(40_000)
-    >>> Attempt("id:claude", "claude", "", "anthropic", sent, sent, window, factor=1.3).sent_provider_tokens
+    >>> from ctx_hooks.learning.known import Known
+    >>> from ctx_hooks.policy.settings import DEFAULT_POLICY
+    >>> from ctx_hooks.request.target import Target
+    >>> from ctx_hooks.tokens.window import Window
+    >>> window, sent = Window(ProviderTokens(200_000), "model_info"), LocalTokens(40_000)
+    >>> to = Target("claude", "id:claude", window, DEFAULT_POLICY, request_id="")
+    >>> Attempt(to, Known(window, factor=1.3), "anthropic", sent, sent).sent_provider_tokens
     52000
     """
 
-    deployment: str
-    model: str
-    tenant: str
+    to: Target
+    known: Known
     format: Format
-    received_tokens: LocalTokens | None
-    sent_tokens: LocalTokens | None
-    window: Window
-    factor: float
-    window_tokens: ProviderTokens = ProviderTokens(0)
-    number: int = 0
+    received_tokens: LocalTokens | None = None
+    sent_tokens: LocalTokens | None = None
     first_tokens: LocalTokens | None = None
     output_tokens: ProviderTokens | None = None
     most_tokens: int = 0
@@ -87,34 +84,60 @@ class Attempt:
     overflow: Overflow | None = None
     refusal: str = ""
     states_usage: bool = True
-    observed: bool = False
     decided_tokens: LocalTokens | None = None
     seen_tokens: LocalTokens = LocalTokens(0)
     rewrites: bool = False
     budget_tokens: ProviderTokens | None = None
     milliseconds: Mapping[str, float] = field(default_factory=dict)
-    request_id: str = ""
     choice: Choice | None = None
     other_tokens: LocalTokens = LocalTokens(0)
-    other_weight: float = 1.0
-
-    @property
-    def mode(self) -> Mode:
-        """Whether what was decided is done."""
-        return "observe" if self.observed else "enforce"
 
     @property
     def sent_provider_tokens(self) -> ProviderTokens:
         """The estimate of what was sent; 0 where it was not counted."""
-        return to_provider(self.sent_tokens or LocalTokens(0), self.factor)
+        return to_provider(self.sent_tokens or LocalTokens(0), self.known.factor)
 
     def weighed(self, other_weight: float) -> Attempt:
         """Return the attempt with what it sent by another weight of other scripts."""
+        known = replace(self.known, other_weight=other_weight)
         if self.sent_tokens is None or not self.sent_tokens:
-            return replace(self, other_weight=other_weight)
-        sent = LocalTokens(max(1, self.sent_tokens + int(self.other_tokens * (other_weight - self.other_weight))))
+            return replace(self, known=known)
+        added_tokens = int(self.other_tokens * (other_weight - self.known.other_weight))
+        sent = LocalTokens(max(1, self.sent_tokens + added_tokens))
         first = LocalTokens(int((self.first_tokens or self.sent_tokens) * sent / self.sent_tokens))
-        return replace(self, sent_tokens=sent, first_tokens=first, other_weight=other_weight)
+        return replace(self, known=known, sent_tokens=sent, first_tokens=first)
+
+
+def attempt_at(request: Request, to: Target, known: Known, history: History | None = None) -> Attempt:
+    """Return the attempt that sends a request as it came, with what was counted of it; `history` is None where nothing was.
+
+    A guess are media, reasoning, and definitions of hosted tools.
+    """
+    attempt = Attempt(
+        to,
+        known,
+        request.format,
+        output_tokens=request.max_output_tokens,
+        stored=request.continues_stored_history,
+        truncates=request.asks_for_truncation,
+    )
+    return attempt if history is None else counted(attempt, request, history)
+
+
+def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
+    """Return an attempt that sends its request as it came, with what was counted of that later."""
+    uncounted, tokens = request.uncounted(), history.tokens
+    return replace(
+        attempt,
+        received_tokens=tokens,
+        sent_tokens=tokens,
+        guessed_tokens=LocalTokens(sum(m.guessed_tokens for m in history.index) + uncounted.tools_tokens),
+        other_tokens=history.other_tokens,
+        counts_all=not uncounted.holds_any,
+        hosted_calls=uncounted.holds_hosted,
+        unbilled=uncounted.holds_unbilled,
+        seen_tokens=history.seen_tokens,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +180,9 @@ class Attempts:
     def sent(self, attempt: Attempt) -> None:
         """Note what is about to be sent."""
         with self._lock:
-            before = self._newest.pop(attempt.deployment, None) or _newest(a for a in self._newest.values() if a.failed)
+            before = self._newest.pop(attempt.to.deployment, None) or _newest(a for a in self._newest.values() if a.failed)
             first = before.first_tokens if before is not None else None
-            self._newest[attempt.deployment] = replace(attempt, first_tokens=first or attempt.sent_tokens)
+            self._newest[attempt.to.deployment] = replace(attempt, first_tokens=first or attempt.sent_tokens)
 
     def failed(self, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None) -> Attempt | None:
         """Note that an attempt is over, and the overflow if it was one; return it, None when that was known.
@@ -216,10 +239,10 @@ class Attempts:
         if name is None or not name.id:
             return _newest(self._newest.values())
         found = [a for key, a in self._newest.items() if name.fits(key)]
-        return found[0] if len(found) == 1 else _newest(a for a in found if name.fits_model(a.deployment))
+        return found[0] if len(found) == 1 else _newest(a for a in found if name.fits_model(a.to.deployment))
 
     def _put(self, attempt: Attempt) -> Attempt:
-        self._newest[attempt.deployment] = attempt
+        self._newest[attempt.to.deployment] = attempt
         return attempt
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries
-from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
@@ -14,9 +13,9 @@ from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.history import History
+    from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.stats import DeploymentStats
     from ctx_hooks.policy.settings import Policy
-    from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.tokens.window import Window
 
@@ -69,45 +68,6 @@ class Known:
             budget = min(budget, ProviderTokens(self.window.tokens - requested))
         return to_local(budget, self.factor)
 
-    def attempt(self, request: Request, to: Target, history: History | None = None) -> Attempt:
-        """Return the attempt that sends a request as it came; `history` is None where it was not counted."""
-        attempt = Attempt(
-            to.deployment,
-            to.model,
-            to.tenant,
-            request.format,
-            None,
-            None,
-            self.window,
-            self.factor,
-            to.window.tokens,
-            to.attempt,
-            output_tokens=request.max_output_tokens,
-            stored=request.continues_stored_history,
-            truncates=request.asks_for_truncation,
-            request_id=to.request_id,
-            other_weight=self.other_weight,
-        )
-        return attempt if history is None else counted(attempt, request, history)
-
-
-def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
-    """Return the attempt that sends a request as it came, with what was counted of it.
-
-    A guess are media, reasoning, and definitions of hosted tools.
-    """
-    return replace(
-        attempt,
-        received_tokens=history.tokens,
-        sent_tokens=history.tokens,
-        guessed_tokens=LocalTokens(sum(m.guessed_tokens for m in history.index) + request.hosted_tools_tokens),
-        other_tokens=history.other_tokens,
-        counts_all=not request.has_uncounted_content,
-        hosted_calls=request.has_uncounted_content and not request.holds_unbounded_content,
-        unbilled=request.holds_unbilled_reasoning,
-        seen_tokens=history.seen_tokens,
-    )
-
 
 def known_of(
     to: Target,
@@ -123,7 +83,7 @@ def known_of(
         factor, other_weight = stats.factor(tenant, to.model, now), stats.other_weight(tenant, to.model, now)
     window = _learned_window(to, stats, now)
     previous = previous and previous.weighed(other_weight)
-    if previous is not None and previous.deployment == to.deployment:
+    if previous is not None and previous.to.deployment == to.deployment:
         window = _window_for_retry(window, factor, to.attempt, previous, accepts=stats.accepted("accepted_input", now) > 0)
     counts = bool(to.attempt) or not to.retried or policy.looks_at_every_request or stats.counts_next(tenant, now)
     output_limit, answer = stats.output_limit_tokens(tenant, now), stats.answer_tokens(tenant, now)

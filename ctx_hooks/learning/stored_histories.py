@@ -35,7 +35,7 @@ def stored_tokens_after(attempt: Attempt, total_tokens: ProviderTokens) -> Provi
 
     Truncation shortens what the model reads, and leaves what is kept as long as it was: it has to be asked for again.
     """
-    return max(total_tokens, attempt.window.tokens) if attempt.truncates else total_tokens
+    return max(total_tokens, attempt.known.window.tokens) if attempt.truncates else total_tokens
 
 
 class StoredHistories:

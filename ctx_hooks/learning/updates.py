@@ -53,7 +53,7 @@ def of_answer(
     answer_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Shown:
     """Return what an answer shows that was there `now`, in epoch seconds."""
-    tenant = attempt.tenant
+    tenant = attempt.to.tenant
     shown: dict[Key, Observation] = {}
     if attempt.sent_tokens is None:
         if provider_tokens >= LEAST_LOW_TOKENS and provider_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
@@ -68,9 +68,9 @@ def of_answer(
         shown |= _ratio(stats, attempt, provider_tokens, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
-    if attempt.number and attempt.window.source == "refusal" and attempt.window.tokens >= LEAST_LIMIT_TOKENS:
+    if attempt.to.attempt and attempt.known.window.source == "refusal" and attempt.known.window.tokens >= LEAST_LIMIT_TOKENS:
         # The next request keeps to what this one was guessed to be held to: so it continues what was sent.
-        shown["kept", tenant] = Observation((attempt.window.tokens,), now)
+        shown["kept", tenant] = Observation((attempt.known.window.tokens,), now)
     if _was_counted(attempt, provider_tokens):
         output = attempt.output_tokens or 0
         accepted: tuple[tuple[Kind, int], ...] = (
@@ -91,7 +91,7 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     sent = attempt.sent_tokens
     if sent is None:
         return {}
-    tenant, limit, given = attempt.tenant, overflow.limit_tokens, overflow.input_tokens
+    tenant, limit, given = attempt.to.tenant, overflow.limit_tokens, overflow.input_tokens
     size_shows = attempt.counts_all or (attempt.hosted_calls and limit is None and overflow.kind == "input")
     if overflow.pattern == RATE_TOO_LARGE.name or not size_shows or not _mostly_text(attempt):
         return _told(attempt, overflow, now)
@@ -114,7 +114,7 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     if plausible and within and refused >= 2 * LEAST_LIMIT_TOKENS:
         shown["refused", tenant] = Observation((on_grid(refused),), now)
         if attempt.other_tokens:
-            ratio = attempt.factor * attempt.other_weight
+            ratio = attempt.known.factor * attempt.known.other_weight
             shown["refused_mix", tenant] = Observation((refused, attempt.other_tokens, ratio), now)
     return shown
 
@@ -128,7 +128,7 @@ def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
         plausible = limit < given and overflow.kind != "output_limit"
     if not plausible or limit < LEAST_LIMIT_TOKENS:
         return {}
-    return {("own_limit", attempt.tenant): Observation((limit,), now)}
+    return {("own_limit", attempt.to.tenant): Observation((limit,), now)}
 
 
 def truncates(stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float) -> bool:
@@ -137,7 +137,7 @@ def truncates(stats: DeploymentStats, attempt: Attempt, provider_tokens: Provide
     Fewer provider tokens than expected show a vocabulary that is better than the local one; provider tokens that stand
     still while requests grow show a request that was cut.
     """
-    before = stats.of("low_bill", attempt.tenant, now)
+    before = stats.of("low_bill", attempt.to.tenant, now)
     if before is None or not _is_low(attempt, provider_tokens) or not _grew(stats, attempt, now):
         return False
     provider_tokens_before = before.values[1]
@@ -151,24 +151,24 @@ def truncation(
 
     Either only a part of it was read, or more was read than the window is configured to hold.
     """
-    exceeds = attempt.window.source not in ("learned", "refusal") and provider_tokens > attempt.window.tokens
+    exceeds = attempt.known.window.source not in ("learned", "refusal") and provider_tokens > attempt.known.window.tokens
     if not exceeds and not truncates(stats, attempt, provider_tokens, now):
         return None
     sent = attempt.sent_provider_tokens
-    figures, whose = (sent, provider_tokens, attempt.window.tokens), (attempt.request_id, attempt.mode)
-    return TruncationEvent("silent_truncation", attempt.deployment, *figures, *whose)
+    figures, whose = (sent, provider_tokens, attempt.known.window.tokens), (attempt.to.request_id, attempt.to.policy.mode)
+    return TruncationEvent("silent_truncation", attempt.to.deployment, *figures, *whose)
 
 
 def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
     """Return the event of a limit among what was shown."""
     for kind in ("limit", "refused", "output_limit"):
-        found = shown.get((kind, attempt.tenant))
+        found = shown.get((kind, attempt.to.tenant))
         if found is not None:
             figures, whose = (
-                (ProviderTokens(int(found.values[0])), attempt.window_tokens),
-                (attempt.request_id, attempt.mode),
+                (ProviderTokens(int(found.values[0])), attempt.to.window.tokens),
+                (attempt.to.request_id, attempt.to.policy.mode),
             )
-            return LimitEvent("limit_learned", attempt.deployment, kind, *figures, *whose)
+            return LimitEvent("limit_learned", attempt.to.deployment, kind, *figures, *whose)
     return None
 
 
@@ -182,16 +182,16 @@ def _ratio(
     local = attempt.sent_tokens or LocalTokens(0)
     if attempt.other_tokens >= max(1, least * _unweighed_tokens(attempt)):
         kind, local = "other_ratios", attempt.other_tokens
-        provider_tokens = ProviderTokens(int(provider_tokens - _latin_tokens(attempt) * attempt.factor))
-    before = stats.calibration(kind, attempt.tenant, now)
+        provider_tokens = ProviderTokens(int(provider_tokens - _latin_tokens(attempt) * attempt.known.factor))
+    before = stats.calibration(kind, attempt.to.tenant, now)
     after: Calibration = before.observe(local, provider_tokens)
     if after == before or after.published is None:
         return {}
-    return {(kind, attempt.tenant): Observation((after.published, *after.ratios), now)}
+    return {(kind, attempt.to.tenant): Observation((after.published, *after.ratios), now)}
 
 
 def _latin_tokens(attempt: Attempt) -> float:
-    return (attempt.sent_tokens or 0) - attempt.other_tokens * attempt.other_weight
+    return (attempt.sent_tokens or 0) - attempt.other_tokens * attempt.known.other_weight
 
 
 def _unweighed_tokens(attempt: Attempt) -> float:
@@ -210,19 +210,19 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     several calls, which may be above the stated window.
     """
     sent = attempt.sent_tokens
-    if not attempt.counts_all or provider_tokens > attempt.window_tokens:
+    if not attempt.counts_all or provider_tokens > attempt.to.window.tokens:
         return False
     return provider_tokens <= (attempt.most_tokens if sent is None else _most_tokens(attempt))
 
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
-    expected = (_unweighed_tokens(attempt) - attempt.guessed_tokens) * attempt.factor
+    expected = (_unweighed_tokens(attempt) - attempt.guessed_tokens) * attempt.known.factor
     return attempt.counts_all and LEAST_LOW_TOKENS <= provider_tokens < LOW_BILL_FRACTION * expected
 
 
 def _grew(stats: DeploymentStats, attempt: Attempt, now: float) -> bool:
     """Whether more was sent than when provider tokens were low before."""
-    before = stats.of("low_bill", attempt.tenant, now)
+    before = stats.of("low_bill", attempt.to.tenant, now)
     return before is not None and 0 < before.values[0] * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
 
 

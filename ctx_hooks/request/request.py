@@ -20,7 +20,7 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
-from ctx_hooks.request.uncounted import HOSTED_CALL_TYPES, UNCOUNTED_TYPES, has_uncounted_content, hosted_tools_tokens
+from ctx_hooks.request.uncounted import Uncounted, uncounted_in
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
@@ -86,28 +86,9 @@ class Request:
         """Whether the provider keeps part of the conversation and can drop its oldest items, and is not asked to already."""
         return self.wire.has_items and self.continues_stored_history and not self.asks_for_truncation
 
-    @property
-    def has_uncounted_content(self) -> bool:
-        """Whether it holds content whose tokens cannot be counted here, such as stored histories and files by id."""
-        return has_uncounted_content(self.fields, self.items)
-
-    @property
-    def holds_unbounded_content(self) -> bool:
-        """Whether it holds more of such content than the calls and sealed results of hosted tools."""
-        return has_uncounted_content(self.fields, self.items, UNCOUNTED_TYPES - HOSTED_CALL_TYPES)
-
-    @property
-    def holds_unbilled_reasoning(self) -> bool:
-        """Whether it sends sealed reasoning again, which fills the window and is missing in the usage (OpenAI)."""
-        return self.wire.has_items and any(
-            isinstance(item, Mapping) and item.get("type") == "reasoning" and item.get("encrypted_content")
-            for item in self.items
-        )
-
-    @property
-    def hosted_tools_tokens(self) -> LocalTokens:
-        """The most that the definitions of the provider's own tools add to it."""
-        return hosted_tools_tokens(self.fields.get("tools"))
+    def uncounted(self) -> Uncounted:
+        """Return what of it only the provider can count."""
+        return uncounted_in(self.fields, self.items, has_items=self.wire.has_items)
 
     @property
     def max_output_tokens(self) -> ProviderTokens | None:

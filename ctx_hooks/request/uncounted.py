@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctx_hooks.formats.fields import MEDIA_KINDS, text_or_empty
 from ctx_hooks.formats.payloads import SEALED_FIELDS, SIGNATURE_FIELDS, payload_kind
@@ -67,7 +67,6 @@ UNCOUNTED_TYPES = frozenset(
         "mcp_call",
         "mcp_list_tools",
         "media",
-        *HOSTED_CALL_TYPES,
     }
 )
 """Types of items and blocks that refer to or stand for what the provider keeps, did or watches itself."""
@@ -85,28 +84,48 @@ COUNTED_TYPES = frozenset({"tool_use", "function_call", "custom_tool_call", "fun
 """Calls of the caller's tools, whose arguments are text whatever they hold; and sealed reasoning, which is guessed."""
 
 
-def has_uncounted_content(
-    fields: Mapping[str, Any], items: object, uncounted_types: frozenset[str] = UNCOUNTED_TYPES
-) -> bool:
-    """Return whether a request, of these `fields` and message `items`, holds content whose tokens cannot be counted here.
+class Uncounted(NamedTuple):
+    """What of a request only its provider can count.
 
-    Such are stored histories, templates and caches, files, documents and sounds, images by reference, and what a tool
-    that the provider runs has left; a tool that is only offered adds a definition of `hosted_tools_tokens` at most. An image
-    whose size in pixels can be read is counted. The walk is linear and ends at the first find.
+    Attributes:
+        holds_any: whether it holds content whose tokens cannot be counted here: stored histories, templates and caches,
+            files, documents and sounds, images by reference, and what a tool that the provider runs has left. An image
+            whose size in pixels can be read is counted.
+        holds_hosted: whether all of that is calls and sealed results of hosted tools.
+        tools_tokens: the most that the definitions of the provider's own tools add.
+        holds_unbilled: whether it sends sealed reasoning again, which fills the window and is missing in the usage (OpenAI).
     """
-    tools = fields.get("tools")
-    return (
-        fields.get("truncation") == "auto"
+
+    holds_any: bool
+    holds_hosted: bool
+    tools_tokens: LocalTokens
+    holds_unbilled: bool
+
+
+def uncounted_in(fields: Mapping[str, Any], items: object, *, has_items: bool) -> Uncounted:
+    """Return what of a request of these `fields` and message `items` cannot be counted here. The walk is linear.
+
+    Args:
+        fields: the arguments of the call.
+        items: its messages.
+        has_items: whether each part of a turn is an item of its own, which the provider may keep (Responses).
+    """
+    listed = fields.get("tools")
+    tools = listed if isinstance(listed, (list, tuple)) else ()
+    hosted, others = _uncounted_content([items, *map(fields.get, SYSTEM_FIELDS)])
+    others = (
+        others
+        or fields.get("truncation") == "auto"
         or any(fields.get(name) not in NOT_GIVEN for name in UNCOUNTED_FIELDS)
-        or (isinstance(tools, (list, tuple)) and any(_is_fetched(tool) for tool in tools))
-        or _holds_uncounted([items, *map(fields.get, SYSTEM_FIELDS)], uncounted_types)
+        or any(map(_is_fetched, tools))
     )
+    sealed = has_items and isinstance(items, (list, tuple)) and any(map(_is_sealed_reasoning, items))
+    tools_tokens = LocalTokens(HOSTED_TOOL_TOKENS * sum(map(_is_hosted, tools)))
+    return Uncounted(hosted or others, hosted and not others, tools_tokens, sealed)
 
 
-def hosted_tools_tokens(tools: object) -> LocalTokens:
-    """Return the most that the definitions of the provider's own tools add to a request that offers these."""
-    hosted = sum(map(_is_hosted, tools)) if isinstance(tools, (list, tuple)) else 0
-    return LocalTokens(HOSTED_TOOL_TOKENS * hosted)
+def _is_sealed_reasoning(item: object) -> bool:
+    return isinstance(item, Mapping) and item.get("type") == "reasoning" and bool(item.get("encrypted_content"))
 
 
 def _is_fetched(tool: object) -> bool:
@@ -122,23 +141,26 @@ def _is_hosted(tool: object) -> bool:
     return kind not in COUNTED_TOOL_TYPES or (not kind and TOOL_DEFINITIONS.isdisjoint(tool))
 
 
-def _holds_uncounted(waiting: list[object], uncounted_types: frozenset[str]) -> bool:
+def _uncounted_content(waiting: list[object]) -> tuple[bool, bool]:
+    """Return whether values hold what hosted tools have left, and whether they hold anything else that is not counted."""
+    hosted = False
     while waiting:
         value = waiting.pop()
         if isinstance(value, (list, tuple)):
             waiting += value
         elif isinstance(value, Mapping):
             kind = text_or_empty(value.get("type"))
-            if kind in uncounted_types or any(value.get(key) for key in UNCOUNTED_KEYS):
-                return True
+            hosted = hosted or kind in HOSTED_CALL_TYPES
+            if kind in UNCOUNTED_TYPES or any(value.get(key) for key in UNCOUNTED_KEYS):
+                return hosted, True
             if kind in MEDIA_KINDS and not _is_text(value.get("source")):
                 if not has_known_size(value):
-                    return True
+                    return hosted, True
             elif kind not in COUNTED_TYPES:
                 if any(_is_uncounted_string(key, inner) for key, inner in value.items()):
-                    return True
+                    return hosted, True
                 waiting += value.values()
-    return False
+    return hosted, False
 
 
 def _is_text(source: object) -> bool:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Timings:
@@ -36,15 +32,6 @@ class Timings:
         finally:
             spent = (time.perf_counter() - started) * 1e3
             self._milliseconds[name] = self._milliseconds.get(name, 0.0) + spent
-
-    def timed(self, name: str, work: Callable[P, T]) -> Callable[P, T]:
-        """Return `work` as a phase of this name."""
-
-        def run(*args: P.args, **kwargs: P.kwargs) -> T:
-            with self.phase(name):
-                return work(*args, **kwargs)
-
-        return run
 
     @property
     def milliseconds(self) -> Mapping[str, float]:

@@ -17,7 +17,7 @@ from ctx_hooks.runtime.worker import Workers
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from ctx_hooks.engine import Decided
+    from ctx_hooks.engine.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.learning.learned import Learned

@@ -14,7 +14,7 @@ from ctx_hooks.request import target
 from ctx_hooks.request.request import counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
-from ctx_hooks.serving.attempt_runner import LOOP_BYTES
+from ctx_hooks.serving.request_flow import LOOP_BYTES
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import ProviderTokens, to_local
 from ctx_hooks.tokens.vocabulary import VocabularyName, vocabulary_of
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.policy.resolve import Policies
     from ctx_hooks.request.request import Request
-    from ctx_hooks.serving.attempt_runner import AttemptRunner
+    from ctx_hooks.serving.request_flow import RequestFlow
 
 
 class Option(NamedTuple):
@@ -49,17 +48,15 @@ class Option(NamedTuple):
         return vocabulary_of(self.to.model), self.known.other_weight
 
 
-async def preferred(
-    request: Request, listed: Sequence[Mapping[str, Any]], policies: Policies, runner: AttemptRunner
-) -> Sequence[Mapping[str, Any]]:
+async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow: RequestFlow) -> Sequence[Mapping[str, Any]]:
     """Return the deployments that the Router is to choose from: all that are listed, unless the policy says otherwise."""
     # A history that the provider keeps lies with one of them, which only its id tells.
     if len(listed) <= 1 or request.continues_stored_history:
         return listed
-    targets = target.of_listed(request.call, policies, listed)
+    targets = target.of_listed(request.call, flow.policies, listed)
     if not all(map(_prefers, targets)):
         return listed
-    options = await _options(listed, targets, runner)
+    options = await _options(listed, targets, flow)
     output_tokens = request.max_output_tokens
     budgets = [option.known.uncounted_budget_tokens(option.to.policy, output_tokens) for option in options]
     most_tokens = request.most_tokens(max(LOOP_BYTES, *budgets))
@@ -70,7 +67,7 @@ async def preferred(
     deadline = Deadline(targets[0].policy.compression_timeout_seconds)
     # What cannot be read, or counted in time, meets the same at its attempt, which says so.
     with suppress(CompressionTimeoutError, MalformedConversationError):
-        best = await runner.away(most_tokens, lambda: best_of(request, options, deadline), deadline)
+        best = await flow.off_loop(most_tokens, lambda: best_of(request, options, deadline), deadline)
         return [option.entry for option in best]
     return listed
 
@@ -103,13 +100,11 @@ def _prefers(to: Target) -> bool:
     return to.policy.enforces and to.policy.deployment_choice == "holds_request"
 
 
-async def _options(
-    listed: Sequence[Mapping[str, Any]], targets: Sequence[Target], runner: AttemptRunner
-) -> Sequence[Option]:
-    previous, now = runner.running.of(targets[0].request_id).attempts.last(), time.time()
-    refused = previous.deployment if previous is not None and previous.overflow is not None else None
+async def _options(listed: Sequence[Mapping[str, Any]], targets: Sequence[Target], flow: RequestFlow) -> Sequence[Option]:
+    previous, now = flow.running.of(targets[0].request_id).attempts.last(), time.time()
+    refused = previous.to.deployment if previous is not None and previous.overflow is not None else None
     return [
-        Option(entry, to, known_of(to, await runner.learned.of(to.deployment), now), to.deployment == refused)
+        Option(entry, to, known_of(to, await flow.learned.of(to.deployment), now), to.deployment == refused)
         for entry, to in zip(listed, targets, strict=True)
     ]
 

@@ -19,9 +19,9 @@ def number_of(to: Target, previous: Attempt | None) -> int:
     """
     if not to.policy.enforces or (previous is not None and holds_more(to, previous)):
         return 0
-    if to.attempt or previous is None or previous.overflow is None or previous.deployment != to.deployment:
+    if to.attempt or previous is None or previous.overflow is None or previous.to.deployment != to.deployment:
         return to.attempt
-    return min(previous.number + 1, to.policy.rescue_attempts)
+    return min(previous.to.attempt + 1, to.policy.rescue_attempts)
 
 
 def as_it_came(request: Request, attempt: Attempt) -> Attempt:
@@ -33,7 +33,6 @@ def as_it_came(request: Request, attempt: Attempt) -> Attempt:
         output_tokens=request.max_output_tokens,
         lowered=False,
         truncates=request.asks_for_truncation,
-        observed=True,
     )
 
 
@@ -42,7 +41,7 @@ def was_translated(previous: Attempt, request: Request, to: Target) -> bool:
 
     The second time it carries no mark of a retry: the first has taken it out.
     """
-    return not previous.failed and to.attempt in (0, previous.number) and previous.format != request.format
+    return not previous.failed and to.attempt in (0, previous.to.attempt) and previous.format != request.format
 
 
 def holds_more(to: Target, refused: Attempt) -> bool:
@@ -51,4 +50,4 @@ def holds_more(to: Target, refused: Attempt) -> bool:
     What was too long for the one need not be smaller for the other: it begins anew there.
     """
     prefers = to.policy.deployment_choice == "holds_request"
-    return prefers and to.deployment != refused.deployment and to.window.tokens > refused.window.tokens
+    return prefers and to.deployment != refused.to.deployment and to.window.tokens > refused.known.window.tokens

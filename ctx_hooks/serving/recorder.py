@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.attempt_runner import Answered
+    from ctx_hooks.serving.attempt_ends import Answered
     from ctx_hooks.serving.running import Running
     from ctx_hooks.telemetry.events import Trigger
     from ctx_hooks.tokens.usage import Billed
@@ -83,7 +83,7 @@ class Recorder:
         attempt, first = state.attempts.last(), state.before_choice
         if attempt is None or first is None or first[0].provider_tokens_before is None:
             return attempt
-        return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.factor))
+        return replace(attempt, received_tokens=to_local(first[0].provider_tokens_before, attempt.known.factor))
 
     def refused(self, call: Call, overflow: Overflow) -> None:
         """Record that the provider refused a request's last attempt as too long."""
@@ -166,8 +166,8 @@ def decision_event(
     """Return the record of a decision; the arguments are those of `Recorder.decided`, with whose request it is."""
     before, after, factor, window = None, None, 1.0, to.window
     if attempt is not None:
-        before, factor, window = attempt.received_tokens, attempt.factor, attempt.window
-        after = attempt.decided_tokens if attempt.observed else attempt.sent_tokens
+        before, factor, window = attempt.received_tokens, attempt.known.factor, attempt.known.window
+        after = attempt.sent_tokens if to.policy.enforces else attempt.decided_tokens
     sizes = None if before is None else to_provider(before, factor), None if after is None else to_provider(after, factor)
     if decision.figures is not None and not isinstance(decision, NotRetried):
         sizes = decision.figures.tokens_before, decision.figures.tokens_after
@@ -221,7 +221,7 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
         mode=decided.mode,
         decision=decided.decision,
         trigger=decided.trigger,
-        attempts=attempt.number + 1,
+        attempts=attempt.to.attempt + 1,
         local_tokens_sent=attempt.sent_tokens,
         billed=billed,
         beyond_window=saved.beyond_window,
@@ -232,14 +232,14 @@ def answer_event(decided: DecisionEvent, answered: Answered, prices: Prices | No
 
 def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, prices: Prices | None) -> Saved:
     before, after = decided.local_tokens_before, decided.local_tokens_after
-    if attempt.number:
+    if attempt.to.attempt:
         return BEYOND_WINDOW
     if decided.decision == "fits" or before is None or before == after:
         return NOTHING
-    if (decided.provider_tokens_before or 0) > decided.window_tokens and not attempt.observed:
+    if (decided.provider_tokens_before or 0) > decided.window_tokens and attempt.to.policy.enforces:
         return BEYOND_WINDOW
     if billed is None or after is None:
         return UNKNOWN
-    if attempt.observed:
+    if not attempt.to.policy.enforces:
         return would_be_saved(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)
     return saved_by(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)

@@ -1,56 +1,97 @@
-"""What is done with a request where LiteLLM asks: before the Router, before each attempt, and after a failed one."""
+"""A request from its first hook to its end: what is done with it before the Router, before each attempt, and after one."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.decision import NotRetried, changes_of
+from ctx_hooks.compaction.steps.installed import extra_steps
+from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
+from ctx_hooks.engine import engine
+from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many
-from ctx_hooks.formats.hosted_tools import used_hosted_tools
-from ctx_hooks.learning.attempts import DeploymentName
-from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.learning.attempts import counted
+from ctx_hooks.learning.calibration import LEAST_RATIO
+from ctx_hooks.learning.known import known_of
+from ctx_hooks.learning.learned import Learned
+from ctx_hooks.learning.stored_histories import StoredHistories
 from ctx_hooks.overflow.message import small_window
-from ctx_hooks.policy.resolve import Policies, switched_off
+from ctx_hooks.policy.resolve import Policies
+from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request import target
-from ctx_hooks.request.request import Request
-from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.request.request import Request, counted_history
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
+from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.addons import Addons, Core, Undecided
+from ctx_hooks.serving.attempt_ends import AttemptEnds
+from ctx_hooks.serving.earlier_attempts import as_it_came, holds_more, number_of, was_translated
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
+from ctx_hooks.serving.running import Running
+from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.headers import of_ignored
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.units import ProviderTokens, to_local
+from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from ctx_hooks.litellm_compat import Call
-    from ctx_hooks.policy.settings import Mode, Settings
+    from ctx_hooks.engine.engine import Decided
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.known import Known
     from ctx_hooks.request.target import Target
+    from ctx_hooks.store.shared_store import SharedCache
+
+T = TypeVar("T")
+logger = logging.getLogger("ctx_hooks")
+
+LOOP_BYTES = 16_000
+"""A larger request is worked on in a thread: the event loop is held up for the 3 ms at most that so much text takes
+(40 to 190 ms a million characters, `tokens/counter.py`)."""
+LEAST_WINDOW_TOKENS = 4_096
+"""Hardly any model in use has a smaller window: no worker has learned of a refusal that a shorter request has to know."""
 
 
 class RequestFlow:
-    """Takes requests through policy, decision and record; it raises nothing but what their callers are to see.
+    """What each hook does with a request; it raises nothing but what their callers are to see.
 
     Attributes:
         policies: the settings, resolved for each caller.
-        runner: what decides about attempts, and learns.
         running: the requests that run.
-        recorder: what is told of them.
+        learned: the statistics of each deployment.
+        stored: the sizes of the histories that providers keep.
+        recorder: what is told of requests.
         usage: what clients see of the bill.
+        addons: what takes part in requests besides.
+        ends: how attempts ended.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.policies = Policies(settings)
-        self.runner = AttemptRunner(litellm_compat.shared_cache, self.fitted_before_choice)
-        self.running = self.runner.running
+    def __init__(
+        self, settings: Settings | None = None, shared: Callable[[], SharedCache | None] = litellm_compat.shared_cache
+    ) -> None:
+        store = SharedStore(shared)
+        self.policies = Policies(settings or Settings())
+        self.running = Running()
+        self.learned = Learned(store)
+        self.stored = StoredHistories(store)
         self.recorder = Recorder(self.running)
         self.usage = ReportedUsage(self.running)
-        self._workers = Workers()
+        self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice))
+        self.ends = AttemptEnds(
+            self.policies, self.running, self.learned, self.stored, self.recorder, self.usage, self.addons
+        )
+        self._engine_workers = Workers()
+        self._short_workers = Workers()
 
-    async def arranged(self, request: Request) -> dict[str, Any]:
+    async def before_choice(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
         group = target.of_group(request.call, self.policies)
         fields = litellm_compat.without_request_key(request.fields)
@@ -62,13 +103,9 @@ class RequestFlow:
         self.running.open(litellm_compat.Call(fields).request_id).headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
-        fields = await self.runner.addons.received(replace(request, fields=fields), group.policy)
+        fields = await self.addons.received(replace(request, fields=fields), group.policy)
         arranged = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
         return await self._fitted_before_choice(replace(request, fields=arranged), group)
-
-    async def fitted_before_choice(self, request: Request) -> dict[str, Any]:
-        """Return a further request of an add-on, fitted where the Router would refuse it itself."""
-        return await self._fitted_before_choice(request, target.of_group(request.call, self.policies))
 
     async def _fitted_before_choice(self, request: Request, group: Target) -> dict[str, Any]:
         """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
@@ -80,16 +117,16 @@ class RequestFlow:
         self.recorder.fitted_before_choice(request_id)
         return fitted
 
-    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
-        """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
-        return await self.runner.addons.whole(fields, self.usage.whole(fields, answer))
+    async def fitted_before_choice(self, request: Request) -> dict[str, Any]:
+        """Return a further request of an add-on, fitted where the Router would refuse it itself."""
+        return await self._fitted_before_choice(request, target.of_group(request.call, self.policies))
 
-    def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Return a stream as the client is to see it."""
-        return self.runner.addons.streamed(fields, self.usage.streamed(fields, stream))
+    async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
+        """Return the arguments of an attempt as they are to be sent.
 
-    async def fitted(self, request: Request, to: Target) -> dict[str, Any]:
-        """Return the arguments of an attempt as they are to be sent; raise what was refused where nothing is to be."""
+        Raises:
+            ContextWindowExceededError: a retry that would send again what was refused.
+        """
         sent = await self._fitted(request, to)
         if not to.policy.enforces:
             return sent
@@ -99,9 +136,9 @@ class RequestFlow:
         """Return the same, with the caller's flags: a request that is fitted before the choice is fitted once more."""
         if not to.policy.enabled:
             return dict(request.fields)
-        to = self.runner.numbered(to)
-        decision = await self.runner.decide(request, to)
-        attempt = self.runner.last(to)
+        to = self.numbered(to)
+        decision = await self.decide(request, to)
+        attempt = self.last(to)
         self.recorder.decided(request, to, decision, attempt)
         sent = litellm_compat.with_forwarded_metadata(request.call)
         if not to.policy.enforces:
@@ -110,54 +147,123 @@ class RequestFlow:
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(attempt.refusal if attempt is not None else "", sent)
         sent |= changes_of(decision)
-        return await self.runner.addons.sent(replace(request, fields=sent), to)
+        return await self.addons.sent(replace(request, fields=sent), to)
+
+    def numbered(self, to: Target) -> Target:
+        """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""
+        return replace(to, attempt=number_of(to, self.last(to)))
+
+    def last(self, to: Target) -> Attempt | None:
+        """Return the request's last attempt there, or the one that an attempt there follows; None where it is the first."""
+        return self.running.of(to.request_id).attempts.last(to.deployment)
+
+    async def decide(self, request: Request, to: Target) -> Decision:
+        """Return what to send, and remember the attempt.
+
+        Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
+        was refused is NotRetried, whatever the reason. `to` has the number that `numbered` gives it.
+        """
+        if not to.policy.enabled:
+            return Untouched("switched off")
+        previous, timings = self.last(to), Timings()
+        if previous is not None and was_translated(previous, request, to):
+            return ShownAgain()
+        if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
+            return NotRetried("what was refused before is not known, or cannot be made smaller")
+        try:
+            with timings.phase("total"):
+                decided = await self._decided(request, to, previous, timings)
+        except MalformedConversationError as error:
+            decision: Decision = Untouched(str(error))
+        except Exception as error:
+            # A proxy must not lose a request to us, whatever is wrong here.
+            logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
+            decision = Untouched(f"failed: {type(error).__name__}")
+        else:
+            decision = decided.decision
+            attempt = replace(decided.attempt, milliseconds=timings.milliseconds)
+            self.running.open(to.request_id).attempts.sent(attempt if to.policy.enforces else as_it_came(request, attempt))
+        return NotRetried(decision.reason, decision.figures) if to.attempt and isinstance(decision, Untouched) else decision
+
+    async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
+        request = replace(request, honors_skip=to.policy.truncation_skip == "honor")
+        most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
+        if previous is not None and (to.attempt or holds_more(to, previous)):
+            previous = await self._counted(request, to, previous, most_tokens)
+        with timings.phase("known"):
+            known = await self._known(to, previous if to.attempt else None, most_tokens)
+        if to.window.tokens < to.policy.warn_below_tokens:
+            warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
+        by_size = engine.decide_by_size(request, to, known, most_tokens)
+
+        async def decide(undecided: Undecided) -> Decided:
+            return by_size or await self._decided_in_time(undecided, most_tokens, timings)
+
+        return await self.addons.decided(Undecided(request, to, known, by_size is not None), decide)
+
+    async def _known(self, to: Target, refused: Attempt | None, most_tokens: int) -> Known:
+        """Return what an attempt is decided by, frozen; `most_tokens` is an upper bound of the request."""
+        read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
+        # Both at once, since each may wait for Redis.
+        both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
+        stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
+        return known_of(to, stats, time.time(), refused, stored_tokens)
+
+    async def _counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
+        """Return the refused attempt with what it sent counted, in the vocabulary of the model that refused it.
+
+        A request that looked small was sent without counting; its refusal teaches from here on.
+        """
+        if refused.sent_tokens is not None or refused.overflow is None:
+            return refused
+        deadline = Deadline(to.policy.compression_timeout_seconds)
+        counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
+        try:
+            history = await self.off_loop(most_tokens, lambda: counted_history(request, counter), deadline)
+        except CompressionTimeoutError:
+            return refused  # what cannot be counted in time teaches nothing
+        refused = replace(counted(refused, request, history), first_tokens=history.tokens)
+        self.running.open(to.request_id).attempts.sent(refused)
+        await self.ends.learn_refusal(refused)
+        return refused
+
+    async def _decided_in_time(self, undecided: Undecided, most_tokens: int, timings: Timings) -> Decided:
+        """Return the decision, by the last resort if it is not there in time.
+
+        What is read of the request is that of a copy, which the thread lets go of: to free so much takes the loop 30 ms.
+        """
+        request, to, known, _ = undecided
+        seconds = to.policy.compression_timeout_seconds
+        deadline = Deadline(seconds)
+        try:
+            return await self.off_loop(
+                most_tokens, lambda: engine.decide(replace(request), to, known, deadline, timings), deadline
+            )
+        except CompressionTimeoutError:
+            warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
+        return await self.off_loop(
+            most_tokens, lambda: engine.decide_by_last_resort(replace(request), to, known, seconds), Deadline()
+        )
+
+    async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
+        """Do long work in a thread, and short work here; the steps of other packages run in a thread always."""
+        if most_tokens <= LOOP_BYTES and not extra_steps():
+            return work()
+        return await self._engine_workers.run(work, deadline)
 
     async def _short(self, request: Request, work: Callable[[Request], dict[str, Any]]) -> dict[str, Any]:
         """Do work that is short for a message, in a thread where there are many of them.
 
         It has threads of its own: nobody waits for another's compression.
         """
-        return await self._workers.run(partial(work, request), Deadline()) if are_many(request.items) else work(request)
+        if not are_many(request.items):
+            return work(request)
+        return await self._short_workers.run(partial(work, request), Deadline())
 
-    async def answered(self, logged: Mapping[str, Any], result: Any) -> None:
-        """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.
+    async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
+        """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""
+        return await self.addons.whole(fields, self.usage.whole(fields, answer))
 
-        Args:
-            logged: LiteLLM's record of the call; what it says of the plugin is changed in place.
-            result: what LiteLLM logs as the answer.
-        """
-        answer = litellm_compat.logged_answer(logged, result)
-        if answer is None:
-            return
-        call = litellm_compat.Call(logged)
-        usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
-        name = DeploymentName(*call.named_deployment)
-        answered = await self.runner.answered(
-            call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer)
-        )
-        if answered is not None:
-            self.recorder.answered(call.request_id, answered, logged)
-        self.running.end(call.request_id)
-
-    def mode(self, call: Call) -> Mode:
-        """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
-        with failing_open("leaves an error as it is"):
-            if litellm_compat.passed_pre_call_hook(call) and not switched_off():
-                return target.of_attempt(call, self.policies, 0).policy.mode
-        return "off"
-
-    async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
-        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
-        call = litellm_compat.Call(fields)
-        mode = self.mode(call)
-        overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        name = DeploymentName(*call.named_deployment)
-        noted = await self.runner.failed(call.request_id, overflow, litellm_compat.text_of(error), name)
-        if noted is not None:
-            self.usage.failed(call.request_id, noted.deployment)
-            if overflow is not None:
-                self.recorder.refused(call, overflow)
-        handled = overflow is not None and mode == "enforce"
-        if handled:
-            litellm_compat.spare_deployment(fields)
-        return handled
+    def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Return a stream as the client is to see it."""
+        return self.addons.streamed(fields, self.usage.streamed(fields, stream))

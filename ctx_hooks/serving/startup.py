@@ -24,42 +24,42 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ctx_hooks.policy.settings import EventFiles, Settings
-    from ctx_hooks.serving.request_flow import RequestFlow
+    from ctx_hooks.serving.attempt_ends import AttemptEnds
     from ctx_hooks.tokens.units import ProviderTokens
 
 SWITCH_SECONDS = 0.0005
 """Python's own interval is 0.005: an event that needs the lock three times would wait 15 ms."""
 
 
-def start(settings: Settings, flow: Callable[[], RequestFlow]) -> None:
+def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
     """Load what the first request would wait for, and let the Router see overflows that LiteLLM does not know.
 
     Where the environment switches the plugin off, nothing is done at all.
 
     Args:
         settings: what stands under `callback_settings.ctx_hooks`.
-        flow: returns what requests go through; LiteLLM is patched once, so it is asked at each use.
+        ends: returns what notes how attempts end; LiteLLM is patched once, so it is asked at each use.
     """
     if switched_off():
         return
     content_cache.set_limit_bytes(settings.cache_bytes)
     vocabulary.load_all()
     attach_sinks(settings)
-    litellm_compat.estimate_usage(lambda logged: _estimated(flow(), logged))
+    litellm_compat.estimate_usage(lambda logged: _estimated(ends(), logged))
     if settings.reclassify_errors:
         litellm_compat.reclassify(
             lambda error: litellm_compat.overflow_of(error) is not None,
-            lambda attempt, error: flow().note_failure(attempt, error),
-            lambda attempt: flow().mode(litellm_compat.Call(attempt)) == "enforce",
+            lambda attempt, error: ends().note_failure(attempt, error),
+            lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
         )
     litellm_compat.warn_of_missing()
     if settings.smooth_event_loop:
         smooth_event_loop()
 
 
-def _estimated(flow: RequestFlow, logged: Mapping[str, Any]) -> ProviderTokens | None:
+def _estimated(ends: AttemptEnds, logged: Mapping[str, Any]) -> ProviderTokens | None:
     with failing_open("leaves the estimate to LiteLLM"):
-        return flow.runner.estimated_tokens(litellm_compat.Call(logged).request_id)
+        return ends.estimated_tokens(litellm_compat.Call(logged).request_id)
     return None
 
 

@@ -16,13 +16,18 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.window import Window
 
 
+def at_another(attempt):
+    return replace(attempt, to=replace(attempt.to, deployment="another"))
+
+
 class TestRetries:
     request = session(turns=40)
     size = tokens_of(request)
 
     def refused(self, overflow, number=0, **fields):
         _, attempt = decided(self.request, to())
-        return replace(attempt, overflow=overflow, failed=True, number=number, first_tokens=self.size, **fields)
+        where = replace(attempt.to, attempt=number)
+        return replace(attempt, to=where, overflow=overflow, failed=True, first_tokens=self.size, **fields)
 
     def retry(self, overflow, *, attempt=1, request=None, stats=None, refused=None, **policy):
         target = to(attempt=attempt, **policy)
@@ -34,7 +39,7 @@ class TestRetries:
         for number in (1, 2, 3):
             _, decision, attempt = self.retry(Overflow("input", "x"), attempt=number)
             assert isinstance(decision, Rescued)
-            assert decision.attempt == attempt.number == number
+            assert decision.attempt == attempt.to.attempt == number
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
     def test_what_the_error_names_is_kept_to_at_once(self):
@@ -91,7 +96,7 @@ class TestRetries:
         assert known.window == to().window
 
     def test_a_refusal_of_another_deployment_says_nothing_of_this_one(self):
-        elsewhere = self.refused(Overflow("input", "x", 20_000, self.size), deployment="another")
+        elsewhere = at_another(self.refused(Overflow("input", "x", 20_000, self.size)))
         known, _, _ = self.retry(None, refused=elsewhere)
         assert known.window == to().window
 
@@ -169,7 +174,7 @@ class TestRetries:
         newest = only_newest_loop().items
         request = Request("openai-chat", {"model": MODEL, "messages": [*self.request.items, *newest]})
         _, first = decided(request, to())
-        refused = replace(first, overflow=Overflow("input", "x"), failed=True, deployment="another")
+        refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
         decision, attempt = decided(request, to(attempt=number), Known(to().window, previous=refused))
         assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
         assert changes_of(decision)["messages"][-1] == newest[-1]
@@ -181,7 +186,7 @@ class TestRetries:
         target = to(attempt=1, tool_result_max_fraction=1.0)
         for known in (
             known_of(target, DeploymentStats(), NOW, refused),
-            Known(target.window, previous=replace(refused, deployment="another")),
+            Known(target.window, previous=at_another(refused)),
         ):
             decision, attempt = decided(request, target, known)
             assert isinstance(decision, Rescued)

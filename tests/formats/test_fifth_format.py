@@ -15,7 +15,7 @@ from ctx_hooks.message_rules import RULES
 from ctx_hooks.message_rules.pairing import calls_answered
 from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
 from ctx_hooks.request.request import request_of
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 
 ROLES = {"me": "user", "it": "assistant", "tool": "tool"}
 NAMES = {role: name for name, role in ROLES.items()}
@@ -86,8 +86,8 @@ def session(turns):
 
 
 async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_all_rules_kept():
-    assert isinstance(await AttemptRunner().decide(session(2), to(20_000)), Untouched)
-    decision = await AttemptRunner().decide(session(30), to(20_000))
+    assert isinstance(await RequestFlow().decide(session(2), to(20_000)), Untouched)
+    decision = await RequestFlow().decide(session(30), to(20_000))
     assert isinstance(decision, Compressed)
     sent = decision.changes["talk"]
     assert decision.figures.tokens_after <= decision.figures.budget_tokens < decision.figures.tokens_before
@@ -99,6 +99,6 @@ async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_al
 
 async def test_a_stated_output_that_the_window_has_no_room_for_is_lowered_in_its_own_field():
     request = replace(session(2), fields={**session(2).fields, "most_words": 90_000})
-    decision = await AttemptRunner().decide(request, to(20_000))
+    decision = await RequestFlow().decide(request, to(20_000))
     assert isinstance(decision, Compressed)
     assert decision.changes.keys() == {"most_words"}

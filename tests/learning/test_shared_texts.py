@@ -5,7 +5,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
@@ -21,14 +21,14 @@ async def stored(client):
 
 
 async def test_redis_has_figures_and_no_text_of_a_request_a_refusal_or_an_id(redis_cache):
-    runner, fields = AttemptRunner(lambda: redis_cache), agent_session("openai-responses", turns=40)
+    runner, fields = RequestFlow(lambda: redis_cache), agent_session("openai-responses", turns=40)
     request = Request("openai-responses", {**fields, "input": [{"role": "user", "content": MARK * 50}, *fields["input"]]})
     for attempt in (0, 1):
         to = Target("gpt-4o", "deployment", Window(20_000, "model_info"), Policy(), "r", f"{MARK}'s digest", attempt=attempt)
         await runner.decide(request, to)
         if not attempt:
-            await runner.failed("r", Overflow("input", MARK, 12_000, 19_000), f"{MARK} is too long")
-    await runner.answered("r", {"prompt_tokens": 9_000, "completion_tokens": 50}, response_id=f"resp_{MARK}")
+            await runner.ends.failed("r", Overflow("input", MARK, 12_000, 19_000), f"{MARK} is too long")
+    await runner.ends.answered("r", {"prompt_tokens": 9_000, "completion_tokens": 50}, response_id=f"resp_{MARK}")
     found = await stored(redis_cache.init_async_client())
     assert {key.decode().split(":")[1] for key in found} == {"stats", "history"}
     assert MARK not in str(found).replace(f"{MARK}'s digest", "")

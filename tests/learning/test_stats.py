@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from engine_requests import attempted
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.stats import (
     ANYONE,
     DAY_SECONDS,
@@ -18,7 +18,6 @@ from ctx_hooks.learning.stats import (
     Observation,
 )
 from ctx_hooks.overflow.recognise import Overflow
-from ctx_hooks.tokens.window import Window
 
 NOW = 1_000_000_000.0
 WINDOW = 128_000
@@ -148,7 +147,7 @@ def test_so_many_tenants_are_remembered_and_no_more():
     assert ("ratios", "t0") in stats.observations, "the newest stay"
 
 
-ATTEMPT = Attempt("d", "model", "ann", "openai-chat", 1, 1, Window(WINDOW, "model_info"), 1.0, WINDOW)
+ATTEMPT = attempted(WINDOW, 1)
 figures = st.one_of(st.none(), st.integers(-5, 10**12))
 overflows = st.builds(
     Overflow, st.sampled_from(["input", "input_plus_output", "output_limit"]), st.just("x"), figures, figures, figures,

@@ -3,19 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from engine_requests import attempted
 
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import Attempt
+from ctx_hooks.learning.known import Known
 from ctx_hooks.learning.stats import ANYONE, DeploymentStats, Observation
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow, too_large_for_rate
 from ctx_hooks.tokens.window import Window
 
 NOW = 1_000_000_000.0
 NOTHING = DeploymentStats()
-COUNTED = Attempt(
-    "deployment", "model", "ann", "openai-chat", 50_000, 50_000, Window(200_000, "model_info"), 1.0, 200_000,
-    output_tokens=8_000,
-)  # fmt: skip
+COUNTED = attempted(200_000, 50_000, output_tokens=8_000)
 UNCOUNTED = replace(COUNTED, received_tokens=None, sent_tokens=None, most_tokens=80_000)
 
 
@@ -106,7 +104,7 @@ def test_a_bill_for_what_was_not_counted_shows_no_ratio(hidden):
 
 
 def test_a_bill_is_low_beside_what_the_provider_bills_per_token():
-    shown = values(updates.of_answer(NOTHING, replace(COUNTED, factor=2.0), 50_000, NOW))
+    shown = values(updates.of_answer(NOTHING, attempted(200_000, 50_000, output_tokens=8_000, factor=2.0), 50_000, NOW))
     assert shown["low_bill"] == (100_000, 50_000)
 
 
@@ -117,7 +115,7 @@ def test_a_bill_of_another_conversation_leaves_the_ratio_and_its_age():
 def test_more_input_than_the_window_is_told_of():
     assert updates.truncation(NOTHING, COUNTED, 210_000, NOW) is not None
     assert updates.truncation(NOTHING, COUNTED, 49_000, NOW) is None
-    learned = replace(COUNTED, window=Window(45_000, "learned"))
+    learned = replace(COUNTED, known=Known(Window(45_000, "learned")))
     assert updates.truncation(NOTHING, learned, 50_000, NOW) is None, "a learned limit may have been too small"
 
 
@@ -163,7 +161,8 @@ def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_i
     japanese = replace(COUNTED, sent_tokens=33_000, received_tokens=33_000, other_tokens=32_000)
     stats = NOTHING.merged(updates.of_refusal(NOTHING, japanese, Overflow("input", "x"), NOW), NOW)
     assert stats.limit_tokens("ann", 200_000, 0.1, NOW) == 32_768
-    smaller = replace(japanese, sent_tokens=17_000, other_tokens=16_000, number=1, window=Window(28_000, "refusal"))
+    fields = {"to": replace(japanese.to, attempt=1), "known": replace(japanese.known, window=Window(28_000, "refusal"))}
+    smaller = replace(japanese, sent_tokens=17_000, other_tokens=16_000, **fields)
     stats = stats.merged(updates.of_answer(stats, smaller, 33_000, NOW + 1), NOW + 1)
     assert stats.limit_tokens("bob", 200_000, 0.1, NOW + 1) == 65_536, "twice as many, and 1,000"
     assert 33_000 < stats.limit_tokens("ann", 200_000, 0.1, NOW + 1) < 65_536
@@ -245,12 +244,14 @@ def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
 
 @pytest.mark.parametrize(("attempt", "billed"), [
     (replace(COUNTED, counts_all=False), 120_000), (COUNTED, 400_000), (COUNTED, 190_000),
-    (replace(COUNTED, window_tokens=40_000), 50_000), (UNCOUNTED, 120_000),
+    (attempted(40_000, 50_000, output_tokens=8_000), 50_000), (UNCOUNTED, 120_000),
 ], ids=["with content of the provider's",
         "above the window", "far above the count", "window", "above the bound"])  # fmt: skip
 def test_what_was_not_counted_whole_shows_nobody_what_is_accepted(attempt, billed):
     """A search that the provider runs is billed, and was never in the window: others keep the limit that they were told."""
-    refused = updates.of_refusal(NOTHING, replace(COUNTED, tenant="bob"), Overflow("input", "x", 40_000, 60_000), NOW)
+    refused = updates.of_refusal(
+        NOTHING, replace(COUNTED, to=replace(COUNTED.to, tenant="bob")), Overflow("input", "x", 40_000, 60_000), NOW
+    )
     stats = NOTHING.merged(refused, NOW)
     stats = stats.merged(updates.of_answer(stats, attempt, billed, NOW + 1), NOW + 1)
     assert stats.limit_tokens("bob", 200_000, 0.5, NOW + 2) == 40_000

@@ -60,7 +60,7 @@ async def learned(group):
     """Return the ratios of MAIN and SHADOW, by tenant, once MAIN's answer is logged."""
 
     async def stats():
-        return [await CtxHooks.flow.runner.learned.of(key) for key in (f"{group}:openai/main", "shadow:openai/shadow")]
+        return [await CtxHooks.flow.learned.of(key) for key in (f"{group}:openai/main", "shadow:openai/shadow")]
 
     async def is_learned():
         return any(found.observations for found in await stats())

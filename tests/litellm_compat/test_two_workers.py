@@ -63,5 +63,5 @@ async def test_what_one_worker_was_refused_the_other_does_not_send(wording, rout
     assert await ask(1, turns=6) == [200], "both have read what is known, and go by it for ten seconds"
     first = await ask(0, turns=14)
     assert (first[0], first[-1]) == (400, 200)
-    await until(lambda: answer_noted(workers[0].runner.learned))
+    await until(lambda: answer_noted(workers[0].learned))
     assert await ask(1, turns=15) == [200]

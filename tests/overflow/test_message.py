@@ -4,25 +4,21 @@ import re
 from dataclasses import replace
 
 import pytest
+from engine_requests import attempted
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.overflow.message import Facts, readable_error, small_window
 from ctx_hooks.overflow.recognise import Overflow, recognise_overflow
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.serving.final_error import facts_of
-from ctx_hooks.tokens.window import Window
+from ctx_hooks.serving.attempt_ends import facts_of
 
 ENGLISH = Policy()
 CHINESE = Policy(language="zh")
 FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 SAID = "prompt is too long: 61004 tokens > 60000 maximum"
 OVERFLOW = recognise_overflow(SAID)
-ATTEMPT = Attempt(
-    "deployment", "model", "tenant", "openai-chat", 50_000, 30_000, Window(60_000, "model_info"), 1.5, number=3,
-    overflow=OVERFLOW,
-)  # fmt: skip
+ATTEMPT = attempted(60_000, 30_000, received_tokens=50_000, factor=1.5, number=3, overflow=OVERFLOW)
 
 tokens = st.none() | st.integers(1, 2_000_000)
 overflows = st.none() | st.builds(

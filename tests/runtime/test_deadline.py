@@ -17,7 +17,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, PLACES, Workers
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.window import Window
 
@@ -76,7 +76,7 @@ def sent(decision, fmt):
 async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(fmt, cooperates, slow_step, told):
     slow_step(cooperates=cooperates)
     began = time.monotonic()
-    decision = await AttemptRunner().decide(request(fmt, "SLOW question"), target())
+    decision = await RequestFlow().decide(request(fmt, "SLOW question"), target())
     assert TIMEOUT_SECONDS <= time.monotonic() - began < TIMEOUT_SECONDS + MARGIN_SECONDS
     assert isinstance(decision, Compressed)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
@@ -92,7 +92,7 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
 
 async def test_a_slow_request_holds_up_no_other(slow_step):
     slow_step(cooperates=False)
-    runner = AttemptRunner()
+    runner = RequestFlow()
     policy = {"compression_timeout_seconds": 60.0}
     slow = asyncio.create_task(runner.decide(request("openai-chat", "SLOW question"), target("slow", **policy)))
     other = await runner.decide(request("openai-chat"), target("other", **policy))
@@ -104,7 +104,7 @@ async def test_a_slow_request_holds_up_no_other(slow_step):
 
 async def test_what_was_done_in_haste_is_not_remembered(slow_step):
     slow_step(cooperates=True)
-    runner = AttemptRunner()
+    runner = RequestFlow()
     hasty = await runner.decide(request("openai-chat", "SLOW question"), target("first"))
     calm = await runner.decide(request("openai-chat", "calm question"), target("second", compression_timeout_seconds=60))
     assert [step.name for step in hasty.steps] == [last_resort.NAME]
@@ -114,7 +114,7 @@ async def test_what_was_done_in_haste_is_not_remembered(slow_step):
 async def test_what_comes_too_late_notes_nothing(slow_step):
     """The attempt of the last resort is the one that a retry has to undercut."""
     slow_step(cooperates=True)
-    runner = AttemptRunner()
+    runner = RequestFlow()
     decision = await runner.decide(request("openai-chat", "SLOW question"), target())
     attempt = runner.running.of("call").attempts.last()
     assert attempt.sent_tokens == decision.figures.tokens_after
@@ -123,7 +123,7 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
 
 async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch, told):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_REQUEST_BYTES", 50_000)
-    decision = await AttemptRunner().decide(request("openai-chat"), target(compression_timeout_seconds=600))
+    decision = await RequestFlow().decide(request("openai-chat"), target(compression_timeout_seconds=600))
     assert [step.name for step in decision.steps] == [last_resort.NAME]
     assert [event.timeout_seconds for event in told] == [None]
 
@@ -131,7 +131,7 @@ async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monke
 async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch, told):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_MESSAGES", 3)
     small = Request("openai-chat", agent_session("openai-chat", turns=3, result_chars=6_000))
-    assert isinstance(await AttemptRunner().decide(small, target()), Untouched)
+    assert isinstance(await RequestFlow().decide(small, target()), Untouched)
     assert not told
 
 

@@ -76,7 +76,7 @@ async def chunks(*texts):
 
 async def decided(flow, **policy):
     """Return what is sent of a request that is too long."""
-    return await flow.fitted(session(turns=30), to(12_000, warn_below_tokens=0, **policy))
+    return await flow.before_attempt(session(turns=30), to(12_000, warn_below_tokens=0, **policy))
 
 
 async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(toy):
@@ -88,7 +88,7 @@ async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(t
     assert sent["sent"] == "openai/gpt-4o"
     assert await flow.whole(arranged, "answer") == "ANSWER"
     assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
-    await flow.runner.answered("request", {"prompt_tokens": 70, "completion_tokens": 7})
+    await flow.ends.answered("request", {"prompt_tokens": 70, "completion_tokens": 7})
     (made,) = toy()
     assert made.seen == ["received", "decided", 70]
 
@@ -151,7 +151,7 @@ from ctx_hooks.tokens.window import Window
 for policy in ({}, {"archive": {}}, {"retrieval": True}, {"summary": {"model": "small"}}):
     to = Target("openai/x", "d", Window(12_000, "policy"), Policy(warn_below_tokens=0, **policy), "")
     flow = CtxHooks().flow
-    asyncio.run(flow.fitted(Request("openai-chat", agent_session("openai-chat", turns=40)), to))
+    asyncio.run(flow.before_attempt(Request("openai-chat", agent_session("openai-chat", turns=40)), to))
     loaded = [name for name in sys.modules if name.startswith("ctx_hooks.addons.")]
     print("with", *policy, *sorted({name.split(".")[2] for name in loaded}), sep=",")
     for name in loaded:

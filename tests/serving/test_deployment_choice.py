@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import litellm
 import pytest
+from engine_requests import attempted
 
 from ctx_hooks.decision import Rescued, Untouched
-from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.known import Known
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
@@ -19,8 +19,8 @@ from ctx_hooks.request import request as requests
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
-from ctx_hooks.serving.attempt_runner import AttemptRunner
 from ctx_hooks.serving.deployment_choice import Option, best_of, preferred
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
@@ -61,15 +61,20 @@ def with_params(entry, **params):
 
 def refused_by(runner, request, window, sent=37_000):
     """Note that the deployment with `window` has refused the request."""
-    held = Window(window, "model_info")
-    attempt = Attempt(f"d{window}:{MODEL}", MODEL, "nobody", request.format, sent, sent, held, 1.0)
+    attempt = attempted(window, sent, deployment=f"d{window}:{MODEL}", tenant="nobody")
     attempts = runner.running.open(Call(request.fields).request_id).attempts
     attempts.sent(attempt)
     attempts.failed(OVERFLOW)
 
 
+async def chosen(request, entries, policies=HOLDS, flow=None):
+    flow = flow or RequestFlow()
+    flow.policies = policies
+    return await preferred(request, entries, flow)
+
+
 async def windows_left(request, entries, policies=HOLDS, runner=None):
-    left = await preferred(request, entries, policies, runner or AttemptRunner())
+    left = await chosen(request, entries, policies, runner)
     return [entry["model_info"]["max_input_tokens"] for entry in left]
 
 
@@ -106,42 +111,42 @@ class TestTheRouterChoosesFromAll:
     async def test_by_default_and_where_the_plugin_is_off(self, settings):
         entries = listed(8_000, 1_000_000)
         policies = Policies(load_settings({"defaults": {"deployment_choice": "any", **settings}}))
-        assert await preferred(session(), entries, policies, AttemptRunner()) is entries
+        assert await chosen(session(), entries, policies) is entries
         off = Policies(load_settings({"defaults": {"deployment_choice": "holds_request", "enabled": False}}))
-        assert await preferred(session(), entries, off, AttemptRunner()) is entries
+        assert await chosen(session(), entries, off) is entries
 
     async def test_where_one_deployments_own_policy_says_so(self):
         entries = listed(8_000, 1_000_000)
         entries[0]["model_info"]["ctx_hooks"] = {"deployment_choice": "any"}
-        assert await preferred(session(), entries, HOLDS, AttemptRunner()) is entries
+        assert await chosen(session(), entries, HOLDS) is entries
 
     async def test_where_the_provider_keeps_a_part_of_the_history(self):
         entries = listed(8_000, 1_000_000)
         request = session("openai-responses", previous_response_id="resp_1")
-        assert await preferred(request, entries, HOLDS, AttemptRunner()) is entries
+        assert await chosen(request, entries, HOLDS) is entries
 
     @pytest.mark.parametrize("entries", [[], listed(8_000), listed(8_000, 8_000)], ids=["none", "one", "alike"])
     async def test_where_there_is_nothing_to_choose(self, entries):
-        assert await preferred(session(), entries, HOLDS, AttemptRunner()) is entries
+        assert await chosen(session(), entries, HOLDS) is entries
 
     async def test_where_what_is_sent_is_no_conversation(self):
         entries = listed(8_000, 1_000_000)
         request = Request("openai-chat", {"messages": ["no message" * 10_000]})
-        assert await preferred(request, entries, HOLDS, AttemptRunner()) is entries
+        assert await chosen(request, entries, HOLDS) is entries
 
     async def test_where_counting_takes_too_long(self):
         entries = listed(8_000, 1_000_000)
         hurried = Policies(
             load_settings({"defaults": {"deployment_choice": "holds_request", "compression_timeout_seconds": 1e-9}})
         )
-        assert await preferred(session(), entries, hurried, AttemptRunner()) is entries
+        assert await chosen(session(), entries, hurried) is entries
 
 
 class TestCounting:
     async def test_what_fits_every_deployment_by_its_size_is_not_counted(self, monkeypatch):
-        monkeypatch.setattr(AttemptRunner, "away", None)
+        monkeypatch.setattr(RequestFlow, "off_loop", None)
         entries = listed(8_000, 1_000_000)
-        assert await preferred(small(), entries, HOLDS, AttemptRunner()) is entries
+        assert await chosen(small(), entries, HOLDS) is entries
 
     async def test_a_large_request_is_counted_in_a_thread(self, monkeypatch):
         threads, count = [], requests.Request.messages.func
@@ -194,31 +199,31 @@ class TestWhatTheRouterFiltersByAfterwards:
 
 class TestARetry:
     async def test_goes_to_another_deployment_than_the_one_that_refused_where_that_holds_the_request(self):
-        runner, request = AttemptRunner(), session()
+        runner, request = RequestFlow(), session()
         refused_by(runner, request, 200_000)
         assert await windows_left(request, listed(200_000, 1_000_000), runner=runner) == [1_000_000]
 
     async def test_goes_to_the_largest_where_no_other_holds_it(self):
-        runner, request = AttemptRunner(), session()
+        runner, request = RequestFlow(), session()
         refused_by(runner, request, 200_000)
         assert await windows_left(request, listed(8_000, 200_000), runner=runner) == [200_000]
 
     async def test_with_a_larger_window_sends_the_request_as_it_came(self):
-        decision = await retried(AttemptRunner(), 200_000, target_of(1_000_000))
+        decision = await retried(RequestFlow(), 200_000, target_of(1_000_000))
         assert isinstance(decision, Untouched)
 
     async def test_with_no_larger_window_sends_less(self):
-        assert isinstance(await retried(AttemptRunner(), 200_000, target_of(200_000)), Rescued)
+        assert isinstance(await retried(RequestFlow(), 200_000, target_of(200_000)), Rescued)
 
     async def test_at_the_deployment_that_refused_sends_less_whatever_its_window_is_said_to_be(self):
         same = replace(target_of(1_000_000), deployment=f"d200000:{MODEL}")
-        assert isinstance(await retried(AttemptRunner(), 200_000, same), Rescued)
+        assert isinstance(await retried(RequestFlow(), 200_000, same), Rescued)
 
     async def test_by_default_sends_less_wherever_it_goes(self):
-        assert isinstance(await retried(AttemptRunner(), 200_000, target_of(1_000_000, "any")), Rescued)
+        assert isinstance(await retried(RequestFlow(), 200_000, target_of(1_000_000, "any")), Rescued)
 
     async def test_elsewhere_still_teaches_the_limit_of_what_refused_without_being_counted(self):
-        runner, request = AttemptRunner(), session()
+        runner, request = RequestFlow(), session()
         await retried(runner, 200_000, target_of(1_000_000), sent=None)
         assert await windows_left(request, listed(200_000, 1_000_000), runner=runner) == [1_000_000]
 

@@ -39,8 +39,8 @@ async def calls_on_loop(request, **policy):
     try:
         data = dict(request.fields)
         if where.policy.retrieval:
-            data = await flow.runner.addons.received(request, where.policy)
-        sent = await flow.fitted(replace(request, fields=data), where)
+            data = await flow.addons.received(request, where.policy)
+        sent = await flow.before_attempt(replace(request, fields=data), where)
     finally:
         sys.setprofile(None)
     assert caller_flags.without_flags(sent[FIELDS[request.format]]) is None

@@ -4,18 +4,17 @@ from dataclasses import replace
 
 import litellm
 import pytest
+from engine_requests import attempted
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched, outcome_of
-from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import Answered, AttemptRunner
-from ctx_hooks.serving.final_error import facts_of
+from ctx_hooks.serving.attempt_ends import Answered, facts_of
 from ctx_hooks.serving.recorder import Recorder, answer_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
@@ -25,7 +24,8 @@ from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Window
 
 PRICES = Prices(plain=1e-6, cache_read=1e-7, cache_write=1e-6)
-SENT = Attempt("id:model", "model", "", "openai-chat", 9_000, 4_000, Window(10_000, "model_info"), 1.1)
+SENT = attempted(10_000, 4_000, received_tokens=9_000, factor=1.1)
+RETRY = replace(SENT.to, attempt=1)
 BILL = Billed(4_400)
 FIGURES = Figures(9_900, 4_400, 4_000, 10_000)
 
@@ -44,12 +44,12 @@ ABOVE = replace(DECISION, provider_tokens_before=10_001)
 RETRIED = replace(DECISION, decision="retried", trigger="overflow")
 UNCOUNTED = replace(DECISION, local_tokens_before=None, local_tokens_after=None, provider_tokens_before=None)
 WHOLE = replace(SENT, sent_tokens=9_000)
-OBSERVED = replace(WHOLE, decided_tokens=4_500, observed=True)
+OBSERVED = replace(WHOLE, to=replace(SENT.to, policy=Policy(mode="observe")), decided_tokens=4_500)
 
 
 @pytest.mark.parametrize(("decided", "attempt", "bill", "prices", "expected"), [
-    (ABOVE, SENT, BILL, PRICES, (True, 0, 0.0)), (RETRIED, replace(SENT, number=1), BILL, PRICES, (True, 0, 0.0)),
-    (replace(RETRIED, local_tokens_after=9_000), replace(WHOLE, number=1), BILL, PRICES, (True, 0, 0.0)),
+    (ABOVE, SENT, BILL, PRICES, (True, 0, 0.0)), (RETRIED, replace(SENT, to=RETRY), BILL, PRICES, (True, 0, 0.0)),
+    (replace(RETRIED, local_tokens_after=9_000), replace(WHOLE, to=RETRY), BILL, PRICES, (True, 0, 0.0)),
     (replace(ABOVE, decision="fits", local_tokens_after=9_000), WHOLE, BILL, PRICES, (False, 0, 0.0)),
     (UNCOUNTED, replace(SENT, sent_tokens=None), BILL, PRICES, (False, 0, 0.0)),
     (DECISION, SENT, None, PRICES, (False, None, None)), (DECISION, SENT, BILL, None, (False, 5_500, None)),
@@ -96,14 +96,14 @@ async def decided(recorder, runner, request, target):
 
 
 async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_it_came(heard):
-    runner = AttemptRunner()
+    runner = RequestFlow()
     recorder = Recorder(runner.running)
     request = Request("openai-chat", agent_session("openai-chat", turns=40))
     first = await decided(recorder, runner, request, to())
     recorder.fitted_before_choice("request")
     fitted = Request("openai-chat", {**request.fields, **first.changes})
     second = await decided(recorder, runner, fitted, to())
-    answered = await runner.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
+    answered = await runner.ends.answered("request", {"prompt_tokens": 9_000, "completion_tokens": 5})
     recorder.answered("request", answered, {"litellm_params": {"metadata": {}}})
     assert (type(first), type(second)) == (Compressed, Untouched)
     decision, answer = heard
@@ -113,14 +113,14 @@ async def test_a_request_that_was_fitted_before_the_router_chose_is_recorded_as_
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses", "gemini"])
 async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
-    runner, metadata = AttemptRunner(), {"user_api_key": "hash"}
+    runner, metadata = RequestFlow(), {"user_api_key": "hash"}
     recorder = Recorder(runner.running)
     request = Request(fmt, {**agent_session(fmt, turns=40), "metadata": metadata, "litellm_metadata": metadata})
     first = await decided(recorder, runner, request, to())
     recorder.fitted_before_choice("request")
     fitted = Request(fmt, {**request.fields, **first.changes})
     await decided(recorder, runner, fitted, to())
-    await runner.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
+    await runner.ends.failed("request", Overflow("input", "x", 4_000, first.figures.tokens_after))
     rescued = await decided(recorder, runner, fitted, to(attempt=1))
     assert rescued.figures.tokens_after < first.figures.tokens_after < first.figures.tokens_before
     headers, logged = runner.running.of("request").headers, metadata["spend_logs_metadata"]["ctx_hooks"]
@@ -132,11 +132,11 @@ async def test_a_rescue_after_it_says_how_long_the_clients_request_was(fmt):
 
 
 async def test_a_retry_that_is_shown_again_in_another_format_is_logged_as_the_retry_and_once(heard):
-    runner, metadata = AttemptRunner(), {"user_api_key": "hash"}
+    runner, metadata = RequestFlow(), {"user_api_key": "hash"}
     recorder = Recorder(runner.running)
     fields = {**agent_session("openai-chat", turns=40), "metadata": metadata}
     await decided(recorder, runner, Request("openai-chat", fields), to(200_000))
-    await runner.failed("request", Overflow("input", "x", 10_000, 26_000))
+    await runner.ends.failed("request", Overflow("input", "x", 10_000, 26_000))
     await decided(recorder, runner, Request("openai-chat", fields), to(200_000, attempt=1))
     translated = {**agent_session("openai-responses", turns=2), "metadata": metadata}
     await decided(recorder, runner, Request("openai-responses", translated), to(200_000))
@@ -149,9 +149,9 @@ async def test_a_retry_that_nobody_marked_is_recorded_as_one(heard):
     flow = RequestFlow(Settings())
     fields = with_request_id(agent_session("openai-chat", turns=40))
     target = replace(to(200_000), request_id=Call(fields).request_id)
-    await flow.fitted(Request("openai-chat", fields), target)
-    await flow.runner.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
-    await flow.fitted(Request("openai-chat", fields), target)
+    await flow.before_attempt(Request("openai-chat", fields), target)
+    await flow.ends.failed(target.request_id, Overflow("input", "x", 10_000, 26_000))
+    await flow.before_attempt(Request("openai-chat", fields), target)
     assert [(e.attempt, e.decision, e.trigger) for e in heard] == [(0, "fits", "none"), (1, "retried", "overflow")]
     assert flow.running.of(target.request_id).headers["x-ctx-hooks-attempts"] == "2"
 
@@ -164,12 +164,12 @@ async def test_a_request_ends_in_one_word_however_many_attempts_it_took(heard):
     sent, not_retried = 0, 0
     while not_retried < 2:
         try:
-            await flow.fitted(Request("openai-chat", fields), replace(target, attempt=sent + not_retried))
+            await flow.before_attempt(Request("openai-chat", fields), replace(target, attempt=sent + not_retried))
         except litellm.ContextWindowExceededError:
             not_retried += 1
         else:
             sent += 1
-            await flow.runner.failed(target.request_id, Overflow("input", "x", 60, None))
+            await flow.ends.failed(target.request_id, Overflow("input", "x", 60, None))
     for _ in range(2):
         flow.recorder.failed(Call(fields))
     words = [(type(event).__name__, event.decision) for event in heard]

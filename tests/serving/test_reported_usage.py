@@ -1,19 +1,17 @@
 """What a client is told of the size of its request: remembered by request, copied into its answer, and forgotten."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from engine_requests import attempted
 
-from ctx_hooks.conversation.model import Format
 from ctx_hooks.decision import Compressed, NotRetried, ShownAgain, Untouched
-from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running
-from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
+from ctx_hooks.tokens.units import ProviderTokens
 from ctx_hooks.tokens.window import Window
 
 WINDOW = Window(ProviderTokens(8_000), "model_info")
@@ -35,9 +33,7 @@ def target(policy=ORIGINAL, request_id=REQUEST_ID):
 
 
 def attempt(received, sent, **fields):
-    fmt: Format = "openai-chat"
-    counts = (None if n is None else LocalTokens(n) for n in (received, sent))
-    return replace(Attempt("id:model", "model", "", fmt, *counts, WINDOW, 1.0), **fields)
+    return attempted(WINDOW.tokens, sent, received_tokens=received, **fields)
 
 
 def told(usage, fields=FIELDS, billed=100):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from engine_requests import attempted
 
-from ctx_hooks.learning.attempts import Attempt, DeploymentName
+from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.serving import running as module
 from ctx_hooks.serving.running import Running
-from ctx_hooks.tokens.window import Window
 
-MAIN = Attempt("m:openai/gpt", "gpt", "tenant", "openai-chat", 5_000, 4_000, Window(8_000, "policy"), 1.0)
-SHADOW = replace(MAIN, deployment="s:openai/gpt")
+MAIN, SHADOW = (attempted(8_000, 4_000, deployment=name) for name in ("m:openai/gpt", "s:openai/gpt"))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.tokens.vocabulary import encoding
 from ctx_hooks.tokens.window import Window
 
@@ -87,7 +87,7 @@ class Provider:
     """A deployment that counts each script by its own factor, and what the plugin learns of it."""
 
     def __init__(self, *, names_figures: bool, stated_tokens: int) -> None:
-        self.runner = AttemptRunner()
+        self.runner = RequestFlow()
         self.sent: list[dict[str, object]] = []
         self._names_figures, self._stated_tokens = names_figures, stated_tokens
 
@@ -102,10 +102,10 @@ class Provider:
             self.sent = changes_of(decision).get("messages", messages)
             tokens = counted_by_provider(self.sent)
             if tokens <= WINDOW:
-                await self.runner.answered(name, {"prompt_tokens": tokens, "completion_tokens": 50})
+                await self.runner.ends.answered(name, {"prompt_tokens": tokens, "completion_tokens": 50})
                 return attempt
             figures = (WINDOW, tokens) if self._names_figures else ()
-            await self.runner.failed(name, Overflow("input", "x", *figures))
+            await self.runner.ends.failed(name, Overflow("input", "x", *figures))
         raise AssertionError("no retry was small enough")
 
     async def refusals_of(self, script: str, shares: list[float]) -> list[int]:

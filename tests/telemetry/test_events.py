@@ -10,7 +10,7 @@ import pytest
 import ctx_hooks
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import Event
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
@@ -39,7 +39,7 @@ assert result.fits
 async def compact(mode="enforce"):
     payload = agent_session("openai-chat", turns=40)
     to = Target("openai/x", "d", Window(12_000, "policy"), ctx_hooks.Policy(mode=mode), "call")
-    return await AttemptRunner().decide(Request("openai-chat", payload), to)
+    return await RequestFlow().decide(Request("openai-chat", payload), to)
 
 
 async def test_listeners_are_told_before_and_after():

@@ -13,6 +13,7 @@ from ctx_hooks.tokens.units import to_local, to_provider
 SETTING = """
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.calibration import Calibration
+from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import plan_of
 from ctx_hooks.tokens.budget import Budget
@@ -20,13 +21,15 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.window import Window, target_tokens_of
 from ctx_hooks.policy.settings import Policy
+from ctx_hooks.request.target import Target
 
 local, provider = LocalTokens(1_000), ProviderTokens(1_300)
 window, counter = Window(provider, "default"), Counter("o200k_base")
+to, known = Target("m", "d", window, Policy(), ""), Known(window, 1.3)
 """
 SOURCES = (
-    "learning/attempts.py", "learning/calibration.py", "overflow/recognise.py", "overflow/retry_plan.py",
-    "tokens/budget.py", "tokens/counter.py", "tokens/units.py", "tokens/window.py",
+    "learning/attempts.py", "learning/calibration.py", "learning/known.py", "overflow/recognise.py",
+    "overflow/retry_plan.py", "tokens/budget.py", "tokens/counter.py", "tokens/units.py", "tokens/window.py",
 )  # fmt: skip
 """What is read of the package: all of it takes a minute."""
 RIGHT = (
@@ -34,7 +37,7 @@ RIGHT = (
     "Budget(local, provider, counter)",
     "Window(to_provider(local, 1.3), 'default')",
     "plan_of(1, 3, local, provider)",
-    "Attempt('d', 'm', '', 'anthropic', local, local, window, 1.3, output_tokens=provider)",
+    "Attempt(to, known, 'anthropic', local, local, output_tokens=provider)",
     "Calibration().observe(local, provider)",
     "Overflow('input', 'x', provider, provider)",
     "target_tokens_of(to_local(window.tokens, 1.3), Policy())",
@@ -43,8 +46,8 @@ WRONG = (
     "to_provider(provider, 1.3)", "to_local(local, 1.3)", "to_local(1_300, 1.3)",
     "Budget(window.tokens, provider, counter)", "Budget(local, counter.text('text'), counter)", "Window(local, 'default')",
     "plan_of(1, 3, provider)", "plan_of(1, 3, local, local)",
-    "Attempt('d', 'm', '', 'anthropic', provider, local, window, 1.3)",
-    "Attempt('d', 'm', '', 'anthropic', local, local, window, 1.3, output_tokens=local)",
+    "Attempt(to, known, 'anthropic', provider, local)",
+    "Attempt(to, known, 'anthropic', local, local, output_tokens=local)",
     "Calibration().observe(provider, local)", "Overflow('input', 'x', local)", "target_tokens_of(window.tokens, Policy())",
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ from ctx_hooks.serving.reported_usage import ReportedUsage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.engine import Decided
+    from ctx_hooks.engine.engine import Decided
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target

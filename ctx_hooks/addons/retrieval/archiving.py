@@ -10,13 +10,13 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks import engine
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, notes_in, notes_of
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.decision import changes_of
+from ctx_hooks.engine import engine
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ctx_hooks.addons.retrieval.notes import RetrievalNotes
-    from ctx_hooks.engine import Decided
+    from ctx_hooks.engine.engine import Decided
     from ctx_hooks.litellm_compat import Call
     from ctx_hooks.policy.archive_settings import ArchiveSettings
     from ctx_hooks.request.request import Request

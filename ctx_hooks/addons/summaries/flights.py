@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
     from ctx_hooks.addons.summaries.flight import Flight
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries
-    from ctx_hooks.engine import Decided
+    from ctx_hooks.engine.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.serving.addons import Core, Decide, Undecided
     from ctx_hooks.serving.running import RequestState
@@ -121,9 +121,9 @@ class SummaryFlights(Addon):
 
         The request of a failed attempt is kept no longer; a retry brings it again.
         """
-        state = self._running.of(attempt.request_id)
-        asking = notes_in(state).asking.pop(attempt.deployment, None)
-        self._running.hold(attempt.request_id, state)
+        state = self._running.of(attempt.to.request_id)
+        asking = notes_in(state).asking.pop(attempt.to.deployment, None)
+        self._running.hold(attempt.to.request_id, state)
         if asking is None or billed is None or attempt.budget_tokens is None:
             return
         if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:

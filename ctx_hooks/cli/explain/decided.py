@@ -21,7 +21,7 @@ from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.scopes import suggestion
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_deployment
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 
 TRIED = "--policy"
 """The scope of a policy that is tried, which stands where that of a key's metadata does: only a lock is above it."""
@@ -79,7 +79,7 @@ def decided(
     resolved = _resolved(proxy, group, deployment, team, key, policy)
     received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
-    decision = asyncio.run(AttemptRunner().decide(received, _without_stores(target)))
+    decision = asyncio.run(RequestFlow().decide(received, _without_stores(target)))
     sent = Request(received.format, {**fields, **changes_of(decision)})
     factor = Calibration().factor(deployment.model)
     return Decided(group, len(listed), received, target, resolved, decision, sent, factor, policy or "")

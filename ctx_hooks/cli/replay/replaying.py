@@ -15,6 +15,7 @@ from ctx_hooks.cli.replay.sending import as_received, as_sent, history_in, witho
 from ctx_hooks.cli.replay.sessions import Bill, Course, KnownSessions, Session
 from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Way, target_of, tried_way
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import RATIOS, DeploymentStats
@@ -136,7 +137,7 @@ class Replay:
                 billed = self._prices.billed(deployment, *tokens, output)
                 course.bill.answer(billed, self._prices.dollars(deployment, billed))
         if found.billed is not None:
-            attempt = known_of(plain, shown, NOW).attempt(request, plain, history)
+            attempt = attempt_at(request, plain, known_of(plain, shown, NOW), history)
             answer = of_answer(shown, attempt, found.billed.input_tokens, NOW)
             # Not what it shows of the window, since `--window` may be another than that of the history.
             self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in RATIOS}, NOW)

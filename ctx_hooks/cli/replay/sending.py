@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ctx_hooks import fitting
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of
+from ctx_hooks.engine import fitting
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.learning.known import Known

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from engine_requests import session, to
 
-from ctx_hooks import engine
 from ctx_hooks.addons.retrieval import archiving as archiving_module
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
 from ctx_hooks.decision import changes_of
+from ctx_hooks.engine import engine
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy
@@ -22,7 +22,7 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.serving import running
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.running import Running
 from ctx_hooks.store import sealing, writer
 from ctx_hooks.store.shared_store import SharedStore
@@ -58,7 +58,7 @@ async def stored(archiving, handles):
 @pytest.mark.parametrize("loss", ["the caller left", "the queue was full", "the store failed"])
 async def test_every_handle_in_what_is_sent_is_stored_by_a_later_request_whatever_became_of_the_first(loss, monkeypatch):
     monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1.0)
-    archiving, runner = Archiving(SharedStore(), Running()), AttemptRunner()
+    archiving, runner = Archiving(SharedStore(), Running()), RequestFlow()
     if loss == "the caller left":
         (await runner.addons.named(Policy(retrieval=True)))["retrieval"].archiving = archiving
         where = replace(to(12_000, retrieval=True), request_id="one")
@@ -129,7 +129,7 @@ async def test_the_requests_that_the_tool_was_offered_to_are_bounded(monkeypatch
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
 async def test_what_was_fitted_before_its_deployment_was_chosen_stays_offered(fmt):
     """With `enable_pre_call_checks` a request is decided about twice; the second time it has the tool."""
-    runner = AttemptRunner()
+    runner = RequestFlow()
     where = replace(to(12_000, retrieval=True), request_id="one")
     fields = {**agent_session(fmt, turns=40), "store": False}
     first = changes_of(await runner.decide(Request(fmt, fields), where))

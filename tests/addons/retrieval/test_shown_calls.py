@@ -33,7 +33,7 @@ async def sent(fmt, items, policy, **fields):
     field = "input" if fmt == "openai-responses" else "messages"
     request = {"model": "m", "max_tokens": 100, "store": False, field: items, **fields}
     to = Target("anthropic/x", "d", Window(200_000, "policy"), policy, "")
-    return await RequestFlow(Settings()).fitted(Request(fmt, request), to)
+    return await RequestFlow(Settings()).before_attempt(Request(fmt, request), to)
 
 
 @pytest.mark.parametrize("fmt", SPOKEN)

@@ -10,7 +10,7 @@ from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.event_json import to_json
 from ctx_hooks.telemetry.listeners import on
@@ -31,7 +31,7 @@ def told():
 
 async def offered():
     """Return what answers the calls of a request from which something was cut, and the handle of that."""
-    runner = AttemptRunner()
+    runner = RequestFlow()
     payload = {**agent_session("openai-chat", turns=40), "litellm_call_id": "call"}
     decision = await runner.decide(Request("openai-chat", payload), TO)
     retrieval = (await runner.addons.named(TO.policy))["retrieval"]

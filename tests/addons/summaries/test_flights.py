@@ -16,7 +16,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
@@ -42,7 +42,7 @@ async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(cap
     async def fail(*_):
         raise OverflowError("int too large to convert to float")
 
-    runner = AttemptRunner()
+    runner = RequestFlow()
     monkeypatch.setattr(StoredSummaries, "of", fail)
     assert isinstance(await runner.decide(request_of(), TO), Compressed)
     (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
@@ -50,10 +50,10 @@ async def test_a_fault_of_the_summaries_costs_no_decision_and_is_logged_once(cap
 
 
 async def test_what_is_kept_for_an_answer_is_forgotten_when_the_attempt_fails():
-    runner = AttemptRunner()
+    runner = RequestFlow()
     await runner.decide(request_of(), TO)
     assert asking(runner)
-    await runner.failed("request", None)
+    await runner.ends.failed("request", None)
     assert not asking(runner)
 
 
@@ -71,14 +71,14 @@ async def test_the_key_of_a_long_request_is_made_beside_the_event_loop(monkeypat
         return "0a"
 
     monkeypatch.setattr(candidates, "conversation_key", noted)
-    await AttemptRunner().decide(request_of(), TO)
+    await RequestFlow().decide(request_of(), TO)
     assert threads
     assert threading.main_thread() not in threads
 
 
 async def test_a_request_that_goes_to_two_deployments_is_kept_for_the_answer_of_each():
-    runner = AttemptRunner()
+    runner = RequestFlow()
     for deployment in ("deployment", "shadow:model"):
         await runner.decide(request_of(), replace(TO, deployment=deployment))
-    await runner.failed("request", None, "", DeploymentName("shadow", "model"))
+    await runner.ends.failed("request", None, "", DeploymentName("shadow", "model"))
     assert list(asking(runner)) == ["deployment"]

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks import fitting
 from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.engine import fitting
+from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
 from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
@@ -67,22 +68,32 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     budget_tokens = known.uncounted_budget_tokens(to.policy, request.max_output_tokens)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
-    attempt = replace(known.attempt(request, to), most_tokens=most_tokens)
+    attempt = replace(attempt_at(request, to, known), most_tokens=most_tokens)
     return _as_it_came(request, known, attempt, "fits by its size alone", {})
 
 
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
-    The arguments are those of `decide_by_size`; the work stops at `deadline`, and `timings` is told what it takes.
+    The arguments are those of `decide_by_size`; the work stops at `deadline`, and `timings` is told what it takes. A
+    request that is too large to choose what of it stays loses its oldest turns.
 
     Raises:
         MalformedConversationError: the request holds no conversation.
         CompressionTimeoutError: the deadline has passed.
     """
+    if request.is_too_large:
+        return decide_by_last_resort(request, to, known)
     counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
-    measure = timings.timed("counting", partial(counted_history, counter=counter))
-    compress = timings.timed("compressing", partial(fitting.compressed, known))
+
+    def measure(which: Request) -> History:
+        with timings.phase("counting"):
+            return counted_history(which, counter)
+
+    def compress(which: Request, history: History, budget: Budget, to: Target) -> Outcome:
+        with timings.phase("compressing"):
+            return fitting.compressed(known, which, history, budget, to)
+
     return _decide(request, to, known, counter, measure, compress)
 
 
@@ -121,9 +132,9 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     history = received if newest is request else measure(newest)
     plan = _plan(request, history, to, known)
     if plan is None:
-        return _not_retried(KEPT_BY_PROVIDER, None, known.previous or known.attempt(request, to, history))
+        return _not_retried(KEPT_BY_PROVIDER, None, known.previous or attempt_at(request, to, known, history))
     most = to_provider(plan.most_tokens, known.factor)
-    attempt = replace(known.attempt(request, to, history), received_tokens=received.tokens, budget_tokens=most)
+    attempt = replace(attempt_at(request, to, known, history), received_tokens=received.tokens, budget_tokens=most)
     if plan.truncates and received.tokens <= plan.most_tokens:
         return _left_to_provider(received.tokens, plan, to, known, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:

@@ -16,7 +16,7 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime import warnings
-from ctx_hooks.serving.attempt_runner import AttemptRunner
+from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
@@ -37,10 +37,10 @@ def to(window_tokens=200_000, attempt=0, request_id="request", **fields):
 
 async def test_an_answer_behind_a_failed_attempt_is_not_its_own():
     """The Router may go on to a model that the plugin is off for: what it bills says nothing of the one that failed."""
-    runner = AttemptRunner()
+    runner = RequestFlow()
     await runner.decide(session(), to(20_000))
-    await runner.failed("request", None)
-    assert await runner.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
+    await runner.ends.failed("request", None)
+    assert await runner.ends.answered("request", {"prompt_tokens": 50_000, "completion_tokens": 5}) is None
     assert runner.running.of("request").attempts.last() is None
 
 
@@ -55,18 +55,18 @@ def learned_limits():
 async def known_limit(runner, tenant="ann"):
     """Return the window that the tenant's next request is fitted to."""
     await runner.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
-    return runner.running.of("next").attempts.last().window
+    return runner.running.of("next").attempts.last().known.window
 
 
 class TestARequestIsNeverLost:
     async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         assert await runner.decide(session(), to(20_000, enabled=False)) == Untouched("switched off")
         assert runner.running.of("request").attempts.last() is None
 
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
     async def test_what_is_no_conversation_goes_on_as_it_came(self, messages):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         decision = await runner.decide(Request("openai-chat", {"messages": messages}), to(repair="always"))
         assert isinstance(decision, Untouched)
         assert decision.reason
@@ -77,7 +77,7 @@ class TestARequestIsNeverLost:
 
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
         unseen = Request("openai-chat", agent_session("openai-chat", turns=40, seed=79))  # no compaction of it is remembered
-        assert await AttemptRunner().decide(unseen, to(20_000, warn_below_tokens=0)) == Untouched("failed: RuntimeError")
+        assert await RequestFlow().decide(unseen, to(20_000, warn_below_tokens=0)) == Untouched("failed: RuntimeError")
         (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
         assert "a fault" not in str(record.exc_info[1])  # it may quote the conversation
         assert record.exc_info[0].__name__ == "RuntimeError"
@@ -92,14 +92,14 @@ class TestRetries:
     )
     async def test_a_deployment_that_is_asked_again_without_a_mark_gets_a_retry(self, deployment, fields, expected):
         """An operator's `retry_policy` makes the Router do so, with the request as it was."""
-        runner = AttemptRunner()
+        runner = RequestFlow()
         assert isinstance(await runner.decide(session(), to(**fields)), Untouched)
-        await runner.failed("request", OVERFLOW)
+        await runner.ends.failed("request", OVERFLOW)
         again = replace(to(**fields), deployment=deployment)
         assert isinstance(await runner.decide(session(), runner.numbered(again)), expected)
 
     async def test_without_knowing_what_was_refused_nothing_is_sent(self):
-        assert isinstance(await AttemptRunner().decide(session(), to(attempt=1)), NotRetried)
+        assert isinstance(await RequestFlow().decide(session(), to(attempt=1)), NotRetried)
 
     async def test_a_fault_of_ours_in_a_retry_ends_the_retries(self, monkeypatch):
         """What was refused would be refused again: the client gets the provider's refusal, or a fallback's answer."""
@@ -107,67 +107,67 @@ class TestRetries:
         def fail(*_):
             raise RuntimeError("a fault")
 
-        runner, request = AttemptRunner(), Request("openai-chat", agent_session("openai-chat", turns=40, seed=80))
+        runner, request = RequestFlow(), Request("openai-chat", agent_session("openai-chat", turns=40, seed=80))
         await runner.decide(request, to())
-        await runner.failed("request", OVERFLOW)
+        await runner.ends.failed("request", OVERFLOW)
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
         decision = await runner.decide(request, to(attempt=1))
         assert isinstance(decision, NotRetried)
         assert decision.reason == "failed: RuntimeError"
 
     async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(SMALL, to(repair="always"))
-        await runner.failed("request", Overflow("input", "x"), "too long")
+        await runner.ends.failed("request", Overflow("input", "x"), "too long")
         for number in (1, 2, 3):
             assert isinstance(await runner.decide(SMALL, to(attempt=number)), NotRetried)
         last = runner.running.of("request").attempts.last()
-        assert (last.spent, last.number, last.refusal) == (True, 0, "too long")
+        assert (last.spent, last.to.attempt, last.refusal) == (True, 0, "too long")
 
     async def test_a_retry_that_is_no_conversation_is_not_sent(self):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session(), to())
-        await runner.failed("request", OVERFLOW)
+        await runner.ends.failed("request", OVERFLOW)
         assert isinstance(await runner.decide(Request("openai-chat", {"messages": ["no"]}), to(attempt=1)), NotRetried)
 
     async def test_the_same_attempt_in_another_format_is_left_as_it_was_fitted(self):
         """LiteLLM asks again where it translates a request, and by then the mark of the retry is gone."""
-        runner = AttemptRunner()
+        runner = RequestFlow()
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
         assert await runner.decide(session(), to(20_000)) == ShownAgain()
-        await runner.failed("request", Overflow("input", "x"))
+        await runner.ends.failed("request", Overflow("input", "x"))
         assert isinstance(await runner.decide(session("anthropic"), to(20_000, attempt=1)), Rescued)
         for number in (0, 1):
             assert await runner.decide(session(), to(20_000, attempt=number)) == ShownAgain()
 
     async def test_another_attempt_is_fitted_anew(self):
         """After a failure, as a later retry, or in the same format it is no translation."""
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session("anthropic"), to())
         assert isinstance(await runner.decide(session(), to(20_000, attempt=1)), Rescued)
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session("anthropic"), to(20_000))
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
-        await runner.failed("request", None)
+        await runner.ends.failed("request", None)
         assert isinstance(await runner.decide(session(), to(20_000)), Compressed)
 
 
 class TestWhatIsLearned:
     async def test_a_named_limit_holds_for_the_next_request_and_is_told_once(self, learned_limits, caplog):
         caplog.set_level(logging.INFO, "ctx_hooks")
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session(), to(repair="always"))
-        await runner.failed("request", OVERFLOW)
-        await runner.failed("request", OVERFLOW)
+        await runner.ends.failed("request", OVERFLOW)
+        await runner.ends.failed("request", OVERFLOW)
         assert await known_limit(runner) == Window(20_000, "learned")
         (event,) = learned_limits
         assert (event.kind, event.limit_tokens, event.window_tokens) == ("limit", 20_000, 200_000)
         assert "20000" in caplog.text
 
     async def test_an_error_that_is_no_overflow_teaches_nothing(self, learned_limits):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session(), to(repair="always"))
-        await runner.failed("request", None, "a server's fault")
+        await runner.ends.failed("request", None, "a server's fault")
         assert await known_limit(runner) == to().window
         assert not learned_limits
         assert runner.running.of("request").attempts.last().failed
@@ -178,10 +178,10 @@ class TestWhatIsLearned:
             counted_history(session(turns=20), Counter(vocabulary_of(model))).tokens for model in ("gpt-4o", "gpt-4")
         )
         assert tokens != others
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session(turns=20), to(window_tokens=2_000_000))
         assert runner.running.of("request").attempts.last().sent_tokens is None
-        await runner.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
+        await runner.ends.failed("request", Overflow("input", "x", 10_000, tokens), "too long")
         assert not learned_limits
         await runner.decide(session(turns=20), replace(to(window_tokens=2_000_000, attempt=1), model="openai/gpt-4"))
         assert [e.limit_tokens for e in learned_limits] == [10_000]
@@ -189,37 +189,37 @@ class TestWhatIsLearned:
 
     async def test_what_cannot_be_counted_whole_teaches_nobody_else(self, learned_limits):
         stored = session("openai-responses", turns=20, previous_response_id="resp_1")
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(stored, to(window_tokens=2_000_000))
-        await runner.failed("request", Overflow("input", "x"), "too long")
+        await runner.ends.failed("request", Overflow("input", "x"), "too long")
         await runner.decide(stored, to(window_tokens=2_000_000, attempt=1))
         assert not learned_limits
 
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session(), to(repair="always"))
         counted = runner.running.of("request").attempts.last().sent_tokens
-        await runner.answered("request", {"prompt_tokens": int(counted * 1.2)})
+        await runner.ends.answered("request", {"prompt_tokens": int(counted * 1.2)})
         assert runner.running.of("request").attempts.last() is None
         await runner.decide(session(), to(repair="always"))
-        assert runner.running.of("request").attempts.last().factor == pytest.approx(1.2, rel=0.03)
+        assert runner.running.of("request").attempts.last().known.factor == pytest.approx(1.2, rel=0.03)
 
     async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session(), to(repair="always"))
-        await runner.answered("request", None)
+        await runner.ends.answered("request", None)
         assert runner.running.of("request").attempts.last() is None
-        await runner.answered("never sent", {"prompt_tokens": 50_000})
+        await runner.ends.answered("never sent", {"prompt_tokens": 50_000})
         assert not (await runner.learned.of("deployment")).observations
 
     async def test_an_answer_that_states_no_usage_is_estimated_by_what_was_sent_and_shows_nothing(self):
-        runner = AttemptRunner()
+        runner = RequestFlow()
         await runner.decide(session(), to(repair="always"))
-        estimated = runner.estimated_tokens("request")
+        estimated = runner.ends.estimated_tokens("request")
         assert estimated == runner.running.of("request").attempts.last().sent_provider_tokens > 0
-        await runner.answered("request", {"prompt_tokens": estimated * 2})
+        await runner.ends.answered("request", {"prompt_tokens": estimated * 2})
         assert not (await runner.learned.of("deployment")).observations
-        assert runner.estimated_tokens("request") is None
+        assert runner.ends.estimated_tokens("request") is None
 
 
 class TestTheEventLoop:
@@ -232,8 +232,8 @@ class TestTheEventLoop:
 
     async def test_short_work_is_done_at_once_and_long_work_in_a_thread(self, threads):
         talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 40} for n in range(21)]
-        await AttemptRunner().decide(Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, repair="always"))
-        await AttemptRunner().decide(session(), to(20_000))
+        await RequestFlow().decide(Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, repair="always"))
+        await RequestFlow().decide(session(), to(20_000))
         short, long = threads
         assert short is threading.current_thread()
         assert long is not short
@@ -242,7 +242,7 @@ class TestTheEventLoop:
 @pytest.mark.parametrize(("least", "warned"), [(32_000, True), (20_000, False)])
 async def test_a_small_window_is_warned_of(least, warned, caplog):
     warnings.forget_warnings()
-    await AttemptRunner().decide(SMALL, to(20_000, warn_below_tokens=least))
+    await RequestFlow().decide(SMALL, to(20_000, warn_below_tokens=least))
     assert ("is small: 20000 tokens" in caplog.text) == warned
 
 
@@ -255,7 +255,7 @@ SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     ([SEALED], [], (True, False, True)), ([SEARCHED], [], (False, True, False)),
 ], ids=["plain", "offered", "sealed", "searched"])  # fmt: skip
 async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise(items, tools, expected):
-    sent, runner = session("openai-responses", turns=8), AttemptRunner()
+    sent, runner = session("openai-responses", turns=8), RequestFlow()
     fields = {**sent.fields, "input": [*items, *sent.fields["input"]], "tools": tools}
     await runner.decide(replace(sent, fields=fields), to(10_000))
     attempt = runner.running.of("request").attempts.last()
@@ -265,9 +265,9 @@ async def test_an_attempt_says_what_of_its_request_the_provider_counts_otherwise
 
 @pytest.mark.parametrize("used_hosted_tools", [False, True])
 async def test_a_bill_that_holds_what_a_hosted_tool_has_read_teaches_no_ratio_and_nothing_accepted(used_hosted_tools):
-    runner = AttemptRunner()
+    runner = RequestFlow()
     await runner.decide(session(turns=8), to(10_000))
     sent = runner.running.of("request").attempts.last().sent_tokens
-    await runner.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
+    await runner.ends.answered("request", {"prompt_tokens": int(sent * 1.4)}, used_hosted_tools=used_hosted_tools)
     shown = {kind for kind, _ in (await runner.learned.of("deployment")).observations}
     assert {"ratios", "accepted_input"} & shown == (set() if used_hosted_tools else {"ratios", "accepted_input"})

@@ -1,0 +1,1 @@
+"""From one attempt to one decision: the plan, the fit into its budget, and the last resort."""

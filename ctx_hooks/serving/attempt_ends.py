@@ -1,0 +1,224 @@
+"""How attempts end: noted in the request's state, learned from, and recorded."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import litellm
+
+from ctx_hooks import litellm_compat
+from ctx_hooks.formats.hosted_tools import used_hosted_tools
+from ctx_hooks.learning import updates
+from ctx_hooks.learning.attempts import DeploymentName
+from ctx_hooks.learning.stored_histories import stored_tokens_after
+from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.overflow.message import CODE, Facts, NotRetried, readable_error
+from ctx_hooks.policy.resolve import switched_off
+from ctx_hooks.request import target
+from ctx_hooks.request.request import format_of
+from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.tokens.units import ProviderTokens, to_provider
+from ctx_hooks.tokens.usage import billed_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ctx_hooks.learning.attempts import Attempt
+    from ctx_hooks.learning.learned import Learned
+    from ctx_hooks.learning.stored_histories import StoredHistories
+    from ctx_hooks.litellm_compat import Call
+    from ctx_hooks.overflow.recognise import Overflow
+    from ctx_hooks.policy.resolve import Policies
+    from ctx_hooks.policy.settings import Mode, Policy
+    from ctx_hooks.serving.addons import Addons
+    from ctx_hooks.serving.recorder import Recorder
+    from ctx_hooks.serving.reported_usage import ReportedUsage
+    from ctx_hooks.serving.running import Running
+    from ctx_hooks.tokens.usage import Billed
+
+logger = logging.getLogger("ctx_hooks")
+
+
+class Answered(NamedTuple):
+    """The attempt that was answered, and the bill; None where the provider states none."""
+
+    attempt: Attempt
+    billed: Billed | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttemptEnds:
+    """Notes how attempts and requests end, and learns from it; the attributes are those of `RequestFlow`."""
+
+    policies: Policies
+    running: Running
+    learned: Learned
+    stored: StoredHistories
+    recorder: Recorder
+    usage: ReportedUsage
+    addons: Addons
+
+    def mode(self, call: Call) -> Mode:
+        """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
+        with failing_open("leaves an error as it is"):
+            if litellm_compat.passed_pre_call_hook(call) and not switched_off():
+                return target.of_attempt(call, self.policies, 0).policy.mode
+        return "off"
+
+    async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
+        """Note an attempt's failure, once, and return whether it is an overflow that the plugin handles."""
+        call = litellm_compat.Call(fields)
+        mode = self.mode(call)
+        overflow = litellm_compat.overflow_of(error) if mode != "off" else None
+        name = DeploymentName(*call.named_deployment)
+        noted = await self.failed(call.request_id, overflow, litellm_compat.text_of(error), name)
+        if noted is not None:
+            self.usage.failed(call.request_id, noted.to.deployment)
+            if overflow is not None:
+                self.recorder.refused(call, overflow)
+        handled = overflow is not None and mode == "enforce"
+        if handled:
+            litellm_compat.spare_deployment(fields)
+        return handled
+
+    async def failed(
+        self, request_id: str, overflow: Overflow | None, refusal: str = "", name: DeploymentName | None = None
+    ) -> Attempt | None:
+        """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known."""
+        attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
+        if attempt is not None:
+            self.addons.ended(attempt, None)
+            await self.learn_refusal(attempt)
+        return attempt
+
+    def estimated_tokens(self, request_id: str) -> ProviderTokens | None:
+        """Note that an answer states no usage, and return the estimate of what was sent.
+
+        None where it was not counted, or where nothing is to be changed.
+        """
+        attempt = self.running.of(request_id).attempts.without_usage()
+        return attempt.sent_provider_tokens or None if attempt is not None and attempt.to.policy.enforces else None
+
+    async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
+        """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.
+
+        Args:
+            logged: LiteLLM's record of the call; what it says of the plugin is changed in place.
+            result: what LiteLLM logs as the answer.
+        """
+        answer = litellm_compat.logged_answer(logged, result)
+        if answer is None:
+            return
+        call = litellm_compat.Call(logged)
+        usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
+        name = DeploymentName(*call.named_deployment)
+        answered = await self.answered(call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
+        if answered is not None:
+            self.recorder.answered(call.request_id, answered, logged)
+        self.running.end(call.request_id)
+
+    async def answered(
+        self,
+        request_id: str,
+        usage: Any,
+        response_id: str = "",
+        name: DeploymentName | None = None,
+        *,
+        used_hosted_tools: bool = False,
+    ) -> Answered | None:
+        """Learn from an answer, and forget its attempt; return the attempt and the bill, None for no known attempt.
+
+        Args:
+            request_id: the request's id in this process.
+            usage: the usage record of the answer, None where it has none.
+            response_id: the provider's id of an answer that it keeps, "" for any other.
+            name: of the deployment that has answered; by default it is that of the newest attempt.
+            used_hosted_tools: whether the bill holds what a tool of the provider's has read.
+        """
+        attempt = self.running.of(request_id).attempts.done(name)
+        if attempt is None or attempt.failed:
+            return None  # after a failed attempt it comes from a model that the plugin is off for
+        billed = billed_of(usage) if attempt.states_usage else None
+        if billed is not None:
+            learned = replace(attempt, counts_all=attempt.counts_all and not used_hosted_tools)
+            await self._learn_answer(learned, billed, response_id)
+        self.addons.ended(attempt, billed)
+        return Answered(attempt, billed)
+
+    def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
+        """Note that a request has failed in the end; return the error as its caller reads it, None to leave it as it is."""
+        call = litellm_compat.Call(fields)
+        attempt = self.recorder.last_attempt(call.request_id)
+        overflow = litellm_compat.overflow_of(error)
+        if overflow is not None:
+            self.recorder.failed(call)
+        self.running.end(call.request_id)
+        if not isinstance(error, litellm.ContextWindowExceededError):
+            return None
+        policy = target.of_group(call, self.policies).policy
+        if not policy.enforces or not litellm_compat.passed_pre_call_hook(call):
+            return None
+        facts = facts_of(attempt, (attempt and attempt.overflow) or overflow, policy)
+        fmt = format_of(fields)
+        return litellm_compat.worded_error(error, readable_error(fmt, facts, policy), CODE, fmt)
+
+    async def learn_refusal(self, attempt: Attempt) -> None:
+        """Learn from the overflow that an attempt ended in."""
+        if attempt.overflow is not None:
+            stats = await self.learned.of(attempt.to.deployment)
+            await self._learn(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
+
+    async def _learn_answer(self, attempt: Attempt, billed: Billed, response_id: str) -> None:
+        if response_id:
+            whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
+            await self.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
+        stats, now = await self.learned.of(attempt.to.deployment), time.time()
+        event = updates.truncation(stats, attempt, billed.input_tokens, now)
+        if event is not None:
+            emit(event)
+            logger.warning(
+                "deployment %s refuses nothing that is too long: it was sent about %d tokens and read %d, in a window of %d",
+                event.deployment_id,
+                event.sent_tokens,
+                event.read_tokens,
+                event.window_tokens,
+            )
+        await self._learn(attempt, updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens))
+
+    async def _learn(self, attempt: Attempt, shown: updates.Shown) -> None:
+        event = updates.limit_learned(shown, attempt)
+        if event is not None:
+            emit(event)
+            logger.info(
+                "deployment %s has shown a limit (%s) of %d tokens to one tenant; its window is stated as %d",
+                event.deployment,
+                event.kind,
+                event.limit_tokens,
+                event.window_tokens,
+            )
+        if shown:
+            await self.learned.learn(attempt.to.deployment, shown)
+
+
+def facts_of(attempt: Attempt | None, overflow: Overflow | None, policy: Policy) -> Facts:
+    """Return what is known of a request from its last attempt and from the error that it ended in."""
+    if attempt is None:
+        return Facts(overflow=overflow)
+    spent: NotRetried = "stored_history" if attempt.stored else "cannot_shrink"
+    not_retried = spent if attempt.spent else None
+    received, sent = (
+        None if tokens is None else to_provider(tokens, attempt.known.factor)
+        for tokens in (attempt.received_tokens, attempt.sent_tokens)
+    )
+    return Facts(
+        attempts=attempt.to.attempt + 1,
+        received_tokens=received,
+        sent_tokens=sent,
+        window_tokens=attempt.known.window.tokens,
+        lowered_output=attempt.lowered,
+        not_retried=not_retried if policy.rescue_attempts else "switched_off",
+        overflow=attempt.overflow or overflow,
+    )
