@@ -3,8 +3,8 @@
 from strategies import called
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.decision import changes_of
 from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.known import Known
 from ctx_hooks.learning.stats import DeploymentStats, Observation

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ctx_hooks.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.engine import fitting
+from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens

@@ -200,13 +200,6 @@ class Attempts:
                 return None
             return self._put(replace(attempt, overflow=overflow, failed=True, refusal=refusal))
 
-    def timed(self, deployment: str, milliseconds: Mapping[str, float]) -> None:
-        """Note what each phase of the last decision about an attempt took."""
-        with self._lock:
-            attempt = self._newest.get(deployment)
-            if attempt is not None:
-                self._put(replace(attempt, milliseconds=milliseconds))
-
     def without_usage(self) -> Attempt | None:
         """Note that an answer to the request states no usage, and return its newest attempt.
 

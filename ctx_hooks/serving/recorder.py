@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of, outcome_of
+from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of, outcome_of
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import changed_output_tokens, output_limits_in
 from ctx_hooks.runtime.warnings import one_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched
+from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.formats.usage_fields import grown, unfinished_line
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.serving.running import Growth

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.steps.installed import extra_steps
-from ctx_hooks.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
 from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many
 from ctx_hooks.learning.attempts import counted

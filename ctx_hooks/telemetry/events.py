@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ctx_hooks.conversation.model import Format
-from ctx_hooks.decision import Outcome
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.telemetry.call import RequestEvent
 from ctx_hooks.telemetry.figures import CALLER, DEPLOYMENT, MODEL, SECONDS, TOKENS, counter, gauge, histogram, shown
@@ -32,6 +31,12 @@ SENT = histogram("request_sent_provider_tokens", "Input tokens of a bill", TOKEN
 SAVED = histogram("request_saved_provider_tokens", "Input tokens a bill was lowered by", TOKENS, "mode", MODEL, above=0.0)
 PHASES = histogram("phase_seconds", "Time of a phase of a decision", SECONDS, key="phase", scale=1e-3)
 
+Outcome = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
+"""What a request ends in, in the same words wherever it is reported.
+
+In this order: sent unchanged; sent with a lower requested output, all else unchanged; sent with changed messages at the
+first attempt; answered after at least one refused attempt; refused as too long in the end.
+"""
 Trigger = Literal["none", "budget", "overflow", "output", "repair", "timeout"]
 
 

@@ -24,8 +24,8 @@ from strategies import FIELDS, every_format
 
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.cost import WritingPrices
-from ctx_hooks.decision import Compressed, GaveUp, Rescued, Untouched, changes_of
 from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import Compressed, GaveUp, Rescued, Untouched, changes_of
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import FIELDS, every_format, spoken
 
-from ctx_hooks.decision import NotRetried
 from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.request.request import Request

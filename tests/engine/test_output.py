@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import FIELDS, FORMATS
 
-from ctx_hooks.decision import Compressed, Untouched, changes_of
+from ctx_hooks.engine.decision import Compressed, Untouched, changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.request.output_limit import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS

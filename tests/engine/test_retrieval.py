@@ -13,8 +13,8 @@ from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.conversation.placeholders import RETRIEVE
-from ctx_hooks.decision import Untouched, changes_of
 from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import Untouched, changes_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings

@@ -7,7 +7,7 @@ from engine_requests import DEAR_CACHE, MODEL, NOW, decided, only_newest_loop, s
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.decision import NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.engine.decision import NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from engine_requests import decided, session, to, tokens_of
 
-from ctx_hooks.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.engine.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow

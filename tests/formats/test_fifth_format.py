@@ -7,7 +7,7 @@ import pytest
 from engine_requests import to
 
 from ctx_hooks.conversation.model import Message, Text, ToolCall, ToolResult
-from ctx_hooks.decision import Compressed, Untouched
+from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.formats.wire_format import WireFormat

@@ -10,7 +10,7 @@ from strategies import FIELDS, every_format
 import ctx_hooks
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.decision import Compressed, Untouched
+from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target

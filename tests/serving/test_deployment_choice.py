@@ -8,7 +8,7 @@ import litellm
 import pytest
 from engine_requests import attempted
 
-from ctx_hooks.decision import Rescued, Untouched
+from ctx_hooks.engine.decision import Rescued, Untouched
 from ctx_hooks.learning.known import Known
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow

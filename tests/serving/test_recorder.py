@@ -8,7 +8,7 @@ from engine_requests import attempted
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched, outcome_of
+from ctx_hooks.engine.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched, outcome_of
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings

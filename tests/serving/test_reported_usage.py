@@ -5,7 +5,7 @@ import json
 import pytest
 from engine_requests import attempted
 
-from ctx_hooks.decision import Compressed, NotRetried, ShownAgain, Untouched
+from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.target import Target

@@ -10,7 +10,7 @@ import pytest
 import ctx_hooks
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched
+from ctx_hooks.engine.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request, counted_history

@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from ctx_hooks.decision import NotRetried, changes_of
+from ctx_hooks.engine.decision import NotRetried, changes_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy

@@ -15,8 +15,8 @@ from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, notes_in, notes_of
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.handles import Handles
-from ctx_hooks.decision import changes_of
 from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings

@@ -13,7 +13,7 @@ import click
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json, yaml_of
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.decision import Decision, changes_of
+from ctx_hooks.engine.decision import Decision, changes_of
 from ctx_hooks.learning.calibration import Calibration
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text

@@ -15,7 +15,7 @@ from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
-from ctx_hooks.decision import GaveUp, NotRetried, Untouched, changes_of, outcome_of
+from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, changes_of, outcome_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.counter import Counter

@@ -12,8 +12,8 @@ from engine_requests import session, to
 from ctx_hooks.addons.retrieval import archiving as archiving_module
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
-from ctx_hooks.decision import changes_of
 from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy

@@ -10,7 +10,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 from ctx_hooks.addons.summaries import candidates
 from ctx_hooks.addons.summaries.candidates import asking_of
 from ctx_hooks.addons.summaries.stored import StoredSummaries
-from ctx_hooks.decision import Compressed
+from ctx_hooks.engine.decision import Compressed
 from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request

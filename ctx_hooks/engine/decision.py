@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ctx_hooks.request.output_limit import is_output_change
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.compaction.pipeline import StepReport
+    from ctx_hooks.telemetry.events import Outcome
     from ctx_hooks.tokens.units import ProviderTokens
 
 
@@ -84,12 +85,6 @@ class NotRetried:
 
 
 Decision: TypeAlias = Untouched | Compressed | Rescued | GaveUp | NotRetried
-Outcome: TypeAlias = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
-"""What a request ends in, in the same words wherever it is reported.
-
-In this order: sent unchanged; sent with a lower requested output, all else unchanged; sent with changed messages at the
-first attempt; answered after at least one refused attempt; refused as too long in the end.
-"""
 
 
 def changes_of(decision: Decision) -> Mapping[str, Any]:
