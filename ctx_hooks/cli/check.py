@@ -9,13 +9,14 @@ from typing import Any
 
 from rich.console import Console
 
-from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration, window_of_deployment
+from ctx_hooks.cli.configuration import Configuration, Listed, read_configuration
 from ctx_hooks.cli.findings import Finding, print_findings
 from ctx_hooks.cli.terminal import FAILED, console, counted, print_json, table
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.resolve import Resolved
 from ctx_hooks.policy.settings import DEFAULT_POLICY
+from ctx_hooks.request.target import window_at
 
 SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "LiteLLM", "default": "nobody: assumed"}
 """Who states a window."""
@@ -99,7 +100,7 @@ def _document(found: Configuration, findings: Sequence[Finding]) -> dict[str, An
 
 
 def _windows(found: Configuration) -> list[dict[str, Any]]:
-    windows = [window_of_deployment(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
+    windows = [window_at(entry.deployment, found.resolved(entry).policy) for entry in found.listed]
     return [
         {
             "model_group": entry.group,

@@ -11,12 +11,11 @@ from typing import Any
 from ctx_hooks.cli.files import read_config
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.litellm_compat import Deployment, known_window_tokens
+from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import located, settings_of
 from ctx_hooks.policy.resolve import Policies, Resolved
-from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Policy, Settings
-from ctx_hooks.tokens.window import Window, holds_output, window_of
+from ctx_hooks.policy.settings import LEAST_WINDOW_TOKENS, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +109,6 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
                 f"{entry.path}.model_info.max_input_tokens: a number is expected, such as 128000, not {window!r:.40}"
             )
     return Configuration(raw, settings, policies, tuple(wrong), listed)
-
-
-def window_of_deployment(deployment: Deployment, policy: Policy) -> Window:
-    """Return the window of a deployment as it is stated, or as LiteLLM knows it."""
-    return window_of(
-        policy,
-        deployment.model_info.get("max_input_tokens"),
-        known_window_tokens(deployment),
-        holds_output=holds_output(deployment.model, policy),
-    )
 
 
 def _misshapen(raw: Mapping[str, Any]) -> Iterator[str]:

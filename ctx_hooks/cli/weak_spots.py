@@ -11,12 +11,13 @@ from os.path import exists, isdir
 from pathlib import Path
 from typing import Any, get_args
 
-from ctx_hooks.cli.configuration import Configuration, Listed, window_of_deployment
+from ctx_hooks.cli.configuration import Configuration, Listed
 from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
 from ctx_hooks.policy.loading import NAME
 from ctx_hooks.policy.scopes import resembling, suggestion
+from ctx_hooks.request.target import window_at
 from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS
 
 CALLBACK = "ctx_hooks.proxy_handler_instance"
@@ -131,7 +132,7 @@ def _windows(config: Configuration) -> Iterator[Finding]:
     unknown: list[Listed] = []
     for listed in config.listed:
         policy = config.resolved(listed).policy
-        window = window_of_deployment(listed.deployment, policy)
+        window = window_at(listed.deployment, policy)
         if window.source == "default":
             unknown += [] if "*" in listed.deployment.model else [listed]
         elif window.tokens < policy.warn_below_tokens:
@@ -167,7 +168,7 @@ def _orders(config: Configuration) -> Iterator[Finding]:
             continue
         policy = config.resolved(known[0][1]).policy
         first = min(order for order, _ in known)
-        sizes = [(order == first, window_of_deployment(entry.deployment, policy).tokens) for order, entry in known]
+        sizes = [(order == first, window_at(entry.deployment, policy).tokens) for order, entry in known]
         largest = max(tokens for _, tokens in sizes)
         preferred = max(tokens for is_first, tokens in sizes if is_first)
         if preferred < largest and policy.deployment_choice == "any":

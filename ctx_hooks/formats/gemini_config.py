@@ -14,13 +14,6 @@ COUNTED = ("responseSchema", "responseJsonSchema", "systemInstruction", "tools")
 """Google: "The size of your response schema counts towards the input token limit." Its SDK has the other two here."""
 
 
-def came_over_google_route(fields: Mapping[str, Any]) -> bool:
-    """Return whether the proxy received the request on such a route, or what LiteLLM has made of it for another provider."""
-    received = fields.get("proxy_server_request")
-    url = received.get("url") if isinstance(received, Mapping) else None
-    return isinstance(url, str) and url.split("?")[0].endswith(METHODS)
-
-
 def config_name(fields: Mapping[str, Any]) -> str:
     """Return the name of the field that holds the configuration, that of LiteLLM where none does."""
     return next((name for name in CONFIGS if isinstance(fields.get(name), Mapping)), CONFIGS[0])

@@ -195,7 +195,7 @@ class Attempts:
             name: of the deployment that failed; by default the newest attempt has.
         """
         with self._lock:
-            attempt = self._find(name)
+            attempt = self._at(name)
             if attempt is None or attempt.failed:
                 return None
             return self._put(replace(attempt, overflow=overflow, failed=True, refusal=refusal))
@@ -208,7 +208,7 @@ class Attempts:
         with self._lock:
             for attempt in tuple(self._newest.values()):
                 self._put(replace(attempt, states_usage=False))
-            return self._find(None)
+            return self._at(None)
 
     def last(self, deployment: str = "") -> Attempt | None:
         """Return the last attempt at a deployment, else the last that failed, else the last of the request."""
@@ -223,12 +223,17 @@ class Attempts:
         None where no attempt went to the deployment that LiteLLM names.
         """
         with self._lock:
-            answered = self._find(name)
+            answered = self._at(name)
             others = self._newest.items()
             self._newest = {k: a for k, a in others if a is not answered and not a.failed and answered is not None}
             return answered
 
-    def _find(self, name: DeploymentName | None) -> Attempt | None:
+    def at(self, name: DeploymentName) -> Attempt | None:
+        """Return the newest attempt at a deployment as LiteLLM names it; the newest of all where it names none."""
+        with self._lock:
+            return self._at(name)
+
+    def _at(self, name: DeploymentName | None) -> Attempt | None:
         if name is None or not name.id:
             return _newest(self._newest.values())
         found = [a for key, a in self._newest.items() if name.fits(key)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.formats.gemini_config import came_over_google_route
+from ctx_hooks.formats.gemini_config import METHODS
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
 
 if TYPE_CHECKING:
@@ -63,13 +63,20 @@ class Call:
     fields: Mapping[str, Any]
 
     @cached_property
+    def came_over_google_route(self) -> bool:
+        """Whether the proxy received it on a route of Google's, also if LiteLLM has translated it for another provider."""
+        received = self.fields.get("proxy_server_request")
+        url = received.get("url") if isinstance(received, Mapping) else None
+        return isinstance(url, str) and url.split("?")[0].endswith(METHODS)
+
+    @cached_property
     def metadata(self) -> Mapping[str, Any]:
         """LiteLLM's own metadata: `litellm_metadata` where `metadata` belongs to the provider.
 
         A caller's fallback entry may replace the metadata of its attempt. LiteLLM's own has the object of key and team. Over
         Google's routes that is `metadata`; once a stream has failed the Router's, beside it, has that object as well.
         """
-        names = ("metadata", "litellm_metadata") if came_over_google_route(self.fields) else ("litellm_metadata", "metadata")
+        names = ("metadata", "litellm_metadata") if self.came_over_google_route else ("litellm_metadata", "metadata")
         found = [m for m in map(self.fields.get, names) if isinstance(m, Mapping) and m]
         return next((m for m in found if _auth_in(m) is not None), found[0] if found else {})
 
@@ -147,7 +154,7 @@ class Call:
         to the same. What a caller sends under these names the Router overwrites.
         """
         notes = self.fields.get("litellm_metadata")
-        return notes if isinstance(notes, Mapping) and came_over_google_route(self.fields) else self.metadata
+        return notes if isinstance(notes, Mapping) and self.came_over_google_route else self.metadata
 
     @cached_property
     def tenant(self) -> str:

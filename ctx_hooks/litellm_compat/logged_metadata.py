@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.formats.gemini_config import came_over_google_route
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.registry import LOGGED_METADATA
 from ctx_hooks.runtime.warnings import warn_once
@@ -39,7 +38,7 @@ def with_forwarded_metadata(call: Call) -> dict[str, Any]:
     logged without key, team and request id.
     """
     fields = dict(call.fields)
-    if not came_over_google_route(fields) or fields.get("metadata"):
+    if not call.came_over_google_route or fields.get("metadata"):
         return fields
     return {**fields, "metadata": call.metadata}
 

@@ -13,7 +13,7 @@ from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
-from ctx_hooks.formats import WIRE_FORMATS, gemini_config
+from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
@@ -206,9 +206,8 @@ def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     fmt = format_of_call(call_type)
     if fmt is None or not fields.get(WIRE_FORMATS[fmt].messages_field):
         return None
-    if fmt != "gemini" and gemini_config.came_over_google_route(fields):
-        return None
-    return Request(fmt, fields)
+    request = Request(fmt, fields)
+    return None if fmt != "gemini" and request.call.came_over_google_route else request
 
 
 def counted_history(request: Request, counter: Counter) -> History:

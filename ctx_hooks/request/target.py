@@ -99,16 +99,11 @@ def of_group(call: Call, policies: Policies) -> Target:
 def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, attempt: int = 0, tenant: str = "") -> Target:
     """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
-    window = window_of(
-        policy,
-        deployment.model_info.get("max_input_tokens"),
-        litellm_compat.known_window_tokens(deployment),
-        holds_output=holds_output(deployment.model, policy),
-    )
+    writer = policy.summary_in_use if policy.cost_aware else None
     return Target(
         deployment.model,
         litellm_compat.deployment_key_of(deployment),
-        window,
+        window_at(deployment, policy),
         policy,
         request_id,
         tenant,
@@ -116,14 +111,14 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         attempt,
         resolved.ignored,
         resolved.origins,
-        writing_prices=_writing_prices(policy),
+        writing_prices=None if writer is None else litellm_compat.writing_prices_of(writer.model),
     )
 
 
-def _writing_prices(policy: Policy) -> WritingPrices | None:
-    if not policy.cost_aware or policy.summary_in_use is None:
-        return None
-    return litellm_compat.writing_prices_of(policy.summary_in_use.model)
+def window_at(deployment: Deployment, policy: Policy) -> Window:
+    """Return the window of a deployment as it is stated, or as LiteLLM knows it."""
+    known, stated = litellm_compat.known_window_tokens(deployment), deployment.model_info.get("max_input_tokens")
+    return window_of(policy, stated, known, holds_output=holds_output(deployment.model, policy))
 
 
 def _resolved(deployment: Deployment, call: Call, policies: Policies, group: str, attempt: int = 0) -> Target:

@@ -65,7 +65,9 @@ class AttemptEnds:
         """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with failing_open("leaves an error as it is"):
             if litellm_compat.passed_pre_call_hook(call) and not switched_off():
-                return target.of_attempt(call, self.policies, 0).policy.mode
+                attempt = self.running.of(call.request_id).attempts.at(DeploymentName(*call.named_deployment))
+                to = target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to
+                return to.policy.mode
         return "off"
 
     async def note_failure(self, fields: Mapping[str, Any], error: Exception) -> bool:
