@@ -82,7 +82,7 @@ async def decided(flow, **policy):
 async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(toy):
     settings = Settings(defaults={"addons": ["toy"]})
     flow = RequestFlow(settings)
-    arranged = await flow.arranged(replace(session(), fields={**session().fields, "metadata": {}}))
+    arranged = await flow.before_choice(replace(session(), fields={**session().fields, "metadata": {}}))
     assert arranged["received"] == "enforce"
     sent = await decided(flow, addons=["toy"])
     assert sent["sent"] == "openai/gpt-4o"
@@ -129,7 +129,7 @@ async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_
 async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged(name, caplog):
     flow = RequestFlow(Settings(defaults={"addons": [name]}))
     fields = {**session().fields, "metadata": {}}
-    arranged = await flow.arranged(replace(session(), fields=fields))
+    arranged = await flow.before_choice(replace(session(), fields=fields))
     assert arranged["messages"] == fields["messages"]
     assert Call(arranged).request_id
     plain, sent = await decided(RequestFlow(Settings())), await decided(flow, addons=[name])

@@ -10,6 +10,7 @@ import pytest
 from engine_requests import session, to
 
 from ctx_hooks.addons.retrieval import archiving as archiving_module
+from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
 from ctx_hooks.engine import engine
@@ -24,7 +25,7 @@ from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.serving import running
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.running import Running
-from ctx_hooks.store import sealing, writer
+from ctx_hooks.store import sealing
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.testing import agent_session
 
