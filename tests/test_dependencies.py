@@ -28,10 +28,7 @@ REQUIRED = {
     "yaml": ("litellm", "proxy configurations"),
 }  # fmt: skip
 """Each imported module: what requires its distribution, and what it is for."""
-OPTIONAL = {
-    "prometheus_client": "metrics; the extra `prometheus`",
-    "zstandard": "`compress: zstd` of the archive; the extra `zstd`",
-}
+OPTIONAL = {"prometheus_client": "metrics; the extra `prometheus`"}
 
 
 @cache

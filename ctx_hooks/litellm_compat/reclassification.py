@@ -134,13 +134,14 @@ def _with_flat_chat_errors(original: Any, recognise: Recognise) -> Any:
     """Let LiteLLM read an overflow that a chunk of a chat stream is itself: it passes over chunks without choices."""
 
     def chunk_creator(self: Any, chunk: Any) -> Any:
-        told = None
-        with failing_open("passes over a chunk"):
-            error = flat_chat_error(chunk)
-            if error is not None and _is_ours(self) and recognise(StreamedError(error)):
-                told = StreamedError(error)
-        if told is not None:
-            raise told
+        # Of a chunk of another kind nothing else is looked at: this runs for every chunk of every chat stream.
+        error = flat_chat_error(chunk) if getattr(chunk, "object", "error") == "error" else None
+        if error is not None:
+            told = None
+            with failing_open("passes over a chunk"):
+                told = StreamedError(error) if _is_ours(self) and recognise(StreamedError(error)) else None
+            if told is not None:
+                raise told
         return original(self, chunk)
 
     return chunk_creator

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ctx_hooks.runtime.warnings import warn_once
 
 ArchiveBackend = Literal["memory", "disk", "redis"]
 ArchiveScope = Literal["key", "team", "organization"]
-Compression = Literal["zlib", "zstd", "none"]
+Compression = Literal["zlib", "none"]
 
 FOLDER_VARIABLE = "TOOL_OUTPUT_DIR"
 RETENTION_VARIABLE = "TOOL_OUTPUT_RETENTION_DAYS"
@@ -79,21 +78,12 @@ class ArchiveSettings(BaseModel):
         "each tenant in Redis (64 MB). The oldest texts of the tenant that has the most go first; in Redis, what would "
         "expire first.",
     )
-    compress: Compression = Field(
-        "zlib", description="`zstd` is faster and needs the package `zstandard`; `none` stores texts as they are."
-    )
+    compress: Compression = Field("zlib", description="`none` stores texts as they are.")
     path: str | None = Field(
         default_factory=_folder,
         min_length=1,
         description=f"For `disk`: the folder of the file, made where there is none; unset: {FOLDER_VARIABLE}.",
     )
-
-    @field_validator("compress")
-    @classmethod
-    def _can_be_done(cls, compress: Compression) -> Compression:
-        if compress == "zstd" and find_spec("zstandard") is None:
-            raise ValueError("needs the package zstandard: pip install 'ctx-hooks[zstd]'")
-        return compress
 
     @model_validator(mode="after")
     def _has_its_folder(self) -> ArchiveSettings:

@@ -7,13 +7,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning.attempts import Attempts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from ctx_hooks.compaction.cost import Prices
     from ctx_hooks.learning.attempts import Attempt
@@ -46,19 +46,12 @@ class Growth(NamedTuple):
         return self.before_choice * (found[-1] if found else 1.0)
 
 
-class Notes(Protocol):
-    """What an add-on notes of one request."""
+class Holder(Protocol):
+    """What holds a request whole."""
 
     @property
-    def held_bytes(self) -> int:
-        """About how much memory it takes of the request to hold it whole; 0 where it is not held."""
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether it is needed until the client has the answer, which may be after that is logged."""
-
-    def let_go(self) -> None:
-        """Hold the request whole no longer."""
+    def size_bytes(self) -> int:
+        """About how much memory the request's messages take."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,6 +66,8 @@ class RequestState:
         headers: of its answer, so far.
         growth: by how much its client's usage exceeds what is billed.
         notes: what add-ons note of it, by the name of the add-on.
+        held: what holds it whole, by whatever its holder finds it by.
+        awaited_by: the add-ons that need its state until the client has the answer, which may be after that is logged.
         is_over: whether it is answered or has failed in the end.
         headers_sent: whether its caller has the headers.
     """
@@ -83,14 +78,16 @@ class RequestState:
     is_given_up: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     growth: Growth | None = None
-    notes: dict[str, Notes] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    held: dict[Hashable, Holder] = field(default_factory=dict)
+    awaited_by: set[str] = field(default_factory=set)
     is_over: bool = False
     headers_sent: bool = False
 
     @property
     def held_bytes(self) -> int:
         """About how much memory the request takes where it is held whole; all that holds it has the same messages."""
-        return max((noted.held_bytes for noted in self.notes.values()), default=0)
+        return max((holder.size_bytes for holder in self.held.values()), default=0)
 
 
 class Running:
@@ -133,8 +130,7 @@ class Running:
                 self._holding[state] = size_bytes
             while len(self._holding) > MOST_HELD or sum(self._holding.values()) > MOST_HELD_BYTES:
                 oldest, _ = self._holding.popitem(last=False)
-                for noted in oldest.notes.values():
-                    noted.let_go()
+                oldest.held.clear()
         self._close(request_id, state)
 
     def end(self, request_id: str) -> None:
@@ -160,6 +156,6 @@ class Running:
 
     def _close(self, request_id: str, state: RequestState) -> None:
         """Forget a request that nothing more is needed of."""
-        if state.is_over and state.headers_sent and not any(noted.is_awaited for noted in state.notes.values()):
+        if state.is_over and state.headers_sent and not state.awaited_by:
             with self._lock:
                 self._states.pop(request_id, None)

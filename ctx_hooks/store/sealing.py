@@ -16,17 +16,15 @@ from typing import Literal
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-Compression = Literal["zlib", "zstd", "none"]
+Compression = Literal["zlib", "none"]
 LARGEST_TEXT_BYTES = 4_000_000
 """As UTF-8: ten times the largest tool result that a request keeps. A value that would open to more is none of ours: a few
 KB can open to gigabytes."""
 ZLIB_LEVEL = 1
 """8 MB of recorded tool results become 2.7 times smaller in 160 ms; with level 6 2.9 times, in nearly twice the time."""
-ZSTD_LEVEL = 3
-"""The package's own default: 2.8 times smaller in 90 ms."""
 PLAIN, ENCRYPTED = b"\x01", b"\x02"
 """The first byte. The byte before the text says how it is compressed."""
-_METHODS: dict[Compression, bytes] = {"none": b"n", "zlib": b"z", "zstd": b"s"}
+_METHODS: dict[Compression, bytes] = {"none": b"n", "zlib": b"z"}
 DIGEST_BYTES = 16
 NONCE_BYTES = 12
 """Random: after 2³² texts of one tenant two have the same with a probability of 2⁻³² (NIST SP 800-38D, 8.3)."""
@@ -70,7 +68,8 @@ def sealed(text: str, tenant: bytes, handle: str, compress: Compression, secret:
         secret: the operator's; b"" leaves it unencrypted.
 
     """
-    body = _METHODS[compress] + _compressed(text.encode("utf-8", "surrogatepass"), compress)
+    plain = text.encode("utf-8", "surrogatepass")
+    body = _METHODS[compress] + (zlib.compress(plain, ZLIB_LEVEL) if compress == "zlib" else plain)
     if not secret:
         return PLAIN + _digest(body, tenant, handle) + body
     nonce = secrets.token_bytes(NONCE_BYTES)
@@ -81,7 +80,7 @@ def opened(value: bytes, tenant: bytes, handle: str, secret: bytes) -> str | Non
     """Return the text that was sealed, None for a value that is broken, or of another tenant, handle or secret."""
     try:
         body = _decrypted(value, tenant, handle, secret) if secret else _checked(value, tenant, handle)
-        return None if body is None else _decompressed(body[:1], body[1:]).decode("utf-8", "surrogatepass")
+        return None if body is None else _plain(body[:1], body[1:]).decode("utf-8", "surrogatepass")
     except (InvalidTag, ValueError, zlib.error, EOFError):  # what else was there is none of ours
         return None
 
@@ -109,40 +108,14 @@ def _cipher(tenant: bytes, secret: bytes) -> AESGCM:
     return AESGCM(blake2b(tenant + secret, digest_size=32, person=_FOR_CIPHER).digest())
 
 
-def _compressed(plain: bytes, compress: Compression) -> bytes:
-    if compress == "zlib":
-        return zlib.compress(plain, ZLIB_LEVEL)
-    if compress == "zstd":
-        import zstandard  # noqa: PLC0415 - an extra
-
-        return zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(plain)
-    return plain
-
-
-def _decompressed(method: bytes, body: bytes) -> bytes:
+def _plain(method: bytes, body: bytes) -> bytes:
     """Return the bytes before compression; raises ValueError for what is none, or is too large."""
     if method == _METHODS["none"]:
         return body
-    if method == _METHODS["zlib"]:
-        stream = zlib.decompressobj()
-        plain = stream.decompress(body, LARGEST_TEXT_BYTES)
-        if not stream.eof:
-            raise ValueError("more than a text may have, or not all of it")
-        return plain
-    if method == _METHODS["zstd"]:
-        return _decompressed_zstd(body)
-    raise ValueError("no method of ours")
-
-
-def _decompressed_zstd(body: bytes) -> bytes:
-    try:
-        import zstandard  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ValueError("another worker has the package that this one lacks") from error
-    try:
-        size = zstandard.frame_content_size(body)
-        if not 0 <= size <= LARGEST_TEXT_BYTES:  # -1: the frame does not say
-            raise ValueError("no text of ours, or a larger one")
-        return zstandard.ZstdDecompressor().decompress(body)
-    except zstandard.ZstdError as error:
-        raise ValueError("no zstandard") from error
+    if method != _METHODS["zlib"]:
+        raise ValueError("no method of ours")
+    stream = zlib.decompressobj()
+    plain = stream.decompress(body, LARGEST_TEXT_BYTES)
+    if not stream.eof:
+        raise ValueError("more than a text may have, or not all of it")
+    return plain

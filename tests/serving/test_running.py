@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from engine_requests import attempted
 
@@ -18,14 +20,8 @@ def running():
     return Running(asks_for_headers=lambda: True)
 
 
-class Noted:
-    """What an add-on notes: so much of a request, which the client may wait for."""
-
-    def __init__(self, held_bytes=0, *, is_awaited=False):
-        self.held_bytes, self.is_awaited = held_bytes, is_awaited
-
-    def let_go(self):
-        self.held_bytes = 0
+def held(size_bytes):
+    return SimpleNamespace(size_bytes=size_bytes)
 
 
 def test_all_hooks_of_a_request_see_one_state():
@@ -82,11 +78,11 @@ def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
 
 def test_what_an_add_on_still_waits_for_keeps_the_state(running):
     state = running.open("one")
-    noted = state.notes["an add-on"] = Noted(is_awaited=True)
+    state.awaited_by.add("an add-on")
     running.headers_of_answer("one")
     running.end("one")
     assert running.of("one") is state
-    noted.is_awaited = False
+    state.awaited_by.clear()
     running.hold("one", state)
     assert running.of("one") is not state
 
@@ -106,12 +102,12 @@ def test_the_oldest_requests_are_held_no_longer_and_keep_everything_else(running
     for request_id in ("a", "b", "c", "b"):
         state = running.open(request_id)
         state.headers["id"] = request_id
-        state.notes |= {"one": Noted(40), "two": Noted(40)}
+        state.held |= {"one": held(40), "two": held(40)}
         running.hold(request_id, state)
     assert [running.of(r).held_bytes for r in "abc"] == [0, 40, 40]
     assert all(running.of(r).headers for r in "abc")
     state = running.open("d")
-    state.notes["one"] = Noted(101)
+    state.held["one"] = held(101)
     running.hold("d", state)
     assert (state.held_bytes == 0) == (bound[0] == "MOST_HELD_BYTES")
 
@@ -120,9 +116,9 @@ def test_what_is_held_no_longer_counts_no_more(running, monkeypatch):
     monkeypatch.setattr(module, "MOST_HELD_BYTES", 100)
     one, two = running.open("one"), running.open("two")
     for state, request_id in ((one, "one"), (two, "two")):
-        state.notes["one"] = Noted(60)
+        state.held["one"] = held(60)
         running.hold(request_id, state)
         if state is one:
-            state.notes["one"].let_go()
+            state.held.clear()
             running.hold("one", one)
     assert (one.held_bytes, two.held_bytes) == (0, 60)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ctx_hooks.store import sealing
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, fits, opened, sealed, tenant_key, tenant_name
 
-METHODS = ["zlib", "zstd", "none"]
+METHODS = ["zlib", "none"]
 SECRETS = [b"", b"a secret of the operator", b"s" * 1_000]
 TENANT, OTHER = tenant_key("team", "red", b""), tenant_key("key", "red", b"")
 HANDLE = "pz5bbqm3fvxm"
@@ -55,10 +55,9 @@ def test_bytes_that_nobody_sealed_open_to_none(value, secret):
         assert opened(kind + value, TENANT, HANDLE, secret) is None
 
 
-@pytest.mark.parametrize("compress", ["zlib", "zstd"])
-def test_a_value_that_would_open_to_gigabytes_takes_no_more_memory_than_a_text(compress):
+def test_a_value_that_would_open_to_gigabytes_takes_no_more_memory_than_a_text():
     """Without a secret whoever has the store can seal: 100 MB of zeros in some KB."""
-    value = sealed("0" * 100_000_000, TENANT, HANDLE, compress, b"")
+    value = sealed("0" * 100_000_000, TENANT, HANDLE, "zlib", b"")
     assert len(value) < 500_000
     tracemalloc.start()
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, notes_in, notes_of
+from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, forget_offer, kept_of, notes_of, offer_tool
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.handles import Handles
 from ctx_hooks.engine import engine
@@ -30,7 +30,6 @@ from ctx_hooks.texts.pieces import utf8_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ctx_hooks.addons.retrieval.notes import RetrievalNotes
     from ctx_hooks.engine.engine import Decided
     from ctx_hooks.litellm_compat import Call
     from ctx_hooks.policy.archive_settings import ArchiveSettings
@@ -102,18 +101,18 @@ class Archiving:
             if decided.offers and to.request_id:
                 state = self._running.open(to.request_id)
                 most_bytes = int((decided.attempt.budget_tokens or to.window.tokens) * BYTES_PER_BUDGET_TOKEN)
-                noted = notes_in(state)
-                noted.offer = Offer(settings, tenant, names_of(request.call, to), most_bytes)
-                noted.kept = noted.kept if tool.is_among_tools(request) and noted.kept else kept
+                offer = Offer(settings, tenant, names_of(request.call, to), most_bytes)
+                before = kept_of(state) if tool.is_among_tools(request) else None
+                offer_tool(state, offer, before or kept)
                 self._running.hold(to.request_id, state)
 
     def was_offered(self, request_id: str) -> bool:
         """Whether the model that answers a request is offered the tool."""
-        return self._noted(request_id).offer is not None
+        return notes_of(self._running.of(request_id)).offer is not None
 
     async def answers(self, request_id: str, calls: Sequence[str]) -> list[str]:
         """Return what the calls of one turn return: no more than the window has room for. Raises nothing."""
-        offer = self._noted(request_id).offer
+        offer = notes_of(self._running.of(request_id)).offer
         left_bytes = offer.most_bytes if offer is not None else 0
         texts: list[str] = []
         for n, arguments in enumerate(calls):
@@ -126,7 +125,7 @@ class Archiving:
 
         Return `items` where that is not known, or where another hook has changed them since.
         """
-        kept = self._noted(request_id).kept
+        kept = kept_of(self._running.of(request_id))
         with failing_open("fits a further call from what was fitted before"):
             if kept is not None:
                 request, *_ = kept.decided_by
@@ -143,9 +142,9 @@ class Archiving:
 
         A handle that is unknown, expired or another tenant's takes the same way to the same answer. Raises nothing.
         """
-        start, noted = time.monotonic(), self._noted(request_id)
-        offer = noted.offer
-        source, page = await self._page(offer, noted.kept, arguments, most_bytes)
+        start, state = time.monotonic(), self._running.of(request_id)
+        offer = notes_of(state).offer
+        source, page = await self._page(offer, kept_of(state), arguments, most_bytes)
         with failing_open("tells of no retrieval"):
             call = CallNames(request_id) if offer is None else offer.call
             chars = 0 if source == "none" else len(page)
@@ -167,8 +166,7 @@ class Archiving:
     def forget(self, request_id: str) -> None:
         """Keep a request no longer: it is answered."""
         state = self._running.of(request_id)
-        noted = notes_of(state)
-        noted.offer = noted.kept = None
+        forget_offer(state)
         self._running.hold(request_id, state)
 
     async def _page(
@@ -219,9 +217,6 @@ class Archiving:
         finally:
             spent_seconds = time.monotonic() - start
             self._store_behind_at = start + spent_seconds / MOST_BEHIND_FRACTION
-
-    def _noted(self, request_id: str) -> RetrievalNotes:
-        return notes_of(self._running.of(request_id))
 
     def _tenant_of(self, call: Call, settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*call.owner(settings.scope))

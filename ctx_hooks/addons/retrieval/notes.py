@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,40 +68,39 @@ class KeptRequest:
     texts: Mapping[str, str] | None = field(default=None, repr=False)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RetrievalNotes:
     """What is noted of one request.
 
     Attributes:
         view: the conversation as its client sent it, where a model may retrieve.
         offer: of the tool; None where its model is offered none.
-        kept: how what was cut from it is cut again.
     """
 
     view: View | None = None
     offer: Offer | None = None
-    kept: KeptRequest | None = None
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory the request and its cut texts take; 0 where these are not kept."""
-        return 0 if self.kept is None else self.kept.size_bytes
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether the model may still call the tool."""
-        return self.offer is not None
-
-    def let_go(self) -> None:
-        """Keep the request no longer: what the archive has lost is then not available."""
-        self.kept = None
 
 
 def notes_of(state: RequestState) -> RetrievalNotes:
     """Return what is noted of a request, empty notes where nothing is."""
-    return cast("RetrievalNotes", state.notes.get(NAME)) or RetrievalNotes()
+    return state.notes.get(NAME) or RetrievalNotes()
 
 
-def notes_in(state: RequestState) -> RetrievalNotes:
-    """Return the notes of a request, to which more is added."""
-    return cast("RetrievalNotes", state.notes.setdefault(NAME, RetrievalNotes()))
+def kept_of(state: RequestState) -> KeptRequest | None:
+    """Return how what was cut from a request is cut again, None where that is not kept."""
+    kept = state.held.get(NAME)
+    return kept if isinstance(kept, KeptRequest) else None
+
+
+def offer_tool(state: RequestState, offer: Offer, kept: KeptRequest) -> None:
+    """Note that a request's model is offered the tool."""
+    state.notes[NAME] = replace(notes_of(state), offer=offer)
+    state.held[NAME] = kept
+    state.awaited_by.add(NAME)
+
+
+def forget_offer(state: RequestState) -> None:
+    """Note that a request's model will call the tool no more."""
+    state.notes[NAME] = replace(notes_of(state), offer=None)
+    state.held.pop(NAME, None)
+    state.awaited_by.discard(NAME)

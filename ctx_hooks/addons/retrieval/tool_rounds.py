@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import litellm_compat
@@ -21,7 +22,7 @@ from ctx_hooks.addons.retrieval import conversation_digest, hidden_turns
 from ctx_hooks.addons.retrieval.answer_forms import ShownStream, like, plain, with_changes
 from ctx_hooks.addons.retrieval.conversation_digest import says_anything
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
-from ctx_hooks.addons.retrieval.notes import View, notes_in, notes_of
+from ctx_hooks.addons.retrieval.notes import NAME, View, notes_of
 from ctx_hooks.addons.retrieval.rounds import Rounds
 from ctx_hooks.addons.retrieval.tool import can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
@@ -71,7 +72,8 @@ class ToolRounds:
             whole = await self._away(lambda: hidden_turns.spliced(messages, heard.anchors, turns)) if turns else messages
             is_spliced = whole is not messages
             view = View(heard.said, settings, heard.is_open, shows_calls=is_spliced)
-            notes_in(self._running.open(request.call.request_id)).view = view
+            state = self._running.open(request.call.request_id)
+            state.notes[NAME] = replace(notes_of(state), view=view)
             return {**fields, form.MESSAGES: whole} if is_spliced else fields
         return fields
 

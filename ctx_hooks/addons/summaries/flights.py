@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from ctx_hooks.addons.summaries import flight as flight_states
 from ctx_hooks.addons.summaries.call import start_apart
-from ctx_hooks.addons.summaries.candidates import asking_of
+from ctx_hooks.addons.summaries.candidates import Asking, asking_of
 from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
 from ctx_hooks.addons.summaries.writer import Writing, summary_task, write
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
@@ -32,13 +32,12 @@ from ctx_hooks.telemetry.listeners import emit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
+    from ctx_hooks.addons.summaries.candidates import SummaryTask
     from ctx_hooks.addons.summaries.flight import Flight
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries
     from ctx_hooks.engine.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.serving.addons import Core, Decide, Undecided
-    from ctx_hooks.serving.running import RequestState
     from ctx_hooks.tokens.usage import Billed
 
 NAME = "summaries"
@@ -51,27 +50,6 @@ LEASE_MARGIN_SECONDS = 2.0
 """What a call may take beyond `timeout_seconds`: the check of its answer, and writes to Redis."""
 POLL_SECONDS = 0.1
 """How often a request that waits looks for the end of another worker's flight: half of what it may be late by."""
-
-
-@dataclass(slots=True)
-class SummaryNotes:
-    """What is needed to have a summary written behind the answer to a request.
-
-    Attributes:
-        asking: the request, by deployment.
-    """
-
-    asking: dict[str, Asking] = field(default_factory=dict)
-    is_awaited = False
-
-    @property
-    def held_bytes(self) -> int:
-        """About how much memory its messages take; 0 where it is not held."""
-        return max((asking.size_bytes for asking in self.asking.values()), default=0)
-
-    def let_go(self) -> None:
-        """Have no summary written behind the answer."""
-        self.asking.clear()
 
 
 class SummaryFlights(Addon):
@@ -96,7 +74,7 @@ class SummaryFlights(Addon):
             return await decide(undecided)
         if asking.settings.mode == "background" and asking.to.request_id:
             state = self._running.open(asking.to.request_id)
-            notes_in(state).asking[asking.to.deployment] = asking
+            state.held[NAME, asking.to.deployment] = asking
             self._running.hold(asking.to.request_id, state)
 
         async def with_summaries(summaries: Summaries) -> Decided:
@@ -122,9 +100,9 @@ class SummaryFlights(Addon):
         The request of a failed attempt is kept no longer; a retry brings it again.
         """
         state = self._running.of(attempt.to.request_id)
-        asking = notes_in(state).asking.pop(attempt.to.deployment, None)
+        asking = state.held.pop((NAME, attempt.to.deployment), None)
         self._running.hold(attempt.to.request_id, state)
-        if asking is None or billed is None or attempt.budget_tokens is None:
+        if not isinstance(asking, Asking) or billed is None or attempt.budget_tokens is None:
             return
         if billed.input_tokens > asking.settings.soft_fraction * attempt.budget_tokens:
             self._start(asking.fitted(attempt), None, attempt.choice.length if attempt.choice is not None else 0)
@@ -219,11 +197,6 @@ class _Lease:
         held = await self._store.fly(self._conversation, self.flight, flight)
         self.flight = flight
         return held
-
-
-def notes_in(state: RequestState) -> SummaryNotes:
-    """Return the notes of a request, to which more is added."""
-    return cast("SummaryNotes", state.notes.setdefault(NAME, SummaryNotes()))
 
 
 def _end_of(flight: Flight, writing: Writing) -> Flight:
