@@ -21,8 +21,7 @@ from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.conversation.cut_texts import CutTexts
-from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.conversation.cut_texts import CutTexts, Handles
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.settings import DEFAULT_POLICY

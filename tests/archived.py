@@ -1,6 +1,6 @@
 """Texts by their handles, and when all of them are stored."""
 
-from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.conversation.cut_texts import Handles
 
 TEXTS = ["1,204 lines of a log\n" * 50, "", "the 琴 is tuned", "half a character: \ud800", "\0" * 1_000]
 LAST = "a" * 12

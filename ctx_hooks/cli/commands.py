@@ -202,7 +202,7 @@ def _archive_options(*, owners: bool = True, tenant: bool = True) -> Callable[[A
 
 
 def _handle(_ctx: click.Context, _parameter: click.Parameter, text: str) -> str:
-    from ctx_hooks.conversation.handles import HANDLE_CHARS, is_handle
+    from ctx_hooks.conversation.cut_texts import HANDLE_CHARS, is_handle
 
     if not is_handle(text):
         raise click.BadParameter(f"a handle has {HANDLE_CHARS} characters of a to z and 2 to 7")

@@ -25,9 +25,7 @@ from ctx_hooks.conversation.model import (
     ToolCall,
     ToolResult,
 )
-from ctx_hooks.formats import gemini_config
 from ctx_hooks.formats.fields import compact_json, opaque_of, text_or_empty
-from ctx_hooks.formats.gemini_config import snake, value_of
 from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
 from ctx_hooks.formats.wire_format import WireFormat
 
@@ -41,6 +39,48 @@ LOOKED_BACK_CONTENTS = 8
 """Responses come directly behind their calls; clients that send one a content have at most so many in parallel."""
 ERROR_KEY = "error"
 """Google: "and "error" key to specify error details (if any)"."""
+METHODS = (":generateContent", ":streamGenerateContent")
+"""How the paths of the routes end that carry a conversation; `:countTokens` only asks for its size."""
+CONFIGS = ("config", "generationConfig", "generation_config")
+"""LiteLLM renames the field between its pre-call hook and the attempts; where both stand, `config` is what it sends."""
+OUTPUT_FIELDS = ("maxOutputTokens", "max_output_tokens")
+COUNTED = ("responseSchema", "responseJsonSchema", "systemInstruction", "tools")
+"""Google: "The size of your response schema counts towards the input token limit." Its SDK has the other two here."""
+
+
+def _config_name(fields: Mapping[str, Any]) -> str:
+    """Return the name of the field that holds the configuration, that of LiteLLM where none does."""
+    return next((name for name in CONFIGS if isinstance(fields.get(name), Mapping)), CONFIGS[0])
+
+
+def _config_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the configuration, empty where there is none."""
+    found = fields.get(_config_name(fields))
+    return found if isinstance(found, Mapping) else {}
+
+
+def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what is sent and counted beside `contents` and the top-level `tools`: the system text and schemas."""
+    config = _config_of(fields)
+    return (_value_of(fields, "systemInstruction"), *(_value_of(config, name) for name in COUNTED))
+
+
+def _with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration's field with what changes in it."""
+    return {_config_name(fields): {**_config_of(fields), **changed}}
+
+
+def _value_of(fields: Any, name: str) -> Any:
+    """Return the value of the field `name`, which stands there in camelCase or in snake_case; None where neither does."""
+    if not isinstance(fields, Mapping):
+        return None
+    found = fields.get(name)
+    return fields.get(_snake(name)) if found is None else found
+
+
+def _snake(name: str) -> str:
+    """Return a name in camelCase as one in snake_case."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
 
 def _items(given: Any) -> Any:
@@ -59,7 +99,7 @@ def _new_message(role: Role, text: str) -> Message:
 def _tool_result(call: ToolCall, text: str, *, is_error: bool) -> Message:
     """Return the user's content that answers `call`, by its id if it has one."""
     response: dict[str, Any] = {"name": call.name, "response": {ERROR_KEY if is_error else OUTPUT_KEY: text}}
-    own_id = _own_id(value_of(call.raw, "functionCall"))
+    own_id = _own_id(_value_of(call.raw, "functionCall"))
     if own_id:
         response = {"id": own_id, **response}
     raw = {"functionResponse": response}
@@ -78,7 +118,7 @@ def _read(raw: Mapping[str, Any]) -> Message:
 
 def _name_in(fields: Mapping[str, Any], name: str) -> str:
     """Return the spelling in which `fields` has the field `name`."""
-    return name if name in fields else snake(name)
+    return name if name in fields else _snake(name)
 
 
 def _own_id(fields: Any) -> str:
@@ -95,8 +135,8 @@ def _id_of(fields: Mapping[str, Any], unnamed: Counter[str]) -> str:
 def _part(block: Any, unnamed: Counter[str]) -> Part:
     if not isinstance(block, Mapping):
         return Text(block, raw=block) if isinstance(block, str) else opaque_of(block)
-    is_signed = bool(value_of(block, "thoughtSignature"))
-    text, call, response = block.get("text"), value_of(block, "functionCall"), value_of(block, "functionResponse")
+    is_signed = bool(_value_of(block, "thoughtSignature"))
+    text, call, response = block.get("text"), _value_of(block, "functionCall"), _value_of(block, "functionResponse")
     if isinstance(text, str):
         return Reasoning(text, block) if block.get("thought") is True else Text(text, block, is_signed=is_signed)
     if isinstance(call, Mapping):
@@ -112,10 +152,10 @@ def _part(block: Any, unnamed: Counter[str]) -> Part:
 def _media_of(block: Mapping[str, Any]) -> Media | None:
     """Return a part that carries or names an image, a sound or a file."""
     for name, field in (("inlineData", "data"), ("fileData", "fileUri")):
-        data = value_of(block, name)
-        content = value_of(data, field)
+        data = _value_of(block, name)
+        content = _value_of(data, field)
         if isinstance(content, str):
-            return Media(_media_kind(text_or_empty(value_of(data, "mimeType"))), len(content), raw=block)
+            return Media(_media_kind(text_or_empty(_value_of(data, "mimeType"))), len(content), raw=block)
     return None
 
 
@@ -178,9 +218,9 @@ def _answered(results: Sequence[ToolResult], asked: Sequence[ToolCall]) -> dict[
             unanswered.setdefault(call.name, deque()).append(call)
     for result in results:
         if id(result) not in ids:
-            response = value_of(result.raw, "functionResponse")
+            response = _value_of(result.raw, "functionResponse")
             same_function = unanswered.get(text_or_empty(response.get("name")))
-            names_another = same_function and _own_id(response) and _own_id(value_of(same_function[0].raw, "functionCall"))
+            names_another = same_function and _own_id(response) and _own_id(_value_of(same_function[0].raw, "functionCall"))
             ids[id(result)] = same_function.popleft().id if same_function and not names_another else result.call_id
     return ids
 
@@ -224,13 +264,13 @@ WIRE = WireFormat(
     tool_result=_tool_result,
     new_message=_new_message,
     system_field="systemInstruction",
-    output_fields=gemini_config.OUTPUT,
-    output_field=gemini_config.OUTPUT[0],
-    output_holders=gemini_config.CONFIGS,
-    route_ends=gemini_config.METHODS,
+    output_fields=OUTPUT_FIELDS,
+    output_field=OUTPUT_FIELDS[0],
+    output_holders=CONFIGS,
+    route_ends=METHODS,
     items=_items,
-    options=gemini_config.config_of,
-    with_options=gemini_config.with_config,
-    counted=gemini_config.counted_values,
+    options=_config_of,
+    with_options=_with_config,
+    counted=_counted_values,
     completed=_answering,
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from ctx_hooks.formats.fields import mapping_or_empty
-from ctx_hooks.formats.gemini_config import METHODS
+from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
 
 if TYPE_CHECKING:

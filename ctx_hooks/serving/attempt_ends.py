@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import litellm
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.formats.hosted_tools import used_hosted_tools
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.learning.stored_histories import stored_tokens_after
@@ -21,7 +20,7 @@ from ctx_hooks.request import target
 from ctx_hooks.request.request import format_of
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.units import ProviderTokens, to_provider
-from ctx_hooks.tokens.usage import billed_of
+from ctx_hooks.tokens.usage import billed_of, used_hosted_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
-from ctx_hooks.formats.usage_fields import grown, unfinished_line
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.serving.running import Growth
+from ctx_hooks.tokens.usage import grown, unfinished_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -1,11 +1,38 @@
-"""What an answer's usage record says was billed, whatever the provider calls it."""
+"""What the usage of answers says, whatever the provider calls it: what was billed, and whether the provider ran a tool.
+
+It can be shown with the input of what the client sent instead of what was read. Nothing here changes an answer in place:
+LiteLLM logs and bills the same object.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+
 from ctx_hooks.tokens.units import ProviderTokens
+
+WHOLE_INPUTS = ("prompt_tokens", "promptTokenCount", "prompt_token_count")
+"""Chat's and Google's input, what the prompt cache served included; so is `input_tokens` of the Responses API."""
+INPUT = "input_tokens"
+BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Anthropic states these beside `input_tokens`. They stay as billed."""
+TOTALS = ("total_tokens", "totalTokenCount", "total_token_count")
+RECORDS = ("usage", "usageMetadata", "usage_metadata")
+HOLDERS = ("message", "response")
+"""Where `message_start` of Anthropic and the last event of a Responses stream hold the answer."""
+LONGEST_LINE_BYTES = 256_000
+"""A longer line of an event stream goes on as it is: it holds an image or a file, and to read it would hold up the event
+loop for more than 3 ms (JSON is read at about 100 MB a second)."""
+CALLERS_CALLS = frozenset(
+    {"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call"}
+)
+"""Items of a Responses answer that call tools of the caller's, whoever has defined them."""
+SEARCH_NOTES = ("groundingMetadata", "grounding_metadata", "vertex_ai_grounding_metadata", "annotations")
+"""What an answer has beside its text if a search was made for it (Google, OpenAI's chat)."""
+USAGE_NOTES = ("server_tool_use", "toolUsePromptTokenCount", "web_search_requests", "num_search_queries", "num_sources_used")
 
 
 class Billed(NamedTuple):
@@ -40,27 +67,126 @@ def billed_of(usage: Any) -> Billed | None:
     >>> billed_of({"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}})
     Billed(input_tokens=1000, cached_tokens=900, written_tokens=0, output_tokens=5)
     """
-    fields = _fields(usage)
-    read, written = _count(fields, "cache_read_input_tokens"), _count(fields, "cache_creation_input_tokens")
-    whole = _count(fields, "prompt_tokens") or _whole_of_parts(fields, read + written)
+    read, written = (_count(usage, name) for name in BESIDE_INPUT)
+    whole = _count(usage, "prompt_tokens")
+    if not whole and _field(usage, INPUT) is not None:
+        whole = _count(usage, INPUT) + read + written
     if not whole:
         return None
-    details = {**_fields(fields.get("input_tokens_details")), **_fields(fields.get("prompt_tokens_details"))}
-    cached = min(whole, read or _count(details, "cached_tokens"))
-    written = min(whole - cached, written or _count(details, "cache_creation_tokens"))
-    output = _count(fields, "completion_tokens") or _count(fields, "output_tokens")
+    details = [_field(usage, name) for name in ("prompt_tokens_details", "input_tokens_details")]
+    cached = min(whole, read or _first_count(details, "cached_tokens"))
+    written = min(whole - cached, written or _first_count(details, "cache_creation_tokens"))
+    output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
     return Billed(*map(ProviderTokens, (whole, cached, written, output)))
 
 
-def _whole_of_parts(fields: Mapping[str, Any], cached: int) -> int:
-    """Return the input of a record with Anthropic's or OpenAI's `input_tokens`, 0 for one without."""
-    return _count(fields, "input_tokens") + cached if "input_tokens" in fields else 0
+def grown(answer: Any, growth: float) -> Any:
+    """Return an answer, or a chunk or event of a stream, whose input is `growth` times what was billed.
+
+    The total grows by as many tokens; output and what is said of the cache stay as billed. The object itself is returned
+    where it states no input.
+
+    Args:
+        answer: a mapping, a pydantic model, or whole lines of server-sent events as bytes.
+        growth: the size of what the client sent as a multiple of what was sent on.
+
+    >>> grown({"usage": {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}}, 2.5)
+    {'usage': {'prompt_tokens': 250, 'completion_tokens': 5, 'total_tokens': 255}}
+    >>> grown({"usage": {"input_tokens": 20, "cache_read_input_tokens": 80, "output_tokens": 5}}, 2.5)
+    {'usage': {'input_tokens': 170, 'cache_read_input_tokens': 80, 'output_tokens': 5}}
+    """
+    if isinstance(answer, bytes):
+        return b"".join(_grown_line(line, growth) for line in answer.splitlines(keepends=True))
+    held = {name: _with_grown_records(_field(answer, name), growth) for name in HOLDERS}
+    return _with_grown_records(_changed(answer, held), growth)
 
 
-def _count(fields: Mapping[str, Any], name: str) -> int:
-    found = fields.get(name)
+def unfinished_line(text: bytes) -> bytes:
+    """Return what stands behind the last line break of a piece of an event stream, b"" where it is too long to be read."""
+    rest = text[text.rfind(b"\n") + 1 :]
+    return rest if len(rest) <= LONGEST_LINE_BYTES else b""
+
+
+def _grown_line(line: bytes, growth: float) -> bytes:
+    if not line.startswith(b"data:") or len(line) > LONGEST_LINE_BYTES or not any(n.encode() in line for n in RECORDS):
+        return line
+    event = json.loads(line[5:])
+    changed = grown(event, growth) if isinstance(event, dict) else event
+    if changed is event:
+        return line
+    text = json.dumps(changed, separators=(",", ":")).encode()
+    return b"data: " + text + line[len(line.rstrip(b"\r\n")) :]
+
+
+def _with_grown_records(answer: Any, growth: float) -> Any:
+    return _changed(answer, {name: _grown_record(_field(answer, name), growth) for name in RECORDS})
+
+
+def _grown_record(record: Any, growth: float) -> Any:
+    """Return a usage record with a grown input, the same object where it states none."""
+    name = next((n for n in WHOLE_INPUTS if _count(record, n)), INPUT)
+    billed = _count(record, name) + (sum(_count(record, n) for n in BESIDE_INPUT) if name == INPUT else 0)
+    added = round(billed * growth) - billed
+    if not added or _field(record, name) is None:
+        return record
+    totals = {n: _count(record, n) + added for n in TOTALS if _count(record, n)}
+    return _changed(record, {name: _count(record, name) + added, **totals})
+
+
+def _changed(value: Any, fields: Mapping[str, Any]) -> Any:
+    """Return a copy of a mapping or model with other values, the same object where all are what it has."""
+    new = {name: given for name, given in fields.items() if given is not _field(value, name)}
+    if not new or not isinstance(value, (BaseModel, Mapping)):
+        return value
+    return value.model_copy(update=new) if isinstance(value, BaseModel) else {**value, **new}
+
+
+def used_hosted_tools(answer: Any) -> bool:
+    """Return whether an answer of any route says that the provider ran a tool for it.
+
+    >>> used_hosted_tools({"output": [{"type": "web_search_call"}, {"type": "message"}]})
+    True
+    >>> used_hosted_tools({"output": [{"type": "function_call"}]})
+    False
+    """
+    usage = _field(answer, "usage") or _field(answer, "usageMetadata")
+    details = _field(usage, "prompt_tokens_details")
+    blocks = [_field(block, "type") for name in ("output", "content") for block in _items(_field(answer, name))]
+    choices = [choice for name in ("choices", "candidates") for choice in _items(_field(answer, name))]
+    notes = [_field(holder, n) for c in choices for holder in (c, _field(c, "message")) for n in SEARCH_NOTES]
+    return (
+        any(_says_something(_field(record, name)) for record in (usage, details) for name in USAGE_NOTES)
+        or any(map(_is_hosted, blocks))
+        or any(map(_says_something, [*notes, _field(answer, "vertex_ai_grounding_metadata")]))
+    )
+
+
+def _is_hosted(kind: Any) -> bool:
+    name = str(getattr(kind, "value", kind) or "")
+    return name == "server_tool_use" or (name.endswith("_call") and name not in CALLERS_CALLS)
+
+
+def _says_something(value: Any) -> bool:
+    """Whether a note holds a figure above 0 or any entry."""
+    if isinstance(value, Mapping):
+        return any(map(_says_something, value.values()))
+    if isinstance(value, (int, float, str, list, tuple)):
+        return bool(value)
+    return value is not None and any(map(_says_something, getattr(value, "__dict__", {}).values()))
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _first_count(records: Iterable[Any], name: str) -> int:
+    return next(filter(None, (_count(record, name) for record in records)), 0)
+
+
+def _count(record: Any, name: str) -> int:
+    found = _field(record, name)
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
-def _fields(usage: Any) -> Mapping[str, Any]:
-    return usage if isinstance(usage, Mapping) else getattr(usage, "__dict__", {})
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

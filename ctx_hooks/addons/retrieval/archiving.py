@@ -14,7 +14,7 @@ from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, forget_offer, kept_of, notes_of, offer_tool
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
-from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.litellm_compat.failing_open import failing_open

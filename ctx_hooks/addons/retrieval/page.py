@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.addons.retrieval.tool import MOST_PAGE_CHARS, PAGE_CHARS
 from ctx_hooks.compaction.selection import bm25
-from ctx_hooks.conversation.handles import is_handle
+from ctx_hooks.conversation.cut_texts import is_handle
 from ctx_hooks.texts.json_text import parsed
 from ctx_hooks.texts.pieces import utf8_bytes
 

@@ -12,7 +12,7 @@ from ctx_hooks.conversation.placeholders import RETRIEVE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.conversation.handles import Handles
+    from ctx_hooks.conversation.cut_texts import Handles
     from ctx_hooks.conversation.model import Format
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.request import Request

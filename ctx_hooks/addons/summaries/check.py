@@ -12,7 +12,7 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ctx_hooks.addons.summaries.prompt import INSTRUCTIONS, role_of
-from ctx_hooks.texts.unknown_names import unknown_names
+from ctx_hooks.addons.summaries.unknown_names import unknown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

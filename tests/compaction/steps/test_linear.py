@@ -5,13 +5,13 @@ import time
 import pytest
 from hostile_texts import behind_header, kinds
 
+from ctx_hooks.addons.summaries.unknown_names import unknown_names
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection import bm25, relevance, segments
 from ctx_hooks.compaction.steps import log_runs, oversized_results
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.identifiers import identifiers
-from ctx_hooks.texts.unknown_names import unknown_names
 from ctx_hooks.tokens.counter import Counter
 
 CHARS = 40_000

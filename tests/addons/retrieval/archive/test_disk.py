@@ -33,7 +33,7 @@ from pathlib import Path
 from ctx_hooks.addons.retrieval.archive import archive, disk
 from ctx_hooks.store.sealing import sealed
 from ctx_hooks.store.sealing import tenant_key, tenant_name
-from ctx_hooks.conversation.handles import Handles
+from ctx_hooks.conversation.cut_texts import Handles
 tenant = tenant_key("team", "red", b"")
 for n in range(int(sys.argv[2])):
     texts = [f"{n} {part} " + sys.argv[3] * 5_000 for part in range(10)]

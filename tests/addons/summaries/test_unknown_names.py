@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctx_hooks.addons.summaries.unknown_names import unknown_names
 from ctx_hooks.texts.identifiers import identifiers
-from ctx_hooks.texts.unknown_names import unknown_names
 
 SOURCE = (
     "Opened /project/ann/src/app.py and ran `pytest --max-tokens 128,000` in 1,572,864 ms (0.850 s) on 2024-05-01.\n"

@@ -7,7 +7,7 @@ import pytest
 from litellm.types.llms.openai import ResponseCompletedEvent, ResponsesAPIResponse
 from litellm.types.utils import ModelResponse, ModelResponseStream, Usage
 
-from ctx_hooks.formats.usage_fields import LONGEST_LINE_BYTES, grown, unfinished_line
+from ctx_hooks.tokens.usage import LONGEST_LINE_BYTES, grown, unfinished_line
 
 CHAT = {
     "prompt_tokens": 1_000,

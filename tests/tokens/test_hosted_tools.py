@@ -5,7 +5,7 @@ from litellm import ModelResponse, Usage
 from litellm.types.llms.openai import ResponsesAPIResponse
 from litellm.types.utils import PromptTokensDetailsWrapper, ServerToolUse
 
-from ctx_hooks.formats.hosted_tools import used_hosted_tools
+from ctx_hooks.tokens.usage import used_hosted_tools
 
 
 def responses(*items):
