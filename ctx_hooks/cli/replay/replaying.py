@@ -11,7 +11,7 @@ from ctx_hooks.cli.configuration import configuration_without_mistakes
 from ctx_hooks.cli.replay.prices import Prices
 from ctx_hooks.cli.replay.reading import Reading, files_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
-from ctx_hooks.cli.replay.sending import as_received, as_sent, history_in, without_markers
+from ctx_hooks.cli.replay.sending import as_received, as_sent, with_not_held, without_markers
 from ctx_hooks.cli.replay.sessions import Bill, Course, KnownSessions, Session
 from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Way, target_of, tried_way
 from ctx_hooks.errors import MalformedConversationError
@@ -21,7 +21,7 @@ from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import RATIOS, DeploymentStats
 from ctx_hooks.learning.updates import of_answer
 from ctx_hooks.litellm_compat import Deployment
-from ctx_hooks.request.request import Request
+from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.tokens.counter import Counter
@@ -107,17 +107,17 @@ class Replay:
         weight = shown.other_weight(plain.tenant, deployment.model, NOW)
         counter = Counter(vocabulary_of(deployment.model), other_weight=weight)
         request = without_markers(request)
-        history = history_in(request, counter)
+        received = as_received(request, counter)
         session = self._open.of(
             found.session,
-            as_received(history).prefixes,
+            received.prefixes,
             lambda n: self._no_session(one_line(found.session) or f"session {n}", one_line(deployment.model)),
         )
         self.out_of_order += found.started < session.started
         session.started = max(found.started, session.started)
         if not found.has_all:
-            history = history_in(request, counter, _not_held(found, session, history.tokens, deployment.model))
-        received = as_received(history)
+            request = with_not_held(request, _not_held(found, session, received.tokens, deployment.model))
+            received = as_received(request, counter)
         ratio = shown.factor(plain.tenant, deployment.model, NOW)
         if found.billed is not None:
             ratio = found.billed.input_tokens / max(1, received.tokens)
@@ -126,7 +126,7 @@ class Replay:
         is_refused = found.was_refused or received.tokens * ratio > plain.window.tokens - asked
         forms = [(received, is_refused)]
         for to in targets:
-            sent = as_sent(request, history, to, known_of(to, shown, NOW), counter)
+            sent = as_sent(request, received, to, known_of(to, shown, NOW), counter)
             # A retry asks for less output, so that the input alone has to fit.
             remains = sent.tokens * ratio > to.window.tokens or (found.was_refused and not sent.is_changed)
             forms.append((sent, remains))
@@ -137,7 +137,7 @@ class Replay:
                 billed = self._prices.billed(deployment, *tokens, output)
                 course.bill.answer(billed, self._prices.dollars(deployment, billed))
         if found.billed is not None:
-            attempt = attempt_at(request, plain, known_of(plain, shown, NOW), history)
+            attempt = attempt_at(request, plain, known_of(plain, shown, NOW), counted_history(request, counter))
             answer = of_answer(shown, attempt, found.billed.input_tokens, NOW)
             # Not what it shows of the window, since `--window` may be another than that of the history.
             self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in RATIOS}, NOW)

@@ -6,17 +6,22 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ctx_hooks.compaction.history import History
-from ctx_hooks.compaction.message_index import MessageStats, chain, digest_of
-from ctx_hooks.engine import fitting
+from ctx_hooks.compaction.message_index import chain
+from ctx_hooks.engine import engine
+from ctx_hooks.engine.decision import changes_of
+from ctx_hooks.engine.engine import Decided
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.learning.known import Known
-from ctx_hooks.overflow.retry_plan import RetryPlan
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, to_provider
+
+ONE_WORD = " a"
+"""One token of every vocabulary, however often it stands in a row."""
 
 
 class Sent(NamedTuple):
@@ -35,9 +40,9 @@ class Sent(NamedTuple):
     is_changed: bool = False
 
     @property
-    def tokens(self) -> int:
+    def tokens(self) -> LocalTokens:
         """The local tokens of the whole."""
-        return self.sizes[-1]
+        return LocalTokens(self.sizes[-1])
 
     def shared_tokens(self, earlier: set[bytes]) -> int:
         """Return the local tokens of the longest prefix that one of the earlier requests has."""
@@ -52,50 +57,38 @@ def without_markers(request: Request) -> Request:
     return Request(request.format, {**request.fields, "messages": [unmarked(item) for item in items]})
 
 
-def history_in(request: Request, counter: Counter, not_held: LocalTokens = LocalTokens(0)) -> History:
-    """Return the history of a request.
-
-    Args:
-        request: what is recorded of it.
-        counter: counts.
-        not_held: local tokens that the client sent besides what is recorded, in front of it.
-
-    Raises:
-        MalformedConversationError: it holds no conversation.
-    """
-    found = counted_history(request, counter)
-    return replace(found, preamble_tokens=LocalTokens(found.preamble_tokens + not_held)) if not_held else found
+def with_not_held(request: Request, tokens: LocalTokens) -> Request:
+    """Return a request with so many more local tokens in front, for what its client sent besides what is recorded."""
+    name = WIRE_FORMATS[request.format].system_field
+    text = f"{request.fields.get(name) or ''}{ONE_WORD * tokens}"
+    return Request(request.format, {**request.fields, name: text}) if tokens else request
 
 
-def as_received(history: History) -> Sent:
-    """Return a request as the client sent it."""
-    return _sent(history, history.index)
+def as_received(request: Request, counter: Counter) -> Sent:
+    """Return a request as the client sent it; raises MalformedConversationError where it holds no conversation."""
+    history = counted_history(request, counter)
+    sizes = accumulate((m.tokens for m in history.index), initial=history.preamble_tokens)
+    return Sent(chain(history.preamble_digest, history.index), tuple(sizes))
 
 
-def as_sent(request: Request, history: History, to: Target, known: Known, counter: Counter) -> Sent:
-    """Return a request as the plugin sends it, after the retry where the first attempt is refused."""
+def as_sent(request: Request, received: Sent, to: Target, known: Known, counter: Counter) -> Sent:
+    """Return a request as the plugin sends it, after a retry where the first attempt is refused."""
     if not to.policy.enabled:
-        return as_received(history)
-    newest = request.newest_turns(history.index, to.policy.max_turns)
-    if newest is not request:
-        beside = history.preamble_tokens - sum(counter.text(text) for text in request.preamble())
-        history = history_in(newest, counter, LocalTokens(beside))
-    most = known.budget_tokens(to.policy, request.least_output_tokens, history)
-    if history.tokens <= most:
-        return as_received(history)
-    for cut_newest in (False, True):
-        budget = fitting.budget_of(to, known, RetryPlan(most, cut_newest=cut_newest), counter)
-        outcome = fitting.compressed(known, newest, history, budget, to)
-        if outcome.fits or to_provider(outcome.tokens_after, known.factor) <= to.window.tokens:
-            break
-    messages = outcome.conversation.messages
-    index = tuple(
-        MessageStats(digest_of(item), counter.message(message, request.format), message.role, is_request=False)
-        for item, message in zip(WIRE_FORMATS[request.format].write(outcome.conversation), messages, strict=True)
-    )
-    return _sent(history, index)._replace(rewrites=outcome.rewrites, is_changed=True)
+        return received
+    decided = engine.decide(request, to, known, Deadline(), Timings())
+    sent = _changed(request, received, decided, counter)
+    if to_provider(sent.tokens, known.factor) > known.window.tokens and to.policy.rescue_attempts:
+        again = engine.decide(
+            request, replace(to, attempt=1), replace(known, previous=decided.attempt), Deadline(), Timings()
+        )
+        return _changed(request, sent, again, counter)
+    return sent
 
 
-def _sent(history: History, index: tuple[MessageStats, ...]) -> Sent:
-    sizes = accumulate((m.tokens for m in index), initial=history.preamble_tokens)
-    return Sent(chain(history.preamble_digest, index), tuple(sizes))
+def _changed(request: Request, sent: Sent, decided: Decided, counter: Counter) -> Sent:
+    """Return what a decision sends of a request; `sent` where it changes nothing."""
+    changes = changes_of(decided.decision)
+    if not changes:
+        return sent
+    made = as_received(Request(request.format, {**request.fields, **changes}), counter)
+    return made._replace(rewrites=decided.attempt.rewrites, is_changed=True)
