@@ -133,8 +133,8 @@ def test_no_span(written):
     spans = written.lines("spans")
     told = [(span["attributes"], *(e for e in span["events"] if e["name"].startswith("ctx_hooks."))) for span in spans]
     ours = [({k: v for k, v in attributes.items() if k.startswith(OURS)}, *events) for attributes, *events in told]
-    assert {event["name"] for _, *events in ours for event in events} == {"ctx_hooks.engine.decision", "ctx_hooks.overflow"}
-    assert {"compressed", "retried"} <= {attributes.get("ctx_hooks.engine.decision") for attributes, *_ in ours}
+    assert {event["name"] for _, *events in ours for event in events} == {"ctx_hooks.decision", "ctx_hooks.overflow"}
+    assert {"compressed", "retried"} <= {attributes.get("ctx_hooks.decision") for attributes, *_ in ours}
     assert [attributes for attributes, *_ in ours if MARK in json.dumps(attributes)] == []
     assert [events for _, *events in ours if MARK in json.dumps(events)] == []
 

@@ -79,7 +79,7 @@ def test_a_span_has_it_under_its_own_name():
             noted[name] = attributes
 
     otel.record(Span(), DECIDED)
-    assert noted["ctx_hooks.toys.all"] == noted["ctx_hooks.engine.decision"]["ctx_hooks.toys.all"] == 7
+    assert noted["ctx_hooks.toys.all"] == noted["ctx_hooks.decision"]["ctx_hooks.toys.all"] == 7
 
 
 def test_the_metrics_add_it_up_under_the_callers_labels():

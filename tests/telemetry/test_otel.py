@@ -30,7 +30,7 @@ def test_a_decision_is_an_event_and_the_last_one_stands_in_the_attributes(span):
     expected = {
         "gen_ai.request.model": "openai/gpt-4o",
         "ctx_hooks.mode": "enforce",
-        "ctx_hooks.engine.decision": "compressed",
+        "ctx_hooks.decision": "compressed",
         "ctx_hooks.trigger": "budget",
         "ctx_hooks.attempt": 0,
         "ctx_hooks.input_tokens.before": 41_000,
@@ -43,7 +43,7 @@ def test_a_decision_is_an_event_and_the_last_one_stands_in_the_attributes(span):
     assert dict(span.attributes) == expected
     (event,) = span.events
     phases = {"ctx_hooks.milliseconds.total": 31.25, "ctx_hooks.milliseconds.counting": 9.5}
-    assert (event.name, dict(event.attributes)) == ("ctx_hooks.engine.decision", expected | phases)
+    assert (event.name, dict(event.attributes)) == ("ctx_hooks.decision", expected | phases)
 
 
 def test_an_overflow_is_an_event_with_the_figures_that_the_refusal_names(span):
