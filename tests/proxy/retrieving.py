@@ -12,7 +12,7 @@ import httpx
 import pytest
 from routes import CHAT, MESSAGES, RESPONSES
 
-from ctx_hooks.addons.retrieval.further_call import takes_its_items_back
+from ctx_hooks.addons.retrieval.further_call import takes_items_back
 from ctx_hooks.testing import LOOPBACK, Call, Reply, agent_session
 from ctx_hooks.testing.rules import Format
 
@@ -168,9 +168,9 @@ class Client:
 CLIENTS = [
     Client(path, group, stream)
     for path in (CHAT.path, MESSAGES.path, RESPONSES.path)
-    for group, model in (("chat", "openai/served"), ("claude", "anthropic/served"))
+    for group in ("chat", "claude")
     for stream in (False, True)
-    if path != RESPONSES.path or takes_its_items_back(model)  # nothing is offered there of an older LiteLLM
+    if path != RESPONSES.path or takes_items_back()  # nothing is offered there of an older LiteLLM
 ]
 HALF, OTHER_HALF = ([c for n, c in enumerate(CLIENTS) if (n + n // 2) % 2 == half] for half in (0, 1))
 """Each route with each kind of deployment behind it, in one mode."""

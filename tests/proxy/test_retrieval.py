@@ -33,7 +33,7 @@ from retrieving import (
 )
 from routes import RESPONSES, SIZE
 
-from ctx_hooks.addons.retrieval.further_call import takes_its_items_back
+from ctx_hooks.addons.retrieval.further_call import takes_items_back
 from ctx_hooks.testing import LOOPBACK, agent_session, sign
 from ctx_hooks.testing.streams import OUTPUT_TOKENS
 
@@ -258,7 +258,7 @@ def test_another_teams_handle_a_guess_and_nonsense_get_the_same_answer(provider,
     assert any(FACT in answer.text for answer in asked)
 
 
-@pytest.mark.skipif(takes_its_items_back("anthropic/claude-served"), reason="this LiteLLM translates without loss")
+@pytest.mark.skipif(takes_items_back(), reason="this LiteLLM translates without loss")
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_of_an_older_litellm_nothing_is_offered_over_responses_that_it_translates(stream, provider, proxy):
     payload = agent_session("openai-responses", model="memory-claude", seed=13, **SIZE, question="question: seek")

@@ -68,7 +68,7 @@ class Retrieval(Addon):
 
 def _taking(request: Request, to: Target) -> Target:
     """Return where a request goes, without retrieval where an answer cannot be sent back, as a round of the tool does."""
-    comes_whole = not request.wire.has_items or further_call.takes_its_items_back(to.model)
+    comes_whole = not request.wire.has_items or further_call.takes_items_back()
     if not to.policy.retrieval or (comes_whole and further_call.can_call_again()):
         return to
     return replace(to, policy=to.policy.model_copy(update={"retrieval": False}))

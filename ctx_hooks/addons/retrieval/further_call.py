@@ -23,8 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from functools import lru_cache
-from importlib.metadata import version
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -33,7 +31,8 @@ from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
-from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RESPONSES_API, RULES, SETUP, are_there
+from ctx_hooks.litellm_compat.private_names import installed
+from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, are_there
 from ctx_hooks.request.request import Request, format_of
 
 Ask: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], Awaitable[tuple[dict[str, Any], Any]]]
@@ -107,21 +106,6 @@ neither.
 """
 
 
-@lru_cache(maxsize=256)
-def takes_its_items_back(model: str, litellm_version: str = "") -> bool:
-    """Return whether a provider speaks the Responses API itself, or LiteLLM translates it without loss."""
-    found = (litellm_version or version("litellm")).split(".")[:2]
-    if all(map(str.isdecimal, found)) and tuple(map(int, found)) >= FIRST_WHOLE:
-        return True
-    return _speaks_responses(model)
-
-
-def _speaks_responses(model: str) -> bool:
-    import litellm  # noqa: PLC0415 - loaded by the proxy long before
-
-    config_of = RESPONSES_API.find()
-    try:
-        _, provider, _, _ = litellm.get_llm_provider(model)
-        return config_of is not None and config_of(provider=provider, model=model) is not None
-    except Exception:  # noqa: BLE001 - of a model that LiteLLM cannot place nothing is known
-        return False
+def takes_items_back() -> bool:
+    """Return whether this LiteLLM translates answers of the Responses API without loss."""
+    return installed() >= FIRST_WHOLE

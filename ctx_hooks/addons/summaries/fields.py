@@ -10,7 +10,7 @@ import math
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.addons.summaries.flight import MOST_FAILURES, MOST_PAUSE_SECONDS, PENDING, STATES, Flight
+from ctx_hooks.addons.summaries.flight import IDLE, MOST_FAILURES, MOST_PAUSE_SECONDS, Flight
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Stored:
     """What is stored of a conversation: its summaries, and the flight of the next one."""
 
     summaries: Summaries = NO_SUMMARIES
-    flight: Flight = PENDING
+    flight: Flight = IDLE
 
 
 def stored_of(conversation: str, fields: Mapping[str, str], now: float) -> Stored:
@@ -74,11 +74,11 @@ def chosen_of(value: str) -> str | None:
 def _flight(value: str, now: float) -> Flight:
     latest = now + max(LONGEST_LEASE_SECONDS, MOST_PAUSE_SECONDS)
     match _list(value):
-        case [str(state), str(prefix), str(owner), int() | float() as until, int(failures)] if (
-            state in STATES and 0 <= until <= latest and 0 <= failures <= MOST_FAILURES
+        case [str(owner), int() | float() as until, int(failures)] if (
+            0 <= until <= latest and 0 <= failures <= MOST_FAILURES
         ):
-            return Flight(state, prefix, owner, float(until), failures)
-    return PENDING
+            return Flight(owner, float(until), failures)
+    return IDLE
 
 
 def fields_of(record: str, now: float) -> dict[str, str]:
@@ -93,7 +93,7 @@ def fields_of(record: str, now: float) -> dict[str, str]:
 
 def _says_something(name: str, value: str, now: float) -> bool:
     if name == FLIGHT:
-        return _flight(value, now) != PENDING
+        return _flight(value, now) != IDLE
     kind, digest = name[: len(WRITTEN)], name[len(WRITTEN) :]
     read = _written(digest, value) if kind == WRITTEN else chosen_of(value) if kind == CHOSEN else None
     is_sound = read is not None and _is_digest(digest) and len(value) <= LARGEST_VALUE_BYTES
@@ -120,7 +120,7 @@ def _at(value: str) -> float:
 
 def flight_value(flight: Flight) -> str:
     """Return a flight's value in its field: "" for the one that is read where there is none."""
-    return "" if flight == PENDING else value_of(*astuple(flight))
+    return "" if flight == IDLE else value_of(*astuple(flight))
 
 
 def value_of(*values: Any) -> str:

@@ -1,4 +1,4 @@
-"""The flight of a conversation's next summary: pending, in flight, done or failed. Pure: the time is handed in.
+"""The flight of a conversation's next summary. Pure: the time is handed in.
 
 One flight a conversation: a longer prefix waits until the flight of a shorter one is over, so a summariser that is slow is
 not asked at every turn, and one that fails is paused for the conversation, not for a prefix that the next turn outgrows.
@@ -8,10 +8,6 @@ Whatever happens to a flight, what it leaves behind is a state that another one 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
-
-State = Literal["pending", "in_flight", "done", "failed"]
-STATES: tuple[State, ...] = get_args(State)
 
 FAILURES_TO_PAUSE = 2
 """One failure may be chance: a rate limit, a restart. The next answer tries again."""
@@ -27,42 +23,33 @@ class Flight:
     """The state of a conversation's next summary.
 
     Attributes:
-        state: "pending": none was begun, or the one that was has been given up unharmed.
-        prefix: what it summarises; "" before the first.
         owner: the worker that has it in flight; "" where none has.
-        until_seconds: the end of its lease, or of the pause after failures, in epoch seconds.
+        until_seconds: the end of its lease, or of the pause after failures, in epoch seconds: none begins before.
         failures: how many in a row have failed.
 
-    >>> flight = begun(Flight(), "ab12", "worker-1", now=0.0, lease_seconds=20.0)
-    >>> begun(flight, "ab12", "worker-2", now=19.0, lease_seconds=20.0) is None
+    >>> flight = begun(Flight(), "worker-1", now=0.0, lease_seconds=20.0)
+    >>> begun(flight, "worker-2", now=19.0, lease_seconds=20.0) is None
     True
-    >>> begun(flight, "ab12", "worker-2", now=20.0, lease_seconds=20.0).owner
+    >>> begun(flight, "worker-2", now=20.0, lease_seconds=20.0).owner
     'worker-2'
     """
 
-    state: State = "pending"
-    prefix: str = ""
     owner: str = ""
     until_seconds: float = 0.0
     failures: int = 0
 
     def is_under_way(self, now: float) -> bool:
         """Whether a worker has it in flight; one whose lease is over is taken for dead."""
-        return self.state == "in_flight" and now < self.until_seconds
-
-    def is_paused(self, now: float) -> bool:
-        """Whether it has failed too often to be tried again by now."""
-        return self.state == "failed" and now < self.until_seconds
+        return bool(self.owner) and now < self.until_seconds
 
 
-PENDING = Flight()
+IDLE = Flight()
+"""Before the first flight, and after one whose summary was accepted."""
 
 
-def begun(flight: Flight, prefix: str, owner: str, now: float, lease_seconds: float) -> Flight | None:
+def begun(flight: Flight, owner: str, now: float, lease_seconds: float) -> Flight | None:
     """Return the flight of `owner`; None while another one is under way, or paused."""
-    if flight.is_under_way(now) or flight.is_paused(now):
-        return None
-    return Flight("in_flight", prefix, owner, now + lease_seconds, flight.failures)
+    return None if now < flight.until_seconds else Flight(owner, now + lease_seconds, flight.failures)
 
 
 def renewed(flight: Flight, now: float, lease_seconds: float) -> Flight:
@@ -70,20 +57,15 @@ def renewed(flight: Flight, now: float, lease_seconds: float) -> Flight:
     return replace(flight, until_seconds=now + lease_seconds)
 
 
-def done(flight: Flight) -> Flight:
-    """Return the flight whose summary was accepted."""
-    return Flight("done", flight.prefix)
-
-
 def failed(flight: Flight, now: float) -> Flight:
     """Return the flight that has brought no summary, whatever the reason."""
     failures = min(flight.failures + 1, MOST_FAILURES)
-    return Flight("failed", flight.prefix, "", now + pause_seconds(failures), failures)
+    return Flight("", now + pause_seconds(failures), failures)
 
 
 def given_up(flight: Flight) -> Flight:
     """Return the flight that was cancelled: as it was before it began, failures included."""
-    return Flight("pending", "", "", 0.0, flight.failures)
+    return Flight(failures=flight.failures)
 
 
 def pause_seconds(failures: int) -> float:

@@ -133,7 +133,7 @@ class SummaryFlights(Addon):
         with failing_open("writes no summary"):
             stored = await self._store.of(asking.conversation, FLIGHT_TIMEOUT_SECONDS)
             now = time.time()
-            if stored.flight.is_under_way(now) or stored.flight.is_paused(now):
+            if now < stored.flight.until_seconds:
                 return
             deadline = Deadline(asking.settings.timeout_seconds)
             work = partial(summary_task, asking.request, asking.to, stored.summaries, length, after, deadline)
@@ -141,7 +141,7 @@ class SummaryFlights(Addon):
             if task is None:
                 return
             lease = _Lease(self._store, asking)
-            if await lease.begin(stored.flight, task.prefix):
+            if await lease.begin(stored.flight):
                 await self._write(asking, task, lease)
 
     async def _write(self, asking: Asking, task: SummaryTask, lease: _Lease) -> None:
@@ -175,14 +175,14 @@ class _Lease:
     """
 
     def __init__(self, store: StoredSummaries, asking: Asking) -> None:
-        self.flight = flight_states.PENDING
+        self.flight = flight_states.IDLE
         self._store = store
         self._conversation = asking.conversation
         self._seconds = asking.settings.timeout_seconds + LEASE_MARGIN_SECONDS
 
-    async def begin(self, found: Flight, prefix: str) -> bool:
+    async def begin(self, found: Flight) -> bool:
         """Take the flight, and return whether no other worker was first."""
-        begun = flight_states.begun(found, prefix, uuid4().hex, time.time(), self._seconds)
+        begun = flight_states.begun(found, uuid4().hex, time.time(), self._seconds)
         if begun is None or not await self._store.fly(self._conversation, found, begun):
             return False
         self.flight = begun
@@ -202,7 +202,7 @@ class _Lease:
 def _end_of(flight: Flight, writing: Writing) -> Flight:
     if writing.outcome == "cancelled":
         return flight_states.given_up(flight)
-    return flight_states.done(flight) if writing.text else flight_states.failed(flight, time.time())
+    return flight_states.IDLE if writing.text else flight_states.failed(flight, time.time())
 
 
 def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEvent:

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from ctx_hooks.addons.summaries.flight import (
     FIRST_PAUSE_SECONDS,
+    IDLE,
     MOST_PAUSE_SECONDS,
-    PENDING,
     Flight,
     begun,
-    done,
     failed,
     given_up,
     pause_seconds,
@@ -21,14 +20,14 @@ NOW = 1_700_000_000.0
 LEASE = 20.0
 
 
-def in_flight(flight=PENDING, now=NOW):
-    found = begun(flight, "ab12", "one", now, LEASE)
+def in_flight(flight=IDLE, now=NOW):
+    found = begun(flight, "one", now, LEASE)
     assert found is not None
     return found
 
 
 def may_begin(flight, now):
-    return begun(flight, "cd34", "two", now, LEASE) is not None
+    return begun(flight, "two", now, LEASE) is not None
 
 
 def test_of_two_workers_one_has_the_flight_until_its_lease_is_over():
@@ -45,17 +44,10 @@ def test_a_lease_that_is_renewed_ends_later():
     assert flight.owner == "one"
 
 
-def test_a_summary_that_is_done_ends_the_failures_in_a_row():
-    flight = in_flight(failed(in_flight(), NOW))
-    assert done(flight).failures == 0
-    assert may_begin(done(flight), NOW)
-
-
 def test_one_failure_is_tried_again_and_two_in_a_row_pause_for_ten_minutes():
     once = failed(in_flight(), NOW)
-    assert not once.is_paused(NOW)
     twice = failed(in_flight(once), NOW)
-    assert twice.is_paused(NOW + FIRST_PAUSE_SECONDS - 1)
+    assert not twice.is_under_way(NOW)
     assert not may_begin(twice, NOW + FIRST_PAUSE_SECONDS - 1)
     assert may_begin(twice, NOW + FIRST_PAUSE_SECONDS)
 
@@ -67,19 +59,19 @@ def test_pauses_grow_up_to_the_longest():
     assert pauses[-1] == MOST_PAUSE_SECONDS
 
 
-@pytest.mark.parametrize("before", [PENDING, failed(in_flight(), NOW)], ids=["first", "after a failure"])
+@pytest.mark.parametrize("before", [IDLE, failed(in_flight(), NOW)], ids=["first", "after a failure"])
 def test_a_flight_that_is_cancelled_leaves_the_state_from_before(before):
     left = given_up(in_flight(before))
     assert left.failures == before.failures
     assert may_begin(left, NOW)
 
 
-ENDS = st.sampled_from([done, lambda f: failed(f, NOW), given_up, lambda f: f])
+ENDS = st.sampled_from([lambda _: IDLE, lambda f: failed(f, NOW), given_up, lambda f: f])
 
 
 @given(st.lists(ENDS, max_size=200))
 def test_whatever_happened_a_flight_begins_after_the_longest_pause(ends):
-    flight, now = PENDING, NOW
+    flight, now = IDLE, NOW
     for end in ends:
         now += MOST_PAUSE_SECONDS + LEASE
         flight = end(in_flight(flight, now))
