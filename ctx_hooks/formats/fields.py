@@ -59,9 +59,10 @@ def owned_items_of(messages: Any) -> list[Any]:
         MalformedConversationError: they are no list, or are nested deeper than Python's stack allows.
     """
     try:
-        return [copied(item) for item in items_of(messages)]
+        owned: list[Any] = copied(list(items_of(messages)))
     except RecursionError:
         raise MalformedConversationError(f"a message is nested deeper than {MAX_DEPTH} levels") from None
+    return owned
 
 
 def item_of(item: Any, index: int) -> Mapping[str, Any]:

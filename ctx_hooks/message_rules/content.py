@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall
 from ctx_hooks.formats.fields import CACHE_MARKER, MAPPINGS
-from ctx_hooks.message_rules.rule import Repair, changed
+from ctx_hooks.message_rules.rule import rule_on_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ctx_hooks.message_rules.rule import Change
+
 MOST_MARKERS = 4
 
 
-def chat_content(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+@rule_on_messages
+def chat_content(conversation: Conversation) -> Iterator[Change]:
     """Write null as "", leave an empty list of calls out, and write arguments as JSON text.
 
     OpenAI: "Invalid value for 'content': expected a string, got null." (user, tool, and an assistant without calls),
@@ -23,10 +26,6 @@ def chat_content(conversation: Conversation, **_: bool) -> tuple[Conversation, t
     expected a string, but got an object instead."
     An empty string is accepted, so null becomes one: nothing of the conversation is lost.
     """
-    return changed("chat_content", conversation, _refused_by_chat(conversation))
-
-
-def _refused_by_chat(conversation: Conversation) -> Iterator[tuple[int, Message, str]]:
     for i, message in enumerate(conversation.messages):
         if message.edited:
             continue  # what was rewritten here is written without these
@@ -52,17 +51,14 @@ def _arguments_no_text(call: ToolCall) -> bool:
     return function is not None and not isinstance(function.get("arguments"), str)
 
 
-def anthropic_content(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+@rule_on_messages
+def anthropic_content(conversation: Conversation) -> Iterator[Change]:
     """Drop blank blocks and empty messages, and the blanks at the end of a last assistant message.
 
     Anthropic: "messages: text content blocks must be non-empty", "messages: text content blocks must contain
     non-whitespace text", "messages.N: all messages must have non-empty content except for the optional final assistant
     message", "final assistant content cannot end with trailing whitespace".
     """
-    return changed("anthropic_content", conversation, _refused_by_anthropic(conversation))
-
-
-def _refused_by_anthropic(conversation: Conversation) -> Iterator[tuple[int, Message | None, str]]:
     last = len(conversation.messages) - 1
     for i, message in enumerate(conversation.messages):
         if message.role not in {"user", "assistant"}:
@@ -90,17 +86,14 @@ def _without_trailing_blanks(message: Message) -> Message:
     return message.with_parts((*message.parts[:-1], Text(end.text.rstrip(), end.raw)))
 
 
-def gemini_content(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+@rule_on_messages
+def gemini_content(conversation: Conversation) -> Iterator[Change]:
     """Drop empty texts, and contents of which nothing is left.
 
     Google: "* GenerateContentRequest.contents[0].parts: contents.parts must not be empty.", "Unable to submit request
     because it must have a text parameter." An empty text with a thought signature is how the signature of a streamed
     answer arrives, and it has to come back unchanged.
     """
-    return changed("gemini_content", conversation, _refused_by_gemini(conversation))
-
-
-def _refused_by_gemini(conversation: Conversation) -> Iterator[tuple[int, Message | None, str]]:
     for i, message in enumerate(conversation.messages):
         kept = message.with_parts(tuple(p for p in message.parts if not isinstance(p, Text) or p.text or p.is_signed))
         if not kept.parts:
@@ -109,16 +102,13 @@ def _refused_by_gemini(conversation: Conversation) -> Iterator[tuple[int, Messag
             yield i, kept, "empty text"
 
 
-def cache_markers(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+@rule_on_messages
+def cache_markers(conversation: Conversation) -> Iterator[Change]:
     """Remove the earliest of more than four cache markers; the blocks stay.
 
     Anthropic: "A maximum of 4 blocks with cache_control may be provided. Found 5." Markers on system text and tools
     count too and are kept.
     """
-    return changed("cache_markers", conversation, _marked_too_often(conversation))
-
-
-def _marked_too_often(conversation: Conversation) -> Iterator[tuple[int, Message, str]]:
     marked = [
         (i, k)
         for i, m in enumerate(conversation.messages)
@@ -132,15 +122,12 @@ def _marked_too_often(conversation: Conversation) -> Iterator[tuple[int, Message
         yield i, replace(conversation.messages[i], parts=tuple(parts[i]), edited=True), "more than four cache markers"
 
 
-def reasoning_has_item(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
+@rule_on_messages
+def reasoning_has_item(conversation: Conversation) -> Iterator[Change]:
     """Drop reasoning whose item is missing.
 
     Responses: "Item 'rs_...' of type 'reasoning' was provided without its required following item."
     """
-    return changed("reasoning_has_item", conversation, _reasoning_alone(conversation))
-
-
-def _reasoning_alone(conversation: Conversation) -> Iterator[tuple[int, None, str]]:
     messages = conversation.messages
     for i, message in enumerate(messages):
         is_reasoning = len(message.parts) == 1 and isinstance(message.parts[0], Reasoning)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator
 
     from ctx_hooks.conversation.model import Conversation, Message
 
@@ -23,6 +24,10 @@ class Repair:
     what: str
 
 
+Change: TypeAlias = "tuple[int, Message | None, str]"
+"""The index of a message, its replacement or None if the message is dropped, and what was wrong with it."""
+
+
 class Rule(Protocol):
     """One rule that a provider enforces with status 400."""
 
@@ -35,19 +40,17 @@ class Rule(Protocol):
         """
 
 
-def changed(
-    rule: str, conversation: Conversation, changes: Iterable[tuple[int, Message | None, str]]
-) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Return the conversation with each message of `changes` in place of the one at its index, and the repairs.
+def rule_on_messages(find: Callable[[Conversation], Iterator[Change]]) -> Rule:
+    """Return the rule whose repairs `find` yields, with its name."""
 
-    Args:
-        rule: the name of the rule.
-        conversation: what is sent.
-        changes: the index of a message, its replacement or None if the message is dropped, and what was wrong with it.
-    """
-    messages: list[Message | None] = list(conversation.messages)
-    repairs = []
-    for i, message, what in changes:
-        messages[i] = message
-        repairs.append(Repair(rule, i, "dropped" if message is None else "edited", what))
-    return conversation.with_messages(tuple(m for m in messages if m is not None)), tuple(repairs)
+    @wraps(find)
+    def repaired(conversation: Conversation, *, continues: bool = False) -> tuple[Conversation, tuple[Repair, ...]]:
+        del continues  # what a single message has to be does not depend on those before it
+        messages: list[Message | None] = list(conversation.messages)
+        repairs = []
+        for i, message, what in find(conversation):
+            messages[i] = message
+            repairs.append(Repair(find.__name__, i, "dropped" if message is None else "edited", what))
+        return conversation.with_messages(tuple(m for m in messages if m is not None)), tuple(repairs)
+
+    return repaired

@@ -69,7 +69,7 @@ def figures_of(text: str) -> Figures:
     of two is the limit; of one or many it is what a setting or the context is said to be, or what is called a limit.
     """
     found = [
-        (ProviderTokens(n), m)
+        (n, m)
         for m in islice(_FIGURE.finditer(text), MOST_FIGURES)
         if (n := number(m[0])) and n <= MOST_WINDOW_TOKENS and not _before(_NAME_BEFORE, m, text)
     ]
@@ -117,4 +117,4 @@ def _limit(match: re.Match[str] | None, text: str) -> ProviderTokens | None:
     group = "after" if match["after"] else "before"
     limit = number(match[group])
     bare = text[match.start(group) - 1 : match.start(group)] == "(" and text[match.end(group) :][:1] == ")"
-    return None if limit is None or (bare and limit % 256 and limit % 1000) else ProviderTokens(limit)
+    return None if limit is None or (bare and limit % 256 and limit % 1000) else limit

@@ -65,7 +65,7 @@ def recognise_overflow(
     >>> recognise_overflow("prompt is too long: 205000 tokens > 200000 maximum").limit_tokens
     200000
     """
-    status = status if status is not None else _status(error)
+    status = getattr(error, "status_code", None) if status is None else status
     words = own_words(error, body)
     texts = {text: plain(text) for text in words.texts}
     for original, text in texts.items():
@@ -73,7 +73,7 @@ def recognise_overflow(
         if found is not None:
             return found
     code = next((c for c in words.codes if c in CODES), None)
-    if code is None and status in OTHER_STATUSES:
+    if code is None and isinstance(status, int) and status in OTHER_STATUSES:
         return None
     for original, text in texts.items():
         found = _by_family(text, original)
@@ -92,7 +92,7 @@ def too_large_for_rate(error: Any, *, body: Any = None) -> Overflow | None:
         if found:
             limit, asked = number(found["limit"]), number(found["input"])
             if limit and asked and asked > limit >= LEAST_WINDOW_TOKENS:
-                return Overflow("input", RATE_TOO_LARGE.name, ProviderTokens(limit), sentence=first_sentences(original))
+                return Overflow("input", RATE_TOO_LARGE.name, limit, sentence=first_sentences(original))
     return None
 
 
@@ -114,11 +114,11 @@ def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> 
         number(groups.get(g)) for g in ("limit", "input", "output", "total", "excess", "more")
     )
     if more is not None and given is not None:
-        given += more
+        given = ProviderTokens(given + more)
     if given is None and limit is not None and excess is not None:
-        given = limit + excess
+        given = ProviderTokens(limit + excess)
     if given is None and total is not None and output is not None:
-        given = total - output
+        given = ProviderTokens(total - output)
     if total is not None and limit is not None and total <= limit:
         return None  # a request below the limit was refused for something else, such as what others used of it
     kind = pattern.kind
@@ -126,9 +126,7 @@ def _read(pattern: Pattern, groups: Mapping[str, str | None], original: str) -> 
         kind = "input"
     if kind == "input_plus_output" and given is not None and total is None and not output:
         kind = "input"
-    return Overflow(
-        kind, pattern.name, _tokens(limit), _tokens(given), _tokens(output), pattern.at_least, first_sentences(original)
-    )
+    return Overflow(kind, pattern.name, limit, given, output, pattern.at_least, first_sentences(original))
 
 
 def _about_another_matter(texts: Iterable[str], codes: Iterable[str], found: Overflow) -> bool:
@@ -151,12 +149,3 @@ def _by_family(text: str, original: str) -> Overflow | None:
         return None
     kind: Kind = "input" if above else "input_plus_output" if output else family.kind
     return Overflow(kind, family.name, limit, given, output, sentence=first_sentences(original))
-
-
-def _tokens(figure: int | None) -> ProviderTokens | None:
-    return None if figure is None else ProviderTokens(figure)
-
-
-def _status(error: Any) -> int | None:
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,21 +94,22 @@ def own_words(*sources: Any) -> OwnWords:
         if not queue or room <= 0 or len(texts) >= MOST_TEXTS:
             break
         value = queue.popleft()
-        codes.update(dict.fromkeys(_codes(value)))
         if isinstance(value, bytes):  # what a client has read of a refused stream
             value = value[:MOST_JSON_CHARS].decode("utf-8", "replace")
         if not isinstance(value, str):
-            queue.extend(_parts(value))
+            own, parts = _inside(value)
+            codes.update({code: None for code in own if isinstance(code, str) and len(code) <= MOST_CODE_CHARS})
+            queue.extend(parts)
             continue
-        own = _without_echo(value[:MOST_CHARS])
-        if _UNREADABLE.search(own):
+        text = _without_echo(value[:MOST_CHARS])
+        if _UNREADABLE.search(text):
             return OwnWords((), (), of_unreadable_answer=True)
         body = _embedded(value) if parsed < MOST_PARSED else None
         if body is not None:
             parsed += 1
             queue.append(body)
             continue
-        text = own[:room].strip()
+        text = text[:room].strip()
         if text and text not in texts:
             texts[text] = None
             room -= len(text)
@@ -137,28 +138,19 @@ def first_sentences(text: str) -> str:
     return cut[: ends[-1]] if ends else cut + "…"
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """Return where an exception, a mapping or a list keeps its words."""
+def _inside(value: Any) -> tuple[list[Any], list[Any]]:
+    """Return the codes of an exception or mapping, and where it, or a list, keeps its words."""
     if isinstance(value, BaseException):
-        yield from (getattr(value, name, None) for name in ("message", "detail"))
+        codes = [getattr(value, name, None) for name in ("code", "type")]
+        words = [getattr(value, name, None) for name in ("message", "detail")]
         # Without a method of its own an exception shows its arguments, and showing a large body as text takes long.
-        yield from value.args[:MOST_ITEMS] if type(value).__str__ is BaseException.__str__ else (str(value),)
-        yield from (getattr(value, "body", None), value.__cause__)
-    elif isinstance(value, Mapping):
-        yield from (value.get(key) for key in MESSAGE_KEYS)
-        if isinstance(beside := value.get("metadata"), Mapping):
-            yield beside.get("raw")  # OpenRouter's, with its provider's own words
-    elif isinstance(value, (list, tuple)):
-        yield from value[:MOST_ITEMS]
-
-
-def _codes(value: Any) -> Iterator[str]:
-    own: tuple[Any, ...] = ()
-    if isinstance(value, BaseException):
-        own = (getattr(value, "code", None), getattr(value, "type", None))
-    elif isinstance(value, Mapping):
-        own = tuple(value.get(key) for key in CODE_KEYS)
-    return (code for code in own if isinstance(code, str) and len(code) <= MOST_CODE_CHARS)
+        words += value.args[:MOST_ITEMS] if type(value).__str__ is BaseException.__str__ else (str(value),)
+        return codes, [*words, getattr(value, "body", None), value.__cause__]
+    if isinstance(value, Mapping):
+        beside = value.get("metadata")  # OpenRouter's, with its provider's own words
+        words = [*map(value.get, MESSAGE_KEYS), beside.get("raw") if isinstance(beside, Mapping) else None]
+        return [*map(value.get, CODE_KEYS)], words
+    return [], list(value[:MOST_ITEMS]) if isinstance(value, (list, tuple)) else []
 
 
 def _embedded(text: str) -> Any:

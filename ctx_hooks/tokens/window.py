@@ -54,22 +54,17 @@ def window_of(policy: Policy, configured: object, known: int | None, *, holds_ou
         known: LiteLLM's figure for the model.
         holds_output: whether the answer has to fit into the window as well.
     """
-    window = _stated_window(policy.window_override_tokens, configured, known, holds_output=holds_output)
-    if policy.window_tokens is None or policy.window_tokens >= window.tokens:
-        return window
-    return Window(ProviderTokens(policy.window_tokens), "policy", holds_output)
-
-
-def _stated_window(override: int | None, configured: object, known: int | None, *, holds_output: bool) -> Window:
-    if override is not None:
-        return Window(ProviderTokens(override), "policy", holds_output)
-    if isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
-        return Window(ProviderTokens(configured), "model_info", holds_output)
-    if configured is not None:
+    source: Source
+    tokens, source = (known, "model_map") if known else (DEFAULT_WINDOW_TOKENS, "default")
+    if policy.window_override_tokens is not None:
+        tokens, source = policy.window_override_tokens, "policy"
+    elif isinstance(configured, int) and configured >= LEAST_WINDOW_TOKENS:
+        tokens, source = configured, "model_info"
+    elif configured is not None:
         warn_once(f"model_info.max_input_tokens is no window ({configured!r:.40}) and is passed over")
-    if known:
-        return Window(ProviderTokens(known), "model_map", holds_output)
-    return Window(DEFAULT_WINDOW_TOKENS, "default", holds_output)
+    if policy.window_tokens is not None and policy.window_tokens < tokens:
+        tokens, source = policy.window_tokens, "policy"
+    return Window(ProviderTokens(tokens), source, holds_output)
 
 
 def holds_output(model: str, policy: Policy) -> bool:

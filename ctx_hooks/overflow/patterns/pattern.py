@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from ctx_hooks.tokens.units import ProviderTokens
+
 Kind = Literal["input", "input_plus_output", "output_limit"]
 
 
@@ -39,7 +41,7 @@ _SCALES = {"k": 1_000, "m": 1_000_000}
 _IS_GROUPED = re.compile(_GROUPED)
 
 
-def number(text: str | None) -> int | None:
+def number(text: str | None) -> ProviderTokens | None:
     """Return the whole number that a text matched by NUMBER writes: "9351.0", "9,351", "9 351", "9.351" or "128k"."""
     if not text:
         return None
@@ -47,8 +49,8 @@ def number(text: str | None) -> int | None:
     digits = text.rstrip("km")
     grouped = _IS_GROUPED.match(digits)
     if grouped:
-        return int(re.sub(r"\D", "", grouped[0])) * scale
-    return int(float(digits.replace(",", ".")) * scale)
+        return ProviderTokens(int(re.sub(r"\D", "", grouped[0])) * scale)
+    return ProviderTokens(int(float(digits.replace(",", ".")) * scale))
 
 
 def compiled(text: str) -> re.Pattern[str]:
