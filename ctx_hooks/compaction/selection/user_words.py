@@ -47,6 +47,8 @@ LONGEST_SENTENCE_CHARS = 600
 REPEATED_TAG = 3
 """An element of one name in so many messages is put there by the client."""
 
+REST = 3
+"""The rank of what is typed and neither short, at an end, an aside nor a directive."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """In these people paste what they have not written."""
 
@@ -97,9 +99,10 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     found = [
         piece
         for position, text in texts.items()
-        for piece in _pieces(position, text, typed[position], most_chars[position], is_task=position == task)
+        for piece in _pieces(position, text, typed[position], most_chars[position], opens=position[0] < answered)
     ]
-    opening = sorted((p for p in found if p.position[0] < answered), key=lambda p: (-p.position[0], p.rank, p.start))
+    opening = [p for p in found if p.position == task or (p.position[0] < answered and p.rank < REST)]
+    opening.sort(key=lambda p: (-p.position[0], p.rank, p.start))
     ranked = sorted(found, key=lambda p: (p.rank, -p.position[0], p.start))
     spare_tokens = room_tokens * (1 - OPENING_FRACTION)
     kept: dict[Position, set[tuple[int, int]]] = {}
@@ -147,16 +150,18 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
     return typed
 
 
-def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, is_task: bool) -> Iterator[_Piece]:
+def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool) -> Iterator[_Piece]:
     """Yield what of a text may stay, by rank.
 
     0 short texts, 1 the ends of a long one and what directs, 2 asides, 3 what else was typed, 4 long elements that are no
-    files. Of the task as much of 3 as there is room for, else all or nothing.
+    files. In what opens the conversation clients enclose what they are told: there such elements count as typed, and of 3 as
+    much stays as there is room for; elsewhere all or nothing.
     """
     if _chars(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
         yield from (_Piece(0, position, a, b) for a, b in typed)
         return
-    pasted = [(a, b, tag) for a, b, tag in enclosed(text) if b - a > LONGEST_TYPED_CHARS or tag in FILE_TAGS]
+    long = [found for found in enclosed(text) if found[1] - found[0] > LONGEST_TYPED_CHARS or found[2] in FILE_TAGS]
+    pasted = [found for found in long if found[2] in NO_ELEMENTS or not opens]
     for a, b, tag in pasted:
         if tag not in NO_ELEMENTS and b - a <= most_chars:
             yield _Piece(4, position, a, b)
@@ -171,8 +176,8 @@ def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, i
             yield _Piece(2, position, start, end)
         else:
             rest.append((start, end))
-    if is_task or sum(b - a for a, b in rest) <= most_chars:
-        yield from (_Piece(3, position, a, b) for a, b in (rest if is_task else _joined(rest)))
+    if opens or sum(b - a for a, b in rest) <= most_chars:
+        yield from (_Piece(REST, position, a, b) for a, b in (rest if opens else _joined(rest)))
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,9 @@ from ctx_hooks.compaction.summary.extractive import (
     extractive_summary,
     written_form,
 )
-from ctx_hooks.compaction.summary.placing import unanswered_turns, with_summary
+from ctx_hooks.compaction.summary.placing import most_unanswered, unanswered_turns, with_summary
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.protection import newest_words
 from ctx_hooks.message_rules import alternation
 
@@ -34,13 +35,26 @@ if TYPE_CHECKING:
     Summarise: TypeAlias = Callable[[Removed, Budget], str]
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of what stands for removed messages.
+
+    Attributes:
+        summarise: makes the summary.
+        fills_gaps: whether users' turns stay whose answers are gone, with a line that says what these were.
+    """
+
+    summarise: Summarise
+    fills_gaps: bool = True
+
+
 def with_written(text: str) -> Step:
     """Return the step that puts a model's summary, `text`, for the removed exchanges."""
     why = "the least useful older exchanges gave way; a model's summary says what they were"
-    return Step(STEP.name, why, partial(_apply, (partial(written_form, text),)))
+    return Step(STEP.name, why, partial(_apply, (Form(partial(written_form, text)),)))
 
 
-def _apply(forms: tuple[Summarise, ...], conversation: Conversation, budget: Budget) -> Conversation:
+def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) -> Conversation:
     """Remove what has to go, with the first form of a summary that fits: the whole, what matters most, a line.
 
     Where none does, what matters most stays: it is small, and what is too large is protected.
@@ -52,11 +66,11 @@ def _apply(forms: tuple[Summarise, ...], conversation: Conversation, budget: Bud
         fitted.append(_fitted(form, conversation, budget, selector, shortener))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
-    return fitted[1] if len(fitted) > 1 else fitted[0]
+    return fitted[-2] if len(fitted) > 1 else fitted[0]
 
 
 def _fitted(
-    summarise: Summarise, conversation: Conversation, budget: Budget, selector: Selector, shortener: Shortener
+    form: Form, conversation: Conversation, budget: Budget, selector: Selector, shortener: Shortener
 ) -> Conversation:
     messages = conversation.messages
     actions = actions_of(messages)
@@ -66,15 +80,16 @@ def _fitted(
         order = [i for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
         if not order:
             return "", {}
-        unanswered = {} if summarise in (brief_summary, bare_summary) else unanswered_turns(conversation, gone, budget)
+        unanswered = unanswered_turns(conversation, gone, budget) if form.fills_gaps else {}
         places = {i: n for n, i in enumerate(order)}
         words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
         done = tuple([action for action in actions if action.index in gone])
         later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
-        return summarise(Removed(tuple([messages[i] for i in order]), words, done, later), budget), unanswered
+        return form.summarise(Removed(tuple([messages[i] for i in order]), words, done, later), budget), unanswered
 
     def build(chosen: Selection) -> Conversation:
-        selection = _with_questions(chosen, conversation, selector, with_opening=summarise is not bare_summary)
+        most = most_unanswered(budget) if form.fills_gaps else 0
+        selection = _with_questions(chosen, conversation, selector, most)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
         forms = shortener.messages(selection)
@@ -87,25 +102,31 @@ def _fitted(
     return fit(budget, selector, build, may_remove=True)
 
 
-def _with_questions(
-    selection: Selection, conversation: Conversation, selector: Selector, *, with_opening: bool
-) -> Selection:
-    """Return the selection with the users' turns that what stays answers, and those before the first answer.
+def _with_questions(selection: Selection, conversation: Conversation, selector: Selector, most: int) -> Selection:
+    """Return the selection with users' turns that a summary would quote: those before the first answer, the newest others.
 
-    A summary would quote their words as well. The newest words beside tool results stay in any case.
+    Those that what stays answers do so in any case, and the newest words beside tool results.
+
+    Args:
+        selection: what stays.
+        conversation: of which it is.
+        selector: knows what users have said.
+        most: how many turns without an answer may stay; with 0 no turn before the first answer stays for its own sake.
     """
     newest = newest_words(conversation)
     quoted = {i for i, _ in selector.words}
     gone = {item.messages for item in selector.items} - selection.whole - selection.shortened
     questions = {exchange for exchange in gone if newest in exchange}
     roles = [m.role for m in conversation.messages]
-    opening = roles.index("assistant") if with_opening and "assistant" in roles else 0
+    opening = roles.index("assistant") if most and "assistant" in roles else 0
     is_answer = False
     for exchange in reversed(conversation.exchanges):
         if exchange not in gone:
             is_answer = conversation.messages[exchange[0]].role == "assistant"
-        elif (is_answer or exchange[0] < opening) and exchange[0] in quoted:
-            questions.add(exchange)
+        elif exchange[0] in quoted and is_request(conversation.messages[exchange[0]]):
+            if is_answer or exchange[0] < opening or most > 0:
+                questions.add(exchange)
+                most -= not is_answer
             is_answer = False
     return replace(selection, shortened=selection.shortened | questions)
 
@@ -133,5 +154,13 @@ LIVE_RESULTS = Step("live_results", "older results keep the spans that later ste
 STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; an extractive summary says what they were",
-    partial(_apply, (extractive_summary, brief_summary, bare_summary)),
+    partial(
+        _apply,
+        (
+            Form(extractive_summary),
+            Form(brief_summary),
+            Form(brief_summary, fills_gaps=False),
+            Form(bare_summary, fills_gaps=False),
+        ),
+    ),
 )

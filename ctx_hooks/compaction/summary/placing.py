@@ -23,6 +23,13 @@ UNANSWERED_FRACTION = 0.04
 """Of the goal, what may stand for answers that are gone."""
 BEGINNING_CHARS, END_CHARS = 60, 140
 """What is quoted of such an answer: what it asked or concluded is at its end."""
+LINE_CHARS = 300
+"""What the line has that stands for it."""
+
+
+def most_unanswered(budget: Budget) -> int:
+    """Return about how many users' turns may stay without their answers."""
+    return int(budget.goal_tokens * UNANSWERED_FRACTION * CHARS_PER_TOKEN / LINE_CHARS)
 
 
 def unanswered_turns(conversation: Conversation, gone: Collection[int], budget: Budget) -> Mapping[int, str]:

@@ -41,6 +41,8 @@ def assert_true(line, sent, made, n):
     elif "characters removed" in line:
         assert figure(line, r": ([\d,]+) characters removed") == len(text)
         assert f"{name}({path})" in line
+        assert ("repeat the call" in line) == (name != "bash")
+        assert name != "bash" or f"it ended {json.dumps(text.strip().splitlines()[-1].strip()[:120])}" in line
     elif "Parts of this output" in line:
         assert len(sent) - len(line) < len(text)
     else:

@@ -1,0 +1,44 @@
+"""A compacted session reads in order: the task, the record of what is gone behind it, a line for an answer that is gone."""
+
+import re
+
+from strategies import called, every_format, spoken
+
+import ctx_hooks
+
+SOURCE = "".join(f"def step_{n}(value):\n    return value + table_{n}[{n * 7}]\n" for n in range(60))
+
+
+def service(fmt, turns):
+    """Return a conversation in which every question is answered, with the turns that speak."""
+    said = [
+        (f"Question {n}: may I change booking {n}?", f"Looking at {n}. " * 30 + f"Booking {n} costs {n}0.")
+        for n in range(turns)
+    ]
+    return [spoken(fmt, role, text) for turn in said for role, text in zip(("user", "assistant"), turn, strict=True)]
+
+
+@every_format
+def test_where_an_answer_is_gone_a_line_says_what_it_was(fmt):
+    messages = [*service(fmt, 60), spoken(fmt, "user", "So what does it cost?")]
+    sent = ctx_hooks.compress(messages, format=fmt, budget_tokens=6_000)
+    assert sent.tokens_after < sent.tokens_before
+    said = [m.get("content") or m["parts"][0]["text"] for m in sent.messages if m["role"] in ("assistant", "model")]
+    lines = [text for text in said if "removed here; the assistant said last" in text]
+    pattern = r"1 message was removed here; the assistant said last: Looking at (\d+)\..* … .* Booking (\d+) costs (\d+)0\.$"
+    told = [re.search(pattern, line) for line in lines]
+    assert len(lines) > 2
+    assert all(found and found[1] == found[2] == found[3] for found in told)
+    assert sum("[ctx_hooks] An earlier message was removed" in text for text in said) <= 1
+
+
+def test_the_record_stands_behind_the_task_and_tells_what_came_after_it():
+    reads = [m for n in range(40) for m in called(f"# {n}\n{SOURCE}", f"c{n}", "read", {"path": f"src/part_{n}.py"})]
+    edit = called("ok", "e", "Edit", {"file_path": "src/part_3.py", "old_string": "x"})
+    messages = [{"role": "user", "content": "Rename the tables."}, *reads[:20], *edit, *reads[20:]]
+    sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=4_000, target_tokens="auto").messages
+    task, *record, end = sent[0]["content"].split("\n")
+    assert task == "Rename the tables."
+    assert "- src/part_3.py" in record
+    assert end == "[ctx_hooks] End of the record. The conversation follows without these messages."
+    assert sum("[ctx_hooks] End of the record" in str(message) for message in sent) == 1
