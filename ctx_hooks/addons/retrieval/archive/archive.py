@@ -20,7 +20,7 @@ from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import opened, secret_of_environment, tenant_key, tenant_name
-from ctx_hooks.store.shared_store import SharedStore
+from ctx_hooks.store.shared_store import SharedStore, UnavailableError
 from ctx_hooks.telemetry.addon_events import ArchiveEvent
 from ctx_hooks.telemetry.listeners import emit
 
@@ -118,6 +118,8 @@ class Archives:
             return texts
         try:
             texts |= await asyncio.wait_for(self._read(store, tenant, stored), GET_SECONDS)
+        except UnavailableError:
+            return texts  # Redis has one breaker for all who use it
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
             self._read_again_at[place] = time.monotonic() + READ_AGAIN_SECONDS
             warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")

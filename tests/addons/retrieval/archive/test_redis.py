@@ -5,12 +5,14 @@ import secrets
 import pytest
 from archived import by_handle, settled
 from redis_process import RedisProcess
+from waits import until
 
 from ctx_hooks.addons.retrieval.archive import redis as redis_store
 from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.archive.redis import Redis, key_of
 from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.store import shared_store
 from ctx_hooks.store.sealing import tenant_name
 from ctx_hooks.store.shared_store import SharedStore
 
@@ -227,3 +229,26 @@ class TestARedisThatFails:
             pass
         assert texts_told["failed"] == 0
         assert texts_told["stored"] >= 1 + 6 + 1
+
+
+@pytest.mark.usefixtures("patient")
+async def test_a_redis_that_has_failed_is_read_again_as_soon_as_the_shared_store_reads_it(redis_cache, tenant, monkeypatch):
+    """All who use it have one breaker."""
+    monkeypatch.setattr(shared_store, "PAUSE_SECONDS", 0.0)
+    is_broken = []
+
+    class Cache:
+        def async_register_script(self, script):
+            if is_broken:
+                raise ConnectionError("down")
+            return redis_cache.async_register_script(script)
+
+    store = SharedStore(Cache)
+    archives = Archives(store, b"")
+    assert await archives.store(SETTINGS, tenant, "b" * 12, "a text")
+    is_broken.append(True)
+    assert await archives.get(SETTINGS, tenant, "b" * 12) is None
+    is_broken.clear()
+    await archives.get(SETTINGS, tenant, "b" * 12)  # nobody waits for it: it shows that Redis is fast again
+    await until(lambda: not store.tasks)
+    assert await archives.get(SETTINGS, tenant, "b" * 12) == "a text"
