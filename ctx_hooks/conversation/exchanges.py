@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation import placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from ctx_hooks.conversation.model import Message
 
@@ -26,7 +27,17 @@ def exchanges_of(messages: Sequence[Message], *, joins_assistant_items: bool) ->
             reasoning, text and calls belong together.
 
     """
-    return tuple(_exchanges(messages, joins_assistant_items=joins_assistant_items))
+    ends: list[int] = []
+    open_calls: set[str] = set()
+    for i, message in enumerate(messages):
+        results = message.results
+        continues = joins_assistant_items and i > 0 and messages[i - 1].role == message.role == "assistant"
+        if i > 0 and not (results or continues or (open_calls and message.role == "assistant")):
+            ends.append(i)
+            open_calls = set()
+        open_calls.update([c.id for c in message.calls])
+        open_calls.difference_update([r.call_id for r in results])
+    return tuple(range(start, end) for start, end in pairwise([0, *ends, len(messages)]) if messages)
 
 
 def newest_request_of(messages: Sequence[Message]) -> int | None:
@@ -82,19 +93,3 @@ def is_question(message: Message) -> bool:
     """Whether a user speaks here and asks: a question mark stands in what is said."""
     text = message.text if is_request(message) else ""
     return any(mark in text for mark in QUESTION_MARKS)
-
-
-def _exchanges(messages: Sequence[Message], *, joins_assistant_items: bool) -> Iterator[range]:
-    start = 0
-    open_calls: set[str] = set()
-    for i, message in enumerate(messages):
-        results = message.results
-        continues = joins_assistant_items and i > start and messages[i - 1].role == message.role == "assistant"
-        if i > start and not (results or continues or (open_calls and message.role == "assistant")):
-            yield range(start, i)
-            start = i
-            open_calls = set()
-        open_calls.update([c.id for c in message.calls])
-        open_calls.difference_update([r.call_id for r in results])
-    if messages:
-        yield range(start, len(messages))

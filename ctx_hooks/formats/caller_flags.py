@@ -39,56 +39,45 @@ def flag(value: Any, name: str) -> bool:
 
 def is_pinned(message: Any, *, honors_skip: bool = True) -> bool:
     """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
-    if not _has_flags(message):
-        return False
-    names = (PIN, SKIP) if honors_skip else (PIN,)
-    listed = [message.get(name) for name in BLOCKS]
-    blocks = [block for value in listed if isinstance(value, (list, tuple)) for block in value]
-    return any(flag(value, name) for value in (message, *blocks) for name in names)
+    return any(flag(value, PIN) or (honors_skip and flag(value, SKIP)) for value in _flagged(message))
 
 
 def without_flags(items: Any) -> list[Any] | None:
-    """Return messages without the flags of theirs and of their blocks, None where there are none.
+    """Return messages without the flags of theirs and of their blocks, None if they have none.
 
     Other fields of `context`, which Azure's search has as well, stay.
     """
-    if not isinstance(items, (list, tuple)) or not any(map(_has_flags, items)):
+    if not isinstance(items, (list, tuple)) or not any(map(_flagged, items)):
         return None
-    return [_without(item) for item in items]
+    return [_without(item) if _flagged(item) else item for item in items]
 
 
-def _has_flags(item: Any) -> bool:
-    """Whether the message or one of its blocks has flags; every message of every request passes here."""
+def _flagged(item: Any) -> list[Mapping[str, Any]]:
+    """Return the message and those of its blocks that have a flag; every message of every request passes here."""
     if not isinstance(item, MAPPINGS):
-        return False
-    if FIELD in item and _is_flagged(item):
-        return True
+        return []
+    found = [item] if FIELD in item and _has_flag(item) else []
     for name in BLOCKS:
         blocks = item.get(name)
         if isinstance(blocks, (list, tuple)):
-            for block in blocks:
-                if isinstance(block, MAPPINGS) and FIELD in block and _is_flagged(block):
-                    return True
-    return False
+            found += [b for b in blocks if isinstance(b, MAPPINGS) and FIELD in b and _has_flag(b)]
+    return found
 
 
-def _is_flagged(value: Mapping[str, Any]) -> bool:
+def _has_flag(value: Mapping[str, Any]) -> bool:
     context = value.get(FIELD)
     return isinstance(context, Mapping) and not FLAGS.isdisjoint(context)
 
 
-def _without(item: Any) -> Any:
-    if not _has_flags(item):
-        return item
-    bare = _bare(item)
+def _without(item: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: [_bare(v) for v in value] if name in BLOCKS and isinstance(value, (list, tuple)) else value
-        for name, value in bare.items()
+        for name, value in _bare(item).items()
     }
 
 
 def _bare(value: Any) -> Any:
-    if not isinstance(value, MAPPINGS) or not _is_flagged(value):
+    if not isinstance(value, MAPPINGS) or not _has_flag(value):
         return value
     rest = {name: inner for name, inner in value[FIELD].items() if name not in FLAGS}
     others = {name: inner for name, inner in value.items() if name != FIELD}
