@@ -1,7 +1,7 @@
 """The neutral, frozen model of a conversation that every room works on.
 
 A part or message keeps the provider's own value in `raw`, so that whatever this model does not name (unknown
-fields, citations, cache markers, encrypted items) is written back as it came. An unedited message is written as
+fields, citations, cache markers, encrypted items) is written back unchanged. An unedited message is written as
 the very object that was read.
 """
 
@@ -110,7 +110,7 @@ class ToolResult:
         is_error: whether the provider's own field says that the tool failed.
         raw: the provider's own value.
         is_cut: whether a step has taken some of its text away.
-        came_text: the text it came with, None while no step has rewritten it. This and `is_cut` are known here alone: no
+        came_text: the text it came with, None while no step has rewritten it. This and `is_cut` are known only here: no
             text can claim them.
         is_missing: whether none was recorded, and a repair has put this one in its place.
 
@@ -148,7 +148,7 @@ class Message:
         role: `other` is an item of no known role: a provider's own.
         parts: its content, calls and results in order.
         raw: the provider's own value.
-        name: who speaks, where several users or agents do.
+        name: who speaks, if several users or agents do.
         pinned: whether the caller has marked it with `{"context": {"pin": true}}`: it stays whole.
         edited: whether it has to be written anew from `parts`.
 

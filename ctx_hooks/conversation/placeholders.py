@@ -20,7 +20,7 @@ MARK = "[ctx_hooks]"
 """Stands at the start of every placeholder, for the model. Nothing is decided by it: any text may hold it."""
 GAP = "…"
 REMOVED_MESSAGE = f"{MARK} An earlier message was removed here."
-"""A message that stands where one was removed, so that the roles around it alternate."""
+"""A message in place of a removed one, so that the roles around it alternate."""
 RETRIEVE = "ctx_retrieve"
 """The tool that returns what was cut."""
 MOST_NAMES = 40
@@ -36,7 +36,7 @@ def quoted(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """Return what a user or the assistant said as it stands behind its source: verbatim where that can be nothing else.
+    """Return what a user or the assistant said as it stands behind its source: verbatim if that can be nothing else.
 
     A text of one line cannot write the line of another source. One that holds a line break or our mark, or begins as a
     JSON string does, is made such a string.
@@ -47,7 +47,7 @@ def spoken(text: str) -> str:
 
 
 def whole(reference: Reference | None, language: Language) -> str:
-    """Return the clause that says where the whole of a text is, and for how long at most; "" where it is nowhere."""
+    """Return the clause that says where the whole of a text is, and for how long at most; "" if it is not kept."""
     if reference is None:
         return ""
     days = f"{reference.kept_days:g}"

@@ -48,7 +48,7 @@ def protected(conversation: Conversation) -> frozenset[int]:
 
 @_once
 def newest_words(conversation: Conversation) -> int | None:
-    """Return the older message with the newest of what a user says beside tool results, None where words came after it.
+    """Return the older message with the newest of what a user says beside tool results, None if words came after it.
 
     Anthropic's and Google's clients put there what is typed while a tool runs. The words stay; the results may be cut.
     """
@@ -96,7 +96,7 @@ def older_results(conversation: Conversation) -> tuple[tuple[int, int, ToolResul
 
 
 def reasoning_may_go(conversation: Conversation, index: int) -> bool:
-    """Whether the message's reasoning may be left out: only that of the turns before the newest request.
+    """Whether the message's reasoning may be left out: only in turns before the newest request.
 
     Anthropic, with thinking enabled: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking`
     is enabled, a final `assistant` message must start with a thinking block".

@@ -42,19 +42,19 @@ ERROR_KEY = "error"
 METHODS = (":generateContent", ":streamGenerateContent")
 """How the paths of the routes end that carry a conversation; `:countTokens` only asks for its size."""
 CONFIGS = ("config", "generationConfig", "generation_config")
-"""LiteLLM renames the field between its pre-call hook and the attempts; where both stand, `config` is what it sends."""
+"""LiteLLM renames the field between its pre-call hook and the attempts; if a request has both, it sends `config`."""
 OUTPUT_FIELDS = ("maxOutputTokens", "max_output_tokens")
 COUNTED = ("responseSchema", "responseJsonSchema", "systemInstruction", "tools")
 """Google: "The size of your response schema counts towards the input token limit." Its SDK has the other two here."""
 
 
 def _config_name(fields: Mapping[str, Any]) -> str:
-    """Return the name of the field that holds the configuration, that of LiteLLM where none does."""
+    """Return the name of the field that holds the configuration, LiteLLM's name if none does."""
     return next((name for name in CONFIGS if isinstance(fields.get(name), Mapping)), CONFIGS[0])
 
 
 def _config_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the configuration, empty where there is none."""
+    """Return the configuration, an empty one if there is none."""
     found = fields.get(_config_name(fields))
     return found if isinstance(found, Mapping) else {}
 
@@ -71,7 +71,7 @@ def _with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[
 
 
 def _value_of(fields: Any, name: str) -> Any:
-    """Return the value of the field `name`, which stands there in camelCase or in snake_case; None where neither does."""
+    """Return the value of the field `name`, written in camelCase or in snake_case; None if there is neither."""
     if not isinstance(fields, Mapping):
         return None
     found = fields.get(name)
@@ -84,7 +84,7 @@ def _snake(name: str) -> str:
 
 
 def _items(given: Any) -> Any:
-    """Return the contents of a request, which may have one alone."""
+    """Return the contents of a request, which may be a single one."""
     return [given] if isinstance(given, Mapping) else given
 
 
@@ -196,7 +196,7 @@ def _answering(message: Message, items: Sequence[Any], index: int) -> Message:
 
 
 def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
-    """Return the calls of the model's content before `index`, none where that is too far away to be answered there."""
+    """Return the calls of the model's content before `index`, none if that is too far away to be answered there."""
     for item in reversed(items[max(0, index - LOOKED_BACK_CONTENTS) : index]):
         if isinstance(item, Mapping) and ROLES.get(text_or_empty(item.get("role"))) == "assistant":
             return _read(item).calls
@@ -204,7 +204,7 @@ def _last_calls(items: Sequence[Any], index: int) -> tuple[ToolCall, ...]:
 
 
 def _answered(results: Sequence[ToolResult], asked: Sequence[ToolCall]) -> dict[int, str]:
-    """Return by the identity of each result the id of the call that it answers, its own where it answers none."""
+    """Return by the identity of each result the id of the call that it answers, its own id if it answers none."""
     open_ids = Counter(call.id for call in asked)
     ids: dict[int, str] = {}
     for result in results:

@@ -24,7 +24,7 @@ MIME_KINDS: Mapping[str, MediaKind] = {"image/": "image", "audio/": "audio"}
 
 
 def is_payload(text: str) -> bool:
-    """Whether `text` is a data URL or long base64, looking at its first, middle and last characters alone.
+    """Whether `text` is a data URL or long base64, judged by its first, middle and last characters.
 
     Base64 has no blanks, and digits beside letters of both cases; hex digests, long words and rows of one character are
     text. To take a text for a payload is the cheaper error: it is counted too low, and the refusal is answered with a

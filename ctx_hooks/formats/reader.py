@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class MessageReader:
     """The messages of a request: what is asked for is read once, and what is not is never read.
 
-    Most of a long session is known by its sizes alone. Two threads may read the same message at once; both read the same.
+    Of most messages of a long session only the sizes are needed. Two threads may read one message at once, with one result.
     The items are copied first: what is remembered of them by their digests stays true whatever their caller does to his.
 
     Attributes:
@@ -55,12 +55,12 @@ class MessageReader:
         return self._read[index]
 
     def conversation(self, start: int = 0, end: int | None = None) -> Conversation:
-        """Return the conversation with the messages from `start` to before `end` alone, by default all."""
+        """Return the conversation with the messages from `start` to before `end`, by default all."""
         messages = tuple(map(self.message, range(len(self.items))[start:end]))
         return Conversation(self.format, messages, self.preamble, self.preamble_markers)
 
     def selected(self, indices: Sequence[int]) -> MessageReader:
-        """Return a reader of the messages at `indices` alone, which ascend; itself when these are all."""
+        """Return a reader of only the messages at `indices`, which ascend; itself if these are all."""
         if len(indices) == len(self.items):
             return self
         known = {n: self._read[i] for n, i in enumerate(indices) if i in self._read}

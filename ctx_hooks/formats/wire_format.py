@@ -40,13 +40,13 @@ class WireFormat:
         write_message: returns the provider's message for a neutral one that was edited.
         tool_result: returns a new message that answers a call with a text, `is_error` by keyword.
         new_message: returns a new message of a role that holds a text.
-        system_field: the field of the system text; "" where that is a message.
-        output_fields: the options that limit the output, the first one asked of first.
-        output_field: the one that is set where a request has none.
-        output_holders: the fields that change where the output is lowered.
-        route_ends: how the paths of its routes end, where the fields do not show that a request is in it.
-        items: makes a list of messages of whatever the API takes for one in that field.
-        options: returns where the options of a request stand, of its fields.
+        system_field: the field of the system text; "" if the system text is a message.
+        output_fields: the options that limit the output; the first that a request has counts.
+        output_field: the option that is set if a request has none.
+        output_holders: the fields that change when the output is lowered.
+        route_ends: how the paths of its routes end, if the fields of a request do not show its format.
+        items: makes a list of messages of what the API accepts in that field.
+        options: returns the mapping that has the options of a request, of its fields.
         with_options: returns the fields that change, of the fields and the options that change.
         counted: returns what is counted beside messages and tools, of the fields; by default system text and schemas.
         completed: returns a message with what only the items before it show, of the message, all items and its index.

@@ -41,7 +41,7 @@ def neighbours_alternate(turns: Sequence[Turn | None]) -> bool:
 
 
 def kept(before: Conversation, after: Conversation) -> Conversation:
-    """Return `after` with placeholder messages where the turns of `before` alternated and those of `after` do not.
+    """Return `after` with placeholder messages if the turns of `before` alternated and the turns of `after` do not.
 
     The last speaker stays the same, so that messages appended later still alternate.
     """
@@ -110,7 +110,7 @@ def _placeholder(turn: Turn, fmt: Format) -> Message:
 
 
 def first_message_is_users(conversation: Conversation, **_: bool) -> tuple[Conversation, tuple[Repair, ...]]:
-    """Insert a user message that says that earlier messages were removed, where the assistant's would be the first.
+    """Insert a user message that says that earlier messages were removed, if the assistant's would be the first.
 
     Anthropic: "messages: first message must use the "user" role". Google of older models: "Please ensure that multiturn
     requests alternate between user and model".

@@ -24,8 +24,8 @@ class Layout:
     """Where a format wants the results of calls.
 
     `in_place(conversation)` returns a function of the places of a call and its result, each (message index, part index),
-    that says whether the result stands where the format wants it. `arranged(conversation, pairs, continues)` yields the
-    messages with every result in its place, a result for each call, and no other results; where the conversation
+    that says whether the result is where the format wants it. `arranged(conversation, pairs, continues)` yields the
+    messages with every result in its place, a result for each call, and no other results; if the conversation
     `continues` one that the provider stores, results without a call stay.
     """
 

@@ -1,4 +1,4 @@
-"""The limit and the input that an unknown wording names, told apart by the words beside them and by arithmetic."""
+"""The limit and the input that an unknown wording names, distinguished by the words beside them and by arithmetic."""
 
 from __future__ import annotations
 

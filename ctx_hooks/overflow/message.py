@@ -23,11 +23,11 @@ NotRetried = Literal["switched_off", "not_fitted", "cannot_shrink", "stored_hist
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was done about a request that ended in an overflow; None where it is not known.
+    """What was done about a request that ended in an overflow; None if it is not known.
 
     Attributes:
         attempts: how often the request was sent to the model, retries included.
-        received_tokens: an estimate of the request as it came.
+        received_tokens: an estimate of the request that was received.
         sent_tokens: an estimate of the smallest that was sent.
         window_tokens: the window that was assumed.
         lowered_output: whether a retry asked for less output.
@@ -58,11 +58,11 @@ def readable_error(fmt: Format, facts: Facts, policy: Policy) -> str:
     if policy.error_text:
         return f"{opening} {policy.error_text}"
     words = _WORDS[policy.language]
-    told = [words[name].format(**_figures(facts)) for name in _happened(facts)]
+    sentences = [words[name].format(**_figures(facts)) for name in _happened(facts)]
     if facts.overflow and facts.overflow.sentence:
-        told.append(words["said"].format(sentence=facts.overflow.sentence))
-    told.append(words["output_advice" if _is_output(facts) else "advice"])
-    return " ".join((opening, *told))
+        sentences.append(words["said"].format(sentence=facts.overflow.sentence))
+    sentences.append(words["output_advice" if _is_output(facts) else "advice"])
+    return " ".join((opening, *sentences))
 
 
 def small_window(window_tokens: ProviderTokens, least_tokens: int) -> str:

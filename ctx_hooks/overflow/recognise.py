@@ -21,10 +21,10 @@ _QUOTES = str.maketrans("", "", '`"*')
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What an overflow error says; figures are None where the text has none.
+    """What an overflow error says; figures are None if the text has none.
 
     Attributes:
-        kind: "input" when the input alone is too long, "input_plus_output" when input and requested output together are,
+        kind: "input" if the input itself is too long, "input_plus_output" if input and requested output together are,
             "output_limit" when the requested output is above the model's own cap and a lower `max_tokens` is the only
             remedy.
         pattern: the wording that was recognised; "rate_too_large" when a single request exceeds a rate limit, whose limit
@@ -59,7 +59,7 @@ def recognise_overflow(
     Args:
         error: an exception, a text, or a body (mapping or JSON text).
         status: the HTTP status; by default the exception's own.
-        body: the body of the answer, where the exception does not carry it.
+        body: the body of the answer, if the exception does not carry it.
         provider: LiteLLM's name of the provider; decides texts that mean an overflow at one provider only.
 
     >>> recognise_overflow("prompt is too long: 205000 tokens > 200000 maximum").limit_tokens

@@ -31,7 +31,7 @@ class RetryPlan:
     Attributes:
         most_tokens: the most that it may have.
         cut_newest: whether the newest tool results may be cut.
-        max_output_tokens: the lower output that it asks for; None where the output stays as requested.
+        max_output_tokens: the lower output that it asks for; None if the output stays as requested.
         truncates: whether the provider is asked to drop the oldest items of the history that it keeps.
 
     >>> plan_of(1, retries=3, sent_tokens=LocalTokens(1_000))
@@ -61,7 +61,7 @@ def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> Pro
 def limit_for_retry(
     overflow: Overflow, refused_tokens: ProviderTokens, refused_first_tokens: ProviderTokens, number: int
 ) -> ProviderTokens:
-    """Return the limit that a retry keeps to, for this request alone: what the error says, else a guess.
+    """Return the limit that a retry keeps to, only for this request: what the error says, else a guess.
 
     Args:
         overflow: what the last refusal said.
@@ -79,7 +79,7 @@ def limit_for_retry(
 def unseen_tokens(overflow: Overflow, refused_tokens: ProviderTokens) -> int:
     """Return how many tokens more than the estimate of what was refused the provider has counted; below 0: fewer.
 
-    They are taken as fixed: content that only the provider sees, or media whose size is a guess. None are where the error
+    They are taken as fixed: content that only the provider sees, or media whose size is a guess. The result is 0 if the error
     gives no exact count beside its limit, or the difference is within the estimate's error.
     """
     if not overflow.limit_tokens or not overflow.input_tokens or overflow.at_least:
@@ -99,8 +99,8 @@ def plan_of(
     Args:
         number: of the retry, from 1.
         retries: how many there may be.
-        sent_tokens: what was refused; None where it was not counted.
-        lowered_output_tokens: the output that fits beside the input as it is; None where only a smaller input helps.
+        sent_tokens: the size of the refused attempt; None if it was not counted.
+        lowered_output_tokens: the output that fits beside the unchanged input; None if only a smaller input helps.
     """
     last = number >= retries
     if sent_tokens is None:

@@ -13,7 +13,7 @@ MOST_CHARS = 2_000
 """Read of one text. An error's own words stand at its start; what follows is the request echoed back. The longest of a
 hundred real ones has 420 characters."""
 MOST_TOTAL_CHARS = 4_000
-"""Read of one error, which has its message several times over: LiteLLM's, the client's, the body's, that of a body inside."""
+"""Read of one error, which has its message several times over: LiteLLM's, the client's, the body's, and an inner body's."""
 MOST_TEXTS = 8
 """Kept of one error; eight of the longest real ones are about MOST_TOTAL_CHARS."""
 MOST_VALUES = 200
@@ -139,7 +139,7 @@ def first_sentences(text: str) -> str:
 
 
 def _inside(value: Any) -> tuple[list[Any], list[Any]]:
-    """Return the codes of an exception or mapping, and where it, or a list, keeps its words."""
+    """Return the codes of an exception or mapping, and the values that hold the words of these or of a list."""
     if isinstance(value, BaseException):
         codes = [getattr(value, name, None) for name in ("code", "type")]
         words = [getattr(value, name, None) for name in ("message", "detail")]
@@ -166,6 +166,6 @@ def _embedded(text: str) -> Any:
 
 
 def _without_echo(text: str) -> str:
-    """Return the text up to where it begins to quote the request or a stack trace begins."""
+    """Return the text before it quotes the request and before a stack trace."""
     ends = [found.start() for found in (_ECHO.search(text), _TRACE.search(text)) if found]
     return text[: min(ends, default=None)]

@@ -1,4 +1,4 @@
-"""JSON as text: its value where it is small enough to parse, and its strings with the exact text between them."""
+"""JSON as text: its value if it is small enough to parse, and its strings with the exact text between them."""
 
 from __future__ import annotations
 

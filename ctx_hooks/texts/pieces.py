@@ -23,7 +23,7 @@ _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 def spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield offsets of pieces of at most twice PIECE_CHARS, each ending behind a blank where one is near."""
+    """Yield offsets of pieces of at most twice PIECE_CHARS, each ending behind a blank if one is near."""
     start = 0
     while start < len(text):
         end = min(start + 2 * PIECE_CHARS, len(text))
@@ -60,14 +60,14 @@ def lines(text: str) -> Iterator[str]:
 
 
 def head_end(text: str, chars: int) -> int:
-    """Return where the first `chars` characters end: at a line's end where one is near, else at a blank."""
+    """Return where the first `chars` characters end: at a line's end if one is near, else at a blank."""
     near = int(chars * (1 - NEAR_FRACTION))
     ends = (text.rfind(mark, near, chars) for mark in "\n ")
     return next((end for end in ends if end > 0), min(chars, len(text)))
 
 
 def tail_start(text: str, chars: int) -> int:
-    """Return where the last `chars` characters begin: behind a line's end where one is near, else behind a blank."""
+    """Return where the last `chars` characters begin: behind a line's end if one is near, else behind a blank."""
     start = max(0, len(text) - chars)
     near = start + int(chars * NEAR_FRACTION)
     return 1 + next((end for mark in "\n " if (end := text.find(mark, start, near)) >= 0), start - 1)

@@ -43,7 +43,7 @@ class Budget:
         return self.counter.conversation(conversation) - self.goal_tokens
 
     def reference(self, text: str) -> Reference | None:
-        """Return where the whole of a text that is cut will be; None where nothing is archived."""
+        """Return where the whole of a removed text will be; None if nothing is archived."""
         return None if self.cut_texts is None else self.cut_texts.reference(text)
 
     def with_goal(self, goal_tokens: LocalTokens) -> Budget:

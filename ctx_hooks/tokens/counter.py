@@ -43,7 +43,7 @@ meanwhile), and a run of one character, whose pieces are the same, one; in a sin
 add a token: of prose 0.06 %.
 """
 OTHER_SCRIPTS = re.compile(r"[^\x00-\u036f\u1e00-\u1eff\u2000-\u2bff]+")
-"""What is no Latin letter, accent, punctuation, symbol or box: of these alone vocabularies differ by factors."""
+"""What is no Latin letter, accent, punctuation, symbol or box: only for these do vocabularies differ by factors."""
 LONG_RUNS = re.compile(r"[A-Za-z0-9+/=_-]{40,}")
 """Hardly a word or a name is as long: among words base64 and hexadecimal stand in such runs."""
 LEAST_CHARS_PER_TOKEN = 2
@@ -61,7 +61,7 @@ class Counter:
     Args:
         vocabulary: the vocabulary.
         deadline: when the work stops.
-        other_weight: how many tokens each token of other scripts, figures and base64 counts as, where the provider has more
+        other_weight: how many tokens each token of other scripts, figures and base64 counts as, if the provider has more
             of them than of Latin words: so one factor leads from local to provider tokens, whatever the mix.
     """
 

@@ -102,7 +102,7 @@ def grown(answer: Any, growth: float) -> Any:
 
 
 def unfinished_line(text: bytes) -> bytes:
-    """Return what stands behind the last line break of a piece of an event stream, b"" where it is too long to be read."""
+    """Return what follows the last line break of a piece of an event stream, b"" if it is too long to be read."""
     rest = text[text.rfind(b"\n") + 1 :]
     return rest if len(rest) <= LONGEST_LINE_BYTES else b""
 
@@ -123,7 +123,7 @@ def _with_grown_records(answer: Any, growth: float) -> Any:
 
 
 def _grown_record(record: Any, growth: float) -> Any:
-    """Return a usage record with a grown input, the same object where it states none."""
+    """Return a usage record with a grown input, the same object if it states none."""
     name = next((n for n in WHOLE_INPUTS if _count(record, n)), INPUT)
     billed = _count(record, name) + (sum(_count(record, n) for n in BESIDE_INPUT) if name == INPUT else 0)
     added = round(billed * growth) - billed
@@ -134,7 +134,7 @@ def _grown_record(record: Any, growth: float) -> Any:
 
 
 def _changed(value: Any, fields: Mapping[str, Any]) -> Any:
-    """Return a copy of a mapping or model with other values, the same object where all are what it has."""
+    """Return a copy of a mapping or model with other values, the same object if nothing differs."""
     new = {name: given for name, given in fields.items() if given is not _field(value, name)}
     if not new or not isinstance(value, (BaseModel, Mapping)):
         return value

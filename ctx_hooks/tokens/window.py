@@ -27,7 +27,7 @@ DYNAMIC_RESERVES = ((2_000, 32_768), (1_000, 16_384), (0, 8_192))
 DYNAMIC_MESSAGES = 10
 """The last messages whose mean size the dynamic reserve follows (pi)."""
 INPUT_WINDOW_FAMILIES = ("gemini", "gpt-5")
-"""Models whose documented window holds the input alone: their output has a limit of its own."""
+"""Models whose documented window is for the input only: their output has a limit of its own."""
 
 Source = Literal["policy", "model_info", "model_map", "learned", "refusal", "default"]
 
@@ -84,10 +84,10 @@ def reserve_tokens_of(
     use 300. Were it kept free, requests that fit would be compacted, and the threshold would move with each request.
 
     Args:
-        window: what input and, where it holds that too, output have to fit into.
+        window: what the input has to fit into, and the output too if the window includes it.
         policy: its `reserve` and the figures of that.
         recent_message_tokens: the mean size of the last ten messages, in provider tokens, not rounded.
-        least_output_tokens: what a stated thinking budget takes, and an answer beside it; 0 where none is stated. It is kept
+        least_output_tokens: what a stated thinking budget takes, and an answer beside it; 0 if none is stated. It is kept
             free besides the input's estimate error, unless it is above a quarter of the window.
     """
     scaled = int(window.tokens * policy.reserve_fraction)
@@ -122,7 +122,7 @@ def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTo
 def target_tokens_of(
     budget_tokens: LocalTokens, policy: Policy, fixed_tokens: LocalTokens = LocalTokens(0)
 ) -> LocalTokens | None:
-    """Return what a compaction compacts down to by the policy, None where it states no `target_fraction`.
+    """Return the size that the policy compacts down to, None if it states no `target_fraction`.
 
     That is `target_fraction` of the budget, or `keep_recent_tokens` if that is more; in a small budget the latter is held to
     5/8 of it, so that compactions stay rare.

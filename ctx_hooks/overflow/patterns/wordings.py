@@ -1,4 +1,4 @@
-"""How providers and inference servers word an overflow, where the figures have a known meaning, and the codes that say it.
+"""How providers and inference servers word an overflow whose figures have a known meaning, and the codes that say it.
 
 An output limit says that the request asks for a longer answer than the model ever gives: a lower `max_tokens` is the remedy.
 """
