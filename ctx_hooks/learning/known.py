@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries
-from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.overflow.retry_plan import limit_for_retry, unseen_tokens
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.window import DYNAMIC_MESSAGES, budget_tokens_of
@@ -18,6 +17,10 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.target import Target
     from ctx_hooks.tokens.window import Window
+
+
+OTHERS_FLOOR_FRACTION = 0.5
+"""Of the window: no lower limit is taken from one other tenant's refusal, so that nobody cuts another's requests to less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +80,8 @@ def known_of(
     stored_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Known:
     """Return what is known for an attempt; what is too old `now`, in epoch seconds, is not."""
-    policy, tenant = to.policy, to.tenant
-    factor, other_weight = family_factor(to.model), 1.0
-    if policy.calibrate:
-        factor, other_weight = stats.factor(tenant, to.model, now), stats.other_weight(tenant, to.model, now)
+    tenant, policy = to.tenant, to.policy
+    factor, other_weight = stats.factor(tenant, to.model, now), stats.other_weight(tenant, to.model, now)
     window = _learned_window(to, stats, now)
     previous = previous and previous.weighed(other_weight)
     if previous is not None and previous.to.deployment == to.deployment:
@@ -93,7 +94,7 @@ def known_of(
 def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:
     """Return the stated window with what was learned: a smaller limit, and whether it holds the output."""
     window = to.window
-    limit = stats.limit_tokens(to.tenant, window.tokens, to.policy.learned_limit_floor_fraction, now)
+    limit = stats.limit_tokens(to.tenant, window.tokens, OTHERS_FLOOR_FRACTION, now)
     if limit is not None and limit < window.tokens:
         window = replace(window, tokens=limit, source="learned")
     held = stats.output_held(to.tenant, window.tokens, now)

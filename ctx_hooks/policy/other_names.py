@@ -7,7 +7,11 @@ from typing import Any
 
 OTHER_NAMES: Mapping[str, str] = {"enabled": "mode"}
 """`enabled: false` is `mode: off`."""
-REMOVED_NAMES: Mapping[str, str] = {"text_max_chars": "a long older answer keeps its most useful parts: delete this line"}
+REMOVED_NAMES: Mapping[str, str] = {
+    "text_max_chars": "a long older answer keeps its most useful parts: delete this line",
+    "calibrate": "the ratio of tokens is always learned: delete this line",
+    "learned_limit_floor_fraction": "it is half of the window: delete this line",
+}
 """Fields that are gone, each with what to do."""
 
 

@@ -89,13 +89,6 @@ class Policy(BaseModel):
         description="Most compacted text per user turn, in tokens. Unset: 2,000 where tools do the work, up to 8,000 in "
         "plain dialogue.",
     )
-    learned_limit_floor_fraction: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="Least limit, as a share of the window, that a tenant takes from what one other tenant was refused.",
-    )
-    calibrate: bool = Field(default=True, description="Learn the provider tokens per local token from real usage.")
     cost_aware: bool = Field(
         default=False,
         description="Compact only where that costs less than the prompt cache it loses, while the window holds.",

@@ -51,10 +51,9 @@ def saved_by(
             cache does not say whether the provider has one, and where cached input has a price of its own nobody knows
             the dollars.
     """
-    without = without_compression(whole, seen, decided, billed)
+    without = _bill_of(whole, seen if billed.uses_cache else 0, decided, billed)
     hidden = rewrites and seen and not billed.uses_cache and prices is not None and prices.cache_read < prices.plain
-    dollars = None if prices is None or hidden else input_price(without, prices) - input_price(billed, prices)
-    return Saved(without.input_tokens - billed.input_tokens, dollars)
+    return Saved(without.input_tokens - billed.input_tokens, None if hidden else _less(without, billed, prices))
 
 
 def would_be_saved(
@@ -64,30 +63,29 @@ def would_be_saved(
 
     The other arguments are those of `saved_by`, for what would have been sent. If that rewrites, no prompt cache holds it.
     """
-    ratio = billed.input_tokens / max(1, whole)
-    input_tokens = ProviderTokens(round(decided * ratio))
     known = 0 if rewrites or not billed.uses_cache else max(0, decided - (whole - seen))
-    cached = ProviderTokens(round(known * ratio))
-    written = ProviderTokens(input_tokens - cached) if billed.written_tokens else ProviderTokens(0)
-    compressed = Billed(input_tokens, cached, written, billed.output_tokens)
-    dollars = None if prices is None else input_price(billed, prices) - input_price(compressed, prices)
-    return Saved(billed.input_tokens - input_tokens, dollars)
+    compressed = _bill_of(decided, known, whole, billed)
+    return Saved(billed.input_tokens - compressed.input_tokens, _less(billed, compressed, prices))
 
 
-def without_compression(whole: LocalTokens, seen: LocalTokens, sent: LocalTokens, billed: Billed) -> Billed:
-    """Return what would have been billed of the request as it came.
+def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
+    """Return what would have been billed of so many local tokens, of which the prompt cache serves `cached`.
 
-    The bill of what was sent gives the provider tokens per local token of this very conversation. A provider that shows no
-    prompt cache in it is taken for one that has none.
+    The bill of `of` local tokens gives the provider tokens per local token of this very conversation. A provider that shows
+    no prompt cache in it is taken for one that has none.
     """
-    ratio = billed.input_tokens / max(1, sent)
-    input_tokens = ProviderTokens(round(whole * ratio))
-    cached = ProviderTokens(round(seen * ratio)) if billed.uses_cache else ProviderTokens(0)
-    written = ProviderTokens(input_tokens - cached) if billed.written_tokens else ProviderTokens(0)
-    return Billed(input_tokens, cached, written, billed.output_tokens)
+    ratio = billed.input_tokens / max(1, of)
+    input_tokens, from_cache = ProviderTokens(round(tokens * ratio)), ProviderTokens(round(cached * ratio))
+    written = ProviderTokens(input_tokens - from_cache if billed.written_tokens else 0)
+    return Billed(input_tokens, from_cache, written, billed.output_tokens)
 
 
-def input_price(billed: Billed, prices: Prices) -> float:
+def _less(more: Billed, less: Billed, prices: Prices | None) -> float | None:
+    """Return the price of the input of one bill less that of another; None where a price is not known."""
+    return None if prices is None else _input_price(more, prices) - _input_price(less, prices)
+
+
+def _input_price(billed: Billed, prices: Prices) -> float:
     """Return the price of the input, in the currency of `prices`."""
     plain = billed.input_tokens - billed.cached_tokens - billed.written_tokens
     return plain * prices.plain + billed.cached_tokens * prices.cache_read + billed.written_tokens * prices.cache_write

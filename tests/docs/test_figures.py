@@ -8,11 +8,11 @@ from documentation import ROOT
 from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import cut_points, retrieval_share
-from ctx_hooks.learning import calibration, learned, redis_store, stats, stored_histories
+from ctx_hooks.learning import calibration, known, learned, redis_store, stats, stored_histories
 from ctx_hooks.litellm_compat import reclassification
 from ctx_hooks.overflow import retry_plan, texts
 from ctx_hooks.policy import caller
-from ctx_hooks.policy.settings import DEFAULT_POLICY, Policy
+from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import output_limit, request
 from ctx_hooks.runtime import worker
 from ctx_hooks.serving import running, startup
@@ -57,7 +57,7 @@ IN_WORDS = {
     "more than a quarter of the window": window.LARGEST_RESERVE_FRACTION == 0.25,
     "a fifth, or a twentieth": (calibration.OTHER_FRACTION, calibration.LEAST_OTHER_FRACTION) == (0.2, 0.05),
     "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
-    "down to half of the window": DEFAULT_POLICY.learned_limit_floor_fraction == 0.5,
+    "down to half of the window": known.OTHERS_FLOOR_FRACTION == 0.5,
     "a tenth where tools do the work": retrieval_share.USUAL_FRACTION == 0.1,
     "know each other's ratios within ten seconds": learned.REFRESH_SECONDS == 10,
     "the mean size of the last ten messages": window.DYNAMIC_MESSAGES == 10,

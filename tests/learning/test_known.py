@@ -15,10 +15,8 @@ class TestWhatIsKnown:
         assert known_of(to(), stats_of(("limit", "ann", 60_000)), NOW).window == Window(60_000, "learned")
         assert known_of(to(), stats_of(("limit", "ann", 600_000)), NOW).window == to().window
 
-    def test_what_another_tenant_was_told_is_bounded_by_the_policys_floor(self):
-        stats = stats_of(("limit", "bob", 8_000))
-        assert known_of(to(), stats, NOW).window.tokens == 100_000
-        assert known_of(to(learned_limit_floor_fraction=0.9), stats, NOW).window.tokens == 180_000
+    def test_what_another_tenant_was_told_lowers_the_window_to_its_half_at_most(self):
+        assert known_of(to(), stats_of(("limit", "bob", 8_000)), NOW).window.tokens == 100_000
 
     def test_whether_the_window_holds_the_output_is_learned_both_ways(self):
         assert known_of(to(), DeploymentStats(), NOW).window.holds_output
@@ -33,10 +31,8 @@ class TestWhatIsKnown:
         apart = replace(to(window_holds_output=False), window=Window(200_000, "model_info", holds_output=False))
         assert not known_of(apart, stats_of(("holds_output", "ann", 1)), NOW).window.holds_output
 
-    def test_the_ratio_is_learned_unless_the_policy_forbids_it(self):
-        stats = stats_of(("ratios", "ann", 1.2, 1.2))
-        assert known_of(to(), stats, NOW).factor == 1.2
-        assert known_of(to(calibrate=False), stats, NOW).factor == 1.0
+    def test_the_ratio_is_learned(self):
+        assert known_of(to(), stats_of(("ratios", "ann", 1.2, 1.2)), NOW).factor == 1.2
 
     def test_the_largest_output_is_learned(self):
         assert known_of(to(), stats_of(("output_limit", "ann", 4_096)), NOW).output_limit_tokens == 4_096
