@@ -7,8 +7,6 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import litellm
-
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning import updates
 from ctx_hooks.learning.attempts import DeploymentName
@@ -157,6 +155,8 @@ class AttemptEnds:
         if overflow is not None:
             self.recorder.failed(call)
         self.running.end(call.request_id)
+        import litellm  # noqa: PLC0415 - slow to load, and not for `ctx-hooks explain`
+
         if not isinstance(error, litellm.ContextWindowExceededError):
             return None
         policy = target.of_group(call, self.policies).policy
