@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.pipeline import Outcome
+    from ctx_hooks.compaction.pipeline import Outcome, StepReport
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.request.request import Request
@@ -44,7 +44,6 @@ class Decided(NamedTuple):
         attempt: the attempt.
         cut: by handle, the removed texts that the request refers to; None for a text that an earlier request has removed.
         offers: whether the model is offered the tool that returns them.
-        known: what it was decided by; None where nothing was cut.
         received_bytes: about how much memory the request's messages take; 0 if nothing was cut.
     """
 
@@ -52,7 +51,6 @@ class Decided(NamedTuple):
     attempt: Attempt
     cut: Mapping[str, str | None] = {}
     offers: bool = False
-    known: Known | None = None
     received_bytes: int = 0
 
 
@@ -69,7 +67,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
     attempt = replace(attempt_at(request, to, known), most_tokens=most_tokens)
-    return _as_it_came(request, known, attempt, "fits by its size alone", {})
+    return _as_it_came(request, attempt, "fits by its size alone", {})
 
 
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
@@ -136,9 +134,9 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     most = to_provider(plan.most_tokens, known.factor)
     attempt = replace(attempt_at(request, to, known, history), received_tokens=received.tokens, budget_tokens=most)
     if plan.truncates and received.tokens <= plan.most_tokens:
-        return _left_to_provider(received.tokens, plan, to, known, attempt)
+        return _left_to_provider(received.tokens, plan, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
-        return _as_it_came(request, known, attempt, "fits", _repaired(request, to))
+        return _as_it_came(request, attempt, "fits", _repaired(request, to))
     budget = fitting.budget_of(to, known, plan, counter)
     outcome = compress(newest, history, budget, to)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
@@ -163,12 +161,12 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if plan.truncates:
         changes |= TRUNCATION
     if plan.max_output_tokens is None:
-        changes |= _lower_output(request, known, attempt)
+        changes |= _lower_output(request, attempt)
     else:
         changes |= request.with_output(plan.max_output_tokens)
-    decided = _concluded(changes, outcome, plan, to, known, attempt)
+    decided = _concluded(changes, outcome, plan, attempt)
     received_bytes = request.size_bytes if outcome.cut else 0
-    return decided._replace(cut=outcome.cut, offers=offers, known=known, received_bytes=received_bytes)
+    return decided._replace(cut=outcome.cut, offers=offers, received_bytes=received_bytes)
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
@@ -216,27 +214,25 @@ def _repaired(request: Request, to: Target) -> dict[str, Any]:
     return request.repaired() if to.policy.repair == "always" else {}
 
 
-def _lower_output(request: Request, known: Known, attempt: Attempt) -> dict[str, Any]:
+def _lower_output(request: Request, attempt: Attempt) -> dict[str, Any]:
     """Return the fields that ask for less output, for a deployment that would refuse the requested one."""
     requested = request.max_output_tokens
     if requested is None:
         return {}
     sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
-    allowed = allowed_output_tokens(requested, known.output_limit_tokens, known.window, sent)
+    allowed = allowed_output_tokens(requested, attempt.known.output_limit_tokens, attempt.known.window, sent)
     return request.with_output(allowed) if allowed < requested else {}
 
 
-def _as_it_came(request: Request, known: Known, attempt: Attempt, reason: str, repaired: dict[str, Any]) -> Decided:
+def _as_it_came(request: Request, attempt: Attempt, reason: str, repaired: dict[str, Any]) -> Decided:
     """Return the decision about a request that fits; it may be repaired, or ask for less output."""
-    changes = repaired | _lower_output(request, known, attempt)
+    changes = repaired | _lower_output(request, attempt)
     return _decided(Compressed(changes, None, ()) if changes else Untouched(reason), attempt)
 
 
-def _concluded(
-    changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, to: Target, known: Known, attempt: Attempt
-) -> Decided:
+def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:
     """Return the decision about a request that was compressed, or tried to be."""
-    received = attempt.received_tokens or LocalTokens(0)
+    known, received = attempt.known, attempt.received_tokens or LocalTokens(0)
     sent = attempt.sent_tokens or outcome.tokens_after
     before, after, most = (to_provider(n, known.factor) for n in (received, sent, plan.most_tokens))
     figures = Figures(before, after, most, known.window.tokens)
@@ -248,22 +244,23 @@ def _concluded(
         return _decided(GaveUp(changes, figures, outcome.reason or "", outcome.steps), attempt)
     if not changes:
         return Decided(Untouched("nothing to do", figures), attempt)
-    if to.attempt:
-        return _decided(Rescued(changes, figures, outcome.steps, to.attempt), attempt)
-    return _decided(Compressed(changes, figures, outcome.steps), attempt)
+    return _changed(changes, figures, outcome.steps, attempt)
 
 
-def _left_to_provider(received: LocalTokens, plan: RetryPlan, to: Target, known: Known, attempt: Attempt) -> Decided:
+def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) -> Decided:
     """Return the decision to send a request as it came, and let the provider shorten the history that it keeps."""
+    known = attempt.known
     whole = ProviderTokens(known.stored_tokens + to_provider(received, known.factor))
-    figures = Figures(
-        whole, min(whole, known.window.tokens), to_provider(plan.most_tokens, known.factor), known.window.tokens
-    )
-    attempt = replace(attempt, truncates=True)
-    changes = dict(TRUNCATION)
-    if to.attempt:
-        return _decided(Rescued(changes, figures, (), to.attempt), attempt)
-    return _decided(Compressed(changes, figures, ()), attempt)
+    most, window = to_provider(plan.most_tokens, known.factor), known.window.tokens
+    figures = Figures(whole, min(whole, window), most, window)
+    return _changed(dict(TRUNCATION), figures, (), replace(attempt, truncates=True))
+
+
+def _changed(changes: dict[str, Any], figures: Figures, steps: tuple[StepReport, ...], attempt: Attempt) -> Decided:
+    """Return the decision to send a changed request, before the call or as a retry."""
+    number = attempt.to.attempt
+    decision = Rescued(changes, figures, steps, number) if number else Compressed(changes, figures, steps)
+    return _decided(decision, attempt)
 
 
 def _is_smaller(outcome: Outcome, refused: Attempt) -> bool:

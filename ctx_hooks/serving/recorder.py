@@ -61,7 +61,7 @@ class Recorder:
                 return  # the Router asks once for each retry that is left; the request's last attempt stays the one sent
             state.is_given_up = True
         else:
-            state.decided = event, to.prices
+            state.decided = event
         if to.policy.enforces:
             limits, is_changed = output_limits_in(changes_of(decision)), not isinstance(decision, Untouched)
             if not isinstance(decision, NotRetried):  # the attempt before it says what was sent
@@ -75,7 +75,7 @@ class Recorder:
         state = self._running.of(request_id)
         attempt = state.attempts.last()
         if state.decided is not None and attempt is not None:
-            state.before_choice = state.decided[0], attempt
+            state.before_choice = state.decided, attempt
 
     def last_attempt(self, request_id: str) -> Attempt | None:
         """Return the last attempt at a request, as one at what the client sent where it was fitted before the choice."""
@@ -87,18 +87,16 @@ class Recorder:
 
     def refused(self, call: Call, overflow: Overflow) -> None:
         """Record that the provider refused a request's last attempt as too long."""
-        known = self._running.of(call.request_id).decided
-        if known is not None:
-            decided, _ = known
+        decided = self._running.of(call.request_id).decided
+        if decided is not None:
             said = (overflow.kind, overflow.limit_tokens, overflow.input_tokens)
             self._tell(call, OverflowEvent("overflow", time.time(), decided.call, decided.mode, decided.attempt, *said))
 
     def failed(self, call: Call) -> None:
         """Record that a request ended in a refusal as too long."""
         state = self._running.of(call.request_id)
-        known, state.decided = state.decided, None
-        if known is not None:
-            decided, _ = known
+        decided, state.decided = state.decided, None
+        if decided is not None:
             event = FailureEvent("failure", time.time(), decided.call, decided.mode, decided.attempt + 1)
             if decided.mode == "enforce":
                 state.headers = of_failed(state.headers, event)
@@ -108,11 +106,11 @@ class Recorder:
         """Record an answer."""
         state = self._running.of(request_id)
         first = state.before_choice
-        known, state.decided = state.decided, None
-        if known is not None:
-            decided, prices = known
+        decided, state.decided = state.decided, None
+        if decided is not None:
+            attempt, prices = answered.attempt, answered.attempt.to.prices
             if first is not None:
-                attempt, before = answered.attempt, first[1]
+                before = first[1]
                 rewrites = attempt.rewrites or before.rewrites
                 answered = answered._replace(attempt=replace(attempt, seen_tokens=before.seen_tokens, rewrites=rewrites))
             event = answer_event(decided, answered, prices)

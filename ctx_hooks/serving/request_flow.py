@@ -15,7 +15,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many
-from ctx_hooks.learning.attempts import counted
+from ctx_hooks.learning.attempts import as_it_came, counted, holds_more, number_of, was_translated
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
@@ -31,7 +31,6 @@ from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.addons import Addons, Core, Undecided
 from ctx_hooks.serving.attempt_ends import AttemptEnds
-from ctx_hooks.serving.earlier_attempts import as_it_came, holds_more, number_of, was_translated
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running

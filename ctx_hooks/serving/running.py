@@ -15,7 +15,6 @@ from ctx_hooks.learning.attempts import Attempts
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from ctx_hooks.compaction.cost import Prices
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.telemetry.events import DecisionEvent
 
@@ -60,7 +59,7 @@ class RequestState:
 
     Attributes:
         attempts: what was sent of it, and how that ended.
-        decided: the record of the last decision about it, and the prices that hold there.
+        decided: the record of the last decision about it.
         before_choice: the record and the attempt of what was fitted before the Router chose a deployment.
         is_given_up: whether it is recorded that no retry follows.
         headers: of its answer, so far.
@@ -73,7 +72,7 @@ class RequestState:
     """
 
     attempts: Attempts = field(default_factory=Attempts)
-    decided: tuple[DecisionEvent, Prices | None] | None = None
+    decided: DecisionEvent | None = None
     before_choice: tuple[DecisionEvent, Attempt] | None = None
     is_given_up: bool = False
     headers: dict[str, str] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, forget_offer, k
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import changes_of
+from ctx_hooks.engine.decision import NotRetried, changes_of
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
@@ -89,12 +89,12 @@ class Archiving:
         if not tool.is_among_tools(request):
             self.forget(to.request_id)
         with failing_open("archives nothing of a request"):
-            if decided.known is None or not decided.cut:
+            if not decided.cut or isinstance(decided.decision, NotRetried):
                 return
             tenant = self._tenant_of(request.call, settings)
             self.archives.put(settings, tenant, {h: text for h, text in decided.cut.items() if text is not None})
             kept = KeptRequest(
-                (request, to, decided.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
+                (request, to, decided.attempt.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
             )
             if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
                 self._store_behind(settings, tenant, kept)
