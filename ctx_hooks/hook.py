@@ -23,6 +23,8 @@ from ctx_hooks.serving.startup import start
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from ctx_hooks.request.request import Request
+
 
 class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here
     """The callback of `litellm_settings.callbacks: ["ctx_hooks.proxy_handler_instance"]`.
@@ -45,8 +47,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> dict[str, Any]:
         """Arrange the retries with the Router; fit the request here only where the Router would refuse it itself."""
         with failing_open("forwards the request unchanged"):
-            request = request_of(call_type, data)
-            if request is not None and not switched_off():
+            request = _conversation(call_type, data)
+            if request is not None:
                 return await self.flow.before_choice(request)
         return data
 
@@ -56,8 +58,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Leave the Router the deployments that hold the request whole, where the policy prefers them."""
         with failing_open("leaves the choice of the deployment to the Router"):
             fields = litellm_compat.routed_fields(request_kwargs, messages)
-            request = request_of(litellm_compat.Call(fields).call_type, fields)
-            if request is not None and not switched_off():
+            request = _conversation(litellm_compat.Call(fields).call_type, fields)
+            if request is not None:
                 return await preferred(request, healthy_deployments, self.flow)
         return healthy_deployments
 
@@ -66,8 +68,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         sent = dict(kwargs)
         with failing_open("forwards the request unchanged"):
             attempt = litellm_compat.take_retry_mark(sent)
-            request = request_of(call_type, sent)
-            if request is not None and not switched_off():
+            request = _conversation(call_type, sent)
+            if request is not None:
                 sent = litellm_compat.with_id_outside_proxy(sent, request.format)
                 request = replace(request, fields=sent)
                 return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, attempt))
@@ -115,3 +117,8 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:
         """Say of a synchronous call that it is not fitted: LiteLLM tells of it here alone before it is sent."""
         litellm_compat.warn_of_synchronous_call(kwargs)
+
+
+def _conversation(call_type: object, fields: Mapping[str, Any]) -> Request | None:
+    """Return the request of a call; None where it holds no conversation, or the environment switches the plugin off."""
+    return None if switched_off() else request_of(call_type, fields)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 CODE = "context_length_exceeded"
 """OpenAI's code for it: clients that compact by themselves look for it."""
 
-NotRetried = Literal["switched_off", "not_fitted", "cannot_shrink", "stored_history"]
-"""Retries are switched off; the route or call is never compressed; what may be cut would not make the request smaller."""
+NotRetried = Literal["switched_off", "cannot_shrink", "stored_history"]
+"""Retries are switched off; what may be cut would not make the request smaller; the provider keeps what is too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _figures(facts: Facts) -> dict[str, int | None]:
 def _happened(facts: Facts) -> list[str]:
     """Return the names of the sentences that are true of a request."""
     if facts.attempts is None:
-        return ["not_fitted"] if facts.not_retried == "not_fitted" else []
+        return []
     retried = facts.attempts > 1
     names = [("compressed" if facts.compressed else "not_compressed") + ("_and_retried" if retried else "")]
     if facts.lowered_output:
@@ -131,7 +131,6 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "not_compressed_and_retried": "Nothing was compressed; all {attempts} attempts were refused.",
         "lowered_output": "The requested output was lowered.",
         "switched_off": "The request was not retried, since retries are switched off.",
-        "not_fitted": "Requests of this kind are neither compressed nor retried.",
         "cannot_shrink": "The request was not retried, since no more of it may be compressed.",
         "stored_history": "The request was not retried: the history that exceeds the window is kept by the provider.",
         "said": 'The provider said: "{sentence}"',
@@ -145,7 +144,6 @@ _WORDS: Mapping[Language, Mapping[str, str]] = {
         "not_compressed_and_retried": "没有压缩任何内容,共 {attempts} 次尝试均被拒绝。",
         "lowered_output": "已降低请求的输出长度。",
         "switched_off": "重试已关闭,因此没有重试。",
-        "not_fitted": "此类请求既不压缩也不重试。",
         "cannot_shrink": "没有更多内容可以压缩,因此没有重试。",
         "stored_history": "超出窗口的历史记录保存在模型服务商处,因此没有重试。",
         "said": "模型服务商的原话:“{sentence}”",

@@ -126,7 +126,7 @@ def test_all_that_is_cut_from_a_request_is_found_again_though_its_compaction_is_
     again = decided(request, where)
     assert changes_of(first.decision) == changes_of(again.decision)
     assert again.offers
-    assert engine.cut_again(request, where, again.known, Deadline(60)) == first.cut
+    assert engine.cut_again(request, where, again.attempt.known, Deadline(60)) == first.cut
 
 
 def test_a_request_that_is_kept_counts_its_images_by_their_bytes_and_not_by_their_tokens():

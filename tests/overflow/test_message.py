@@ -32,7 +32,7 @@ overflows = st.none() | st.builds(
 facts_strategy = st.builds(
     Facts, attempts=st.none() | st.integers(1, 4), received_tokens=tokens, sent_tokens=tokens, window_tokens=tokens,
     lowered_output=st.booleans(),
-    not_retried=st.sampled_from((None, "switched_off", "not_fitted", "cannot_shrink")), overflow=overflows,
+    not_retried=st.sampled_from((None, "switched_off", "cannot_shrink", "stored_history")), overflow=overflows,
 )  # fmt: skip
 
 
@@ -126,7 +126,6 @@ def test_a_rate_limit_is_not_called_a_context_length():
     [
         ("switched_off", "since retries are switched off", "重试已关闭"),
         ("cannot_shrink", "no more of it may be compressed", "没有更多内容可以压缩"),
-        ("not_fitted", "neither compressed nor retried", "既不压缩也不重试"),
     ],
 )
 def test_the_reason_why_nothing_was_retried_is_told(reason, english, chinese):
