@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ctx_hooks.policy.settings import Policy
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
+    from ctx_hooks.runtime.worker import Workers
     from ctx_hooks.serving.running import Running
     from ctx_hooks.store.shared_store import SharedStore
     from ctx_hooks.tokens.usage import Billed
@@ -70,12 +70,14 @@ class Core:
         running: the requests that run; an add-on's own state of a request is in `RequestState.notes`.
         learned: what answers have shown of each deployment.
         fitted_before_choice: fits a request where the Router would refuse it before it chooses a deployment.
+        workers: threads for work that is short for a message and long for a conversation.
     """
 
     store: SharedStore
     running: Running
     learned: Learned
     fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]]
+    workers: Workers
 
 
 class Addon(Protocol):
@@ -127,7 +129,6 @@ class Addons:
         self._core = core
         self._loaded: dict[str, Addon] = {}
         self._broken: set[str] = set()
-        self._workers = Workers()
 
     async def named(self, policy: Policy) -> dict[str, Addon]:
         """Return the add-ons that a policy names, the outermost first; one that cannot be loaded is logged and left out."""
@@ -209,7 +210,7 @@ class Addons:
     async def _load(self, name: str) -> None:
         """Import an add-on in a thread: it may bring packages that take the event loop a tenth of a second."""
         try:
-            make = await self._workers.run(partial(_maker_of, name), Deadline(LOAD_SECONDS))
+            make = await self._core.workers.run(partial(_maker_of, name), Deadline(LOAD_SECONDS))
             if name not in self._loaded:  # several requests may wait for the same import
                 self._loaded[name] = make(self._core)
         except Exception as error:

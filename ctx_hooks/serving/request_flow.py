@@ -83,12 +83,12 @@ class RequestFlow:
         self.stored = StoredHistories(store)
         self.recorder = Recorder(self.running)
         self.usage = ReportedUsage(self.running)
-        self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice))
+        self._short_workers = Workers()
+        self.addons = Addons(Core(store, self.running, self.learned, self.fitted_before_choice, self._short_workers))
         self.ends = AttemptEnds(
             self.policies, self.running, self.learned, self.stored, self.recorder, self.usage, self.addons
         )
         self._engine_workers = Workers()
-        self._short_workers = Workers()
 
     async def before_choice(self, request: Request) -> dict[str, Any]:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""

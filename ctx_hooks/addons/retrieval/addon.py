@@ -10,7 +10,6 @@ from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.formats.caller_flags import are_many
 from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.addons import Addon
 from ctx_hooks.serving.reported_usage import ReportedUsage
 
@@ -36,7 +35,7 @@ class Retrieval(Addon):
         self.archiving = Archiving(core.store, core.running)
         ask_again = further_call.asking(core.fitted_before_choice)
         self.rounds = ToolRounds(self.archiving, ask_again, ReportedUsage(core.running), core.running)
-        self._workers = Workers()
+        self._workers = core.workers
 
     async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:
         """Return the fields with the provider's own messages for answers that hide something."""

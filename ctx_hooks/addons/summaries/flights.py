@@ -61,7 +61,7 @@ class SummaryFlights(Addon):
         self._flights: dict[str, asyncio.Task[None]] = {}
         self._running = core.running
         self._workers = Workers()
-        self._key_workers = Workers()  # no request waits for the work on a flight
+        self._short_workers = core.workers  # no request waits for the work on a flight
 
     async def decided(self, undecided: Undecided, decide: Decide) -> Decided:
         """Return the decision about a request, made with the summary that its newest compaction holds for all workers.
@@ -69,7 +69,7 @@ class SummaryFlights(Addon):
         Raises:
             MalformedConversationError: the request holds no conversation.
         """
-        asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to, self._key_workers)
+        asking = None if undecided.fits_by_size else await asking_of(undecided.request, undecided.to, self._short_workers)
         if asking is None:
             return await decide(undecided)
         if asking.settings.mode == "background" and asking.to.request_id:
