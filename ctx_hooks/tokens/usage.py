@@ -67,15 +67,15 @@ def billed_of(usage: Any) -> Billed | None:
     >>> billed_of({"prompt_tokens": 1000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 900}})
     Billed(input_tokens=1000, cached_tokens=900, written_tokens=0, output_tokens=5)
     """
-    read, written = (_count(usage, name) for name in BESIDE_INPUT)
+    read, written = _count(usage, BESIDE_INPUT[0]), _count(usage, BESIDE_INPUT[1])
     whole = _count(usage, "prompt_tokens")
     if not whole and _field(usage, INPUT) is not None:
         whole = _count(usage, INPUT) + read + written
     if not whole:
         return None
-    details = [_field(usage, name) for name in ("prompt_tokens_details", "input_tokens_details")]
-    cached = min(whole, read or _first_count(details, "cached_tokens"))
-    written = min(whole - cached, written or _first_count(details, "cache_creation_tokens"))
+    details = _field(usage, "prompt_tokens_details") or _field(usage, "input_tokens_details")
+    cached = min(whole, read or _count(details, "cached_tokens"))
+    written = min(whole - cached, written or _count(details, "cache_creation_tokens"))
     output = _count(usage, "completion_tokens") or _count(usage, "output_tokens")
     return Billed(*map(ProviderTokens, (whole, cached, written, output)))
 
@@ -177,10 +177,6 @@ def _says_something(value: Any) -> bool:
 
 def _items(value: Any) -> Iterable[Any]:
     return value if isinstance(value, (list, tuple)) else ()
-
-
-def _first_count(records: Iterable[Any], name: str) -> int:
-    return next(filter(None, (_count(record, name) for record in records)), 0)
 
 
 def _count(record: Any, name: str) -> int:
