@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ctx_hooks.telemetry.call import CallNames
-from ctx_hooks.telemetry.event_json import to_json
+from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, StepFigures
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ctx_hooks.policy.settings import Mode
-    from ctx_hooks.telemetry.event_json import Recorded
+    from ctx_hooks.telemetry.event_file import Recorded
 
 MONDAY = 1_762_732_800
 DAY = 86_400

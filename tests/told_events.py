@@ -11,7 +11,7 @@ from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.call import CallNames
-from ctx_hooks.telemetry.event_json import DroppedEvents, from_json
+from ctx_hooks.telemetry.event_file import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
     CompressionTimeoutEvent,

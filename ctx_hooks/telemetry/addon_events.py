@@ -10,10 +10,10 @@ from ctx_hooks.telemetry.call import RequestEvent
 from ctx_hooks.telemetry.figures import CALLER, counter, shown
 
 RetrievalSource = Literal["archive", "request", "none"]
-SUMMARIES = counter("summaries", "Summaries that a model was asked for", "outcome", CALLER)
-DOLLARS = counter("summary_dollars", "Dollars that summaries have cost", CALLER)
-RETRIEVALS = counter("retrievals", "Calls of the retrieval tool that were answered", "source", CALLER)
-TEXTS = counter("archive_texts", "Texts that came to the archive", "outcome", "backend")
+SUMMARIES = counter("summaries", "Summaries that a model was asked for", ("outcome", CALLER))
+DOLLARS = counter("summary_dollars", "Dollars that summaries have cost", (CALLER,))
+RETRIEVALS = counter("retrievals", "Calls of the retrieval tool that were answered", ("source", CALLER))
+TEXTS = counter("archive_texts", "Texts that came to the archive", ("outcome", "backend"))
 
 
 @dataclass(frozen=True, slots=True)

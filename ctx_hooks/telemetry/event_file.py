@@ -6,17 +6,23 @@ since several processes that rotate the same file lose lines.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, get_args
+from typing import IO, Annotated, Any, Literal, TypeAlias, get_args
+
+import orjson
+from pydantic import Field, TypeAdapter
 
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded, to_json
-from ctx_hooks.telemetry.listeners import EventName
+from ctx_hooks.telemetry.listeners import Event, EventName
+from ctx_hooks.tokens.usage import Billed
 
 NOT_WRITTEN = frozenset({"before_compaction", "after_compaction", "before_summary"})
 """Their figures are in the decision, and in the event after the summary."""
@@ -27,6 +33,45 @@ CLOSE_SECONDS = 5.0
 """A disk that is only slow writes 4,096 events in this time; one that hangs must not hold up the end of the proxy."""
 MOST_AT_ONCE = 64
 """Events that are written together: a system call for each would be half of what the file costs a busy proxy."""
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedEvents:
+    """So many events are missing from the file here: they came faster than it could be written."""
+
+    name: Literal["dropped"]
+    events: int
+
+
+Recorded: TypeAlias = Event | DroppedEvents
+_RECORDED: TypeAdapter[Recorded] = TypeAdapter(Annotated[Recorded, Field(discriminator="name")])
+
+
+def to_json(event: Recorded) -> str:
+    """Return an event as one line of JSON, without the line break."""
+    try:
+        return orjson.dumps(event, default=_plain).decode()
+    except TypeError:
+        # orjson refuses integers of more than 64 bits, and a caller may ask for that much output.
+        return json.dumps(event, default=_plain)
+
+
+def from_json(line: str | bytes) -> Recorded:
+    """Return the event of a line.
+
+    Raises ValueError where the line is no event; a field that this version does not know is left out.
+    """
+    return _RECORDED.validate_json(line)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if isinstance(value, Billed):
+        return value._asdict()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise TypeError(f"{type(value).__name__} has no JSON")
 
 
 class EventFile:

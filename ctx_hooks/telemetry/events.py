@@ -9,27 +9,35 @@ from typing import Literal
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.telemetry.call import RequestEvent
-from ctx_hooks.telemetry.figures import CALLER, DEPLOYMENT, MODEL, SECONDS, TOKENS, counter, gauge, histogram, shown
+from ctx_hooks.telemetry.figures import CALLER, MODEL, SECONDS, TOKENS, counter, deployment_at, gauge, histogram, shown
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source
 
-ATTEMPTS = counter("attempts", "Attempts that were sent", "decision", "trigger", "mode", CALLER, unless="failed")
-REQUESTS = counter("requests", "Requests by what they ended in, each once", "decision", "mode", CALLER)
-OVERFLOWS = counter("overflows", "Attempts that a provider refused as too long", "kind", "mode", CALLER)
-BEYOND_WINDOW = counter("answers_beyond_window", "Answered requests that exceed the window", "mode", CALLER)
-SAVED_TOKENS = counter("saved_provider_tokens", "Input tokens that bills were lowered by", "mode", CALLER)
-SPENT_TOKENS = counter("spent_provider_tokens", "Input tokens that bills were raised by", "mode", CALLER, scale=-1.0)
-SAVED_DOLLARS = counter("saved_dollars", "Dollars that bills were lowered by", "mode", CALLER)
-SPENT_DOLLARS = counter("spent_dollars", "Dollars that bills were raised by", "mode", CALLER, scale=-1.0)
-TRUNCATIONS = counter("silent_truncations", "Answers to requests that were too long and not refused", DEPLOYMENT)
-LIMITS = counter("limits_learned", "Limits that deployments have shown to a tenant", "kind", DEPLOYMENT)
-LIMIT = gauge("learned_limit_tokens", "The limit that was learned last, in provider tokens", "kind", DEPLOYMENT)
-WINDOW = gauge("window_tokens", "The window that was fitted to last", DEPLOYMENT, needs="local_tokens_before")
-FACTOR = gauge("provider_tokens_per_local_token", "The newest factor", DEPLOYMENT, needs="local_tokens_before")
-SENT = histogram("request_sent_provider_tokens", "Input tokens of a bill", TOKENS, "mode", MODEL, part="input_tokens")
-SAVED = histogram("request_saved_provider_tokens", "Input tokens a bill was lowered by", TOKENS, "mode", MODEL, above=0.0)
-PHASES = histogram("phase_seconds", "Time of a phase of a decision", SECONDS, key="phase", scale=1e-3)
+OF_CALLER = ("mode", CALLER)
+OF_MODEL = ("mode", MODEL)
+LEARNED = ("kind", deployment_at(("deployment",)))
+CHOSEN = (deployment_at(("call.deployment",)),)
+ATTEMPTS = counter("attempts", "Attempts that were sent", ("decision", "trigger", *OF_CALLER), unless="failed")
+REQUESTS = counter("requests", "Requests by what they ended in, each once", ("decision", *OF_CALLER))
+OVERFLOWS = counter("overflows", "Attempts that a provider refused as too long", ("kind", *OF_CALLER))
+BEYOND_WINDOW = counter("answers_beyond_window", "Answered requests that exceed the window", OF_CALLER)
+SAVED_TOKENS = counter("saved_provider_tokens", "Input tokens that bills were lowered by", OF_CALLER)
+SPENT_TOKENS = counter("spent_provider_tokens", "Input tokens that bills were raised by", OF_CALLER, scale=-1.0)
+SAVED_DOLLARS = counter("saved_dollars", "Dollars that bills were lowered by", OF_CALLER)
+SPENT_DOLLARS = counter("spent_dollars", "Dollars that bills were raised by", OF_CALLER, scale=-1.0)
+TRUNCATIONS = counter(
+    "silent_truncations", "Answers to requests that were too long and not refused", (deployment_at(("deployment_id",)),)
+)
+LIMITS = counter("limits_learned", "Limits that deployments have shown to a tenant", LEARNED)
+LIMIT = gauge("learned_limit_tokens", "The limit that was learned last, in provider tokens", LEARNED)
+WINDOW = gauge("window_tokens", "The window that was fitted to last", CHOSEN, needs="local_tokens_before")
+FACTOR = gauge("provider_tokens_per_local_token", "The newest factor", CHOSEN, needs="local_tokens_before")
+SENT = histogram("request_sent_provider_tokens", "Input tokens of a bill", OF_MODEL, part="input_tokens", buckets=TOKENS)
+SAVED = histogram(
+    "request_saved_provider_tokens", "Input tokens that a bill was lowered by", OF_MODEL, above=0.0, buckets=TOKENS
+)
+PHASES = histogram("phase_seconds", "Time of a phase of a decision", key="phase", scale=1e-3, buckets=SECONDS)
 
 Outcome = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
 """What a request ends in, in the same words wherever it is reported.
@@ -86,11 +94,6 @@ class TruncationEvent:
     window_tokens: ProviderTokens
     request_id: str = ""
     mode: Mode = "enforce"
-
-    @property
-    def deployment(self) -> str:
-        """The deployment, by the name that other events have for it."""
-        return self.deployment_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +202,6 @@ class DecisionEvent(RequestEvent):
     steps: tuple[StepFigures, ...] = field(metadata=shown("span"))
     milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES))
     policy: Mapping[str, str] = field(metadata=shown("spend", "header"))
-
-    @property
-    def deployment(self) -> str:
-        """The deployment, by the name that other events have for it."""
-        return self.call.deployment
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -43,7 +43,8 @@ CALLER = Labels(
 """A metric keeps 0.7 KB for each. The figures of a caller with a name are whole, and sums over all stay right."""
 MODEL = Labels(("requested_model",), ("call.model_group",), 100)
 """For histograms, each of fifteen series."""
-DEPLOYMENT = Labels(("deployment",), ("deployment",), 1_000)
+deployment_at = partial(Labels, ("deployment",), most=1_000)
+"""The label of a deployment, from the path of its name in an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +93,11 @@ class Metric:
                 yield (() if key is None else (key,)), figure
 
 
-def counter(name: str, text: str, *labels: str | Labels, scale: float = 1.0, unless: str = "") -> Metric:
-    """Return a counter; it cannot fall, so what is below zero is one of its own, with a `scale` of -1."""
-    return Metric("counter", name, text, labels, scale=scale, above=0.0, unless=unless)
-
-
-def gauge(name: str, text: str, *labels: str | Labels, needs: str = "") -> Metric:
-    """Return a gauge, which has the newest value of any worker."""
-    return Metric("gauge", name, text, labels, needs=needs)
-
-
-def histogram(
-    name: str,
-    text: str,
-    buckets: tuple[float, ...],
-    *labels: str | Labels,
-    key: str = "",
-    part: str = "",
-    scale: float = 1.0,
-    above: float | None = None,
-) -> Metric:
-    """Return a histogram with these buckets."""
-    return Metric("histogram", name, text, labels, key, part, scale, above, buckets=buckets)
+counter = partial(Metric, "counter", above=0.0)
+"""It cannot fall, so what is below zero is one of its own, with a `scale` of -1."""
+gauge = partial(Metric, "gauge")
+"""It has the newest value of any worker."""
+histogram = partial(Metric, "histogram")
 
 
 def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:

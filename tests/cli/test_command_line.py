@@ -16,7 +16,7 @@ from told_events import ANSWER, DECISION
 
 from ctx_hooks.cli import main
 from ctx_hooks.cli.commands import commands
-from ctx_hooks.telemetry.event_json import to_json
+from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.testing import agent_session
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import yaml
 from told_events import ANSWER, CALL, DECISION, OVERFLOW
 
 from ctx_hooks.cli import main
-from ctx_hooks.telemetry.event_json import to_json
+from ctx_hooks.telemetry.event_file import to_json
 
 
 def of(number, event, **fields):

@@ -16,7 +16,7 @@ from ctx_hooks.cli.rendering import dollars, milliseconds, nice, percent, short,
 from ctx_hooks.cli.report import files_of
 from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Quantiles, Series
 from ctx_hooks.cli.report.page import page
-from ctx_hooks.telemetry.event_json import DroppedEvents, to_json
+from ctx_hooks.telemetry.event_file import DroppedEvents, to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed
 

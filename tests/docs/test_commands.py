@@ -14,7 +14,7 @@ from told_events import ANSWER, CALL, DECISION
 from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.cli import main
 from ctx_hooks.store.sealing import sealed, tenant_key, tenant_name
-from ctx_hooks.telemetry.event_json import to_json
+from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.testing import agent_session
 
 HANDLE = "k3jxk3jxk3jx"

@@ -16,8 +16,7 @@ from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, s
 from ctx_hooks.policy.settings import EventFiles, Settings
 from ctx_hooks.runtime.warnings import forget_warnings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
-from ctx_hooks.telemetry.event_file import EventFile
-from ctx_hooks.telemetry.event_json import DroppedEvents, from_json, to_json
+from ctx_hooks.telemetry.event_file import DroppedEvents, EventFile, from_json, to_json
 from ctx_hooks.telemetry.listeners import emit
 
 

@@ -12,7 +12,7 @@ from ctx_hooks.cli.report.page import page
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.telemetry import otel
-from ctx_hooks.telemetry.event_json import to_json
+from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent
 from ctx_hooks.telemetry.figures import CALLER, counter, gauge, shown
 from ctx_hooks.telemetry.headers import with_decision
@@ -20,8 +20,8 @@ from ctx_hooks.telemetry.listeners import EVENTS, attach, emit
 from ctx_hooks.telemetry.prometheus import Metrics
 from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 
-TOYS = counter("toys", "Toys", "mode", CALLER)
-LAST = gauge("last_toy", "The newest toy", "mode", needs="toys")
+TOYS = counter("toys", "Toys", ("mode", CALLER))
+LAST = gauge("last_toy", "The newest toy", ("mode",), needs="toys")
 
 
 @dataclass(frozen=True, slots=True)

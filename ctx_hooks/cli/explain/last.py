@@ -11,7 +11,7 @@ from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.terminal import CommandError, console, print_json, working
 from ctx_hooks.telemetry.call import CallNames
-from ctx_hooks.telemetry.event_json import Recorded, to_json
+from ctx_hooks.telemetry.event_file import Recorded, to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent
 
 NO_FILE = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ctx_hooks.cli.files import paths_of
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.telemetry.event_json import Recorded, from_json
+from ctx_hooks.telemetry.event_file import Recorded, from_json
 
 
 def files_of(name: str) -> set[Path]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from ctx_hooks.cli.report.counts import Counted, Tally
-from ctx_hooks.telemetry.event_json import DroppedEvents, Recorded
+from ctx_hooks.telemetry.event_file import DroppedEvents, Recorded
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import names_for
 

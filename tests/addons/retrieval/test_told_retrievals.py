@@ -12,7 +12,7 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.store.shared_store import SharedStore
-from ctx_hooks.telemetry.event_json import to_json
+from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
