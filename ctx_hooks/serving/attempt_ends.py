@@ -159,7 +159,7 @@ class AttemptEnds:
 
         if not isinstance(error, litellm.ContextWindowExceededError):
             return None
-        policy = target.of_group(call, self.policies).policy
+        policy = (target.of_group(call, self.policies) if attempt is None else attempt.to).policy
         if not policy.enforces or not litellm_compat.passed_pre_call_hook(call):
             return None
         facts = facts_of(attempt, (attempt and attempt.overflow) or overflow, policy)

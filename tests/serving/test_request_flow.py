@@ -11,6 +11,7 @@ import ctx_hooks
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.engine.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched
+from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request, counted_history
@@ -56,6 +57,14 @@ async def known_limit(runner, tenant="ann"):
     """Return the window that the tenant's next request is fitted to."""
     await runner.decide(session(turns=2), replace(to(request_id="next"), tenant=tenant))
     return runner.running.of("next").attempts.last().known.window
+
+
+async def test_an_attempt_ends_by_the_policy_that_it_began_with():
+    """What a team's metadata say may change while its request runs."""
+    flow, call = RequestFlow(), Call(with_request_id({"model": "openai/gpt-4o"}))
+    assert flow.ends.mode(call) == "enforce"
+    await flow.decide(session(), to(mode="observe", request_id=call.request_id))
+    assert flow.ends.mode(call) == "observe"
 
 
 class TestARequestIsNeverLost:
