@@ -115,7 +115,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         return None
 
     def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:
-        """Say of a synchronous call that it is not fitted: LiteLLM tells of it here alone before it is sent."""
+        """Warn that a synchronous call is not fitted: before it is sent, LiteLLM calls no other hook."""
         litellm_compat.warn_of_synchronous_call(kwargs)
 
 

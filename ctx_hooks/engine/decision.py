@@ -34,7 +34,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """The request goes on as it came."""
+    """The request is sent unchanged."""
 
     reason: str
     figures: Figures | None = None
@@ -88,7 +88,7 @@ Decision: TypeAlias = Untouched | Compressed | Rescued | GaveUp | NotRetried
 
 
 def changes_of(decision: Decision) -> Mapping[str, Any]:
-    """Return the request's fields that a decision changes, none where nothing is sent or it goes on as it came."""
+    """Return the request's fields that a decision changes, none if nothing is sent or it is sent unchanged."""
     return {} if isinstance(decision, (Untouched, NotRetried)) else decision.changes
 
 

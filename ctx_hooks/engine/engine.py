@@ -55,10 +55,10 @@ class Decided(NamedTuple):
 
 
 def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int) -> Decided | None:
-    """Return the decision about a request that fits by its size alone, None where it has to be counted.
+    """Return the decision about a request that is small enough to need no counting, None for any other.
 
     Args:
-        request: the request as it came.
+        request: the request as the client sent it.
         to: where the attempt goes.
         known: what is known of that deployment.
         most_tokens: an upper bound of the request in any vocabulary.
@@ -73,7 +73,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
     """Return the request fitted before the call, compressed harder on a retry, or untouched.
 
-    The arguments are those of `decide_by_size`; the work stops at `deadline`, and `timings` is told what it takes. A
+    The arguments are those of `decide_by_size`; the work stops at `deadline`, and `timings` records what it takes. A
     request that is too large to choose what of it stays loses its oldest turns.
 
     Raises:
@@ -99,7 +99,7 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_se
     """Return the request without its oldest turns: nothing is counted, and what is sent is an estimate.
 
     Args:
-        request: the request as it came.
+        request: the request as the client sent it.
         to: where the attempt goes.
         known: what is known of that deployment.
         timeout_seconds: how long a compression was waited for; None for a request that is too large for one.
@@ -248,7 +248,7 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
 
 
 def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) -> Decided:
-    """Return the decision to send a request as it came, and let the provider shorten the history that it keeps."""
+    """Return the decision to send a request unchanged, and let the provider shorten the history that it keeps."""
     known = attempt.known
     whole = ProviderTokens(known.stored_tokens + to_provider(received, known.factor))
     most, window = to_provider(plan.most_tokens, known.factor), known.window.tokens

@@ -63,7 +63,7 @@ def compressed(known: Known, request: Request, history: History, budget: Budget,
 
 
 def with_all_cut_texts(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
-    """Return the same with all texts that are cut, those of earlier requests' compactions too; nobody is told."""
+    """Return the same with all texts that are cut, those of earlier requests' compactions too, without an event."""
     del request  # the history has its messages
     return _outcome(known, history, replace(budget, cut_texts=budget.cut_texts and budget.cut_texts.remaking()), to)
 

@@ -28,8 +28,8 @@ class Attempt:
         to: where it went, and what held there.
         known: what it was decided by.
         format: the format of the request.
-        received_tokens: the request as it came; None where its size alone was enough and nothing was counted.
-        sent_tokens: what was sent of it; None likewise.
+        received_tokens: the request as the client sent it; None if it was not counted.
+        sent_tokens: what was sent of it; None if it was not counted.
         first_tokens: what the first attempt of the request sent.
         output_tokens: the requested output, as it was sent.
         most_tokens: an upper bound of the request in any vocabulary, where it was not counted.
@@ -48,7 +48,7 @@ class Attempt:
         states_usage: False where the answer states none, so that any figure is LiteLLM's estimate.
         decided_tokens: what would have been sent, where it is only observed.
         seen_tokens: as much of `received_tokens` as the request before this one of the same conversation had.
-        rewrites: whether what was decided begins otherwise than the request before it.
+        rewrites: whether what was decided does not share its prefix with the request before it.
         budget_tokens: what the request may have; None where it was not asked.
         milliseconds: what each phase of the decision took.
         choice: which form the newest compaction in what was decided has; None without one, and where no model writes
@@ -109,7 +109,7 @@ class Attempt:
 
 
 def attempt_at(request: Request, to: Target, known: Known, history: History | None = None) -> Attempt:
-    """Return the attempt that sends a request as it came, with what was counted of it; `history` is None where nothing was.
+    """Return the attempt that sends a request unchanged, with what was counted of it; `history` is None if nothing was.
 
     A guess are media, reasoning, and definitions of hosted tools.
     """
@@ -125,7 +125,7 @@ def attempt_at(request: Request, to: Target, known: Known, history: History | No
 
 
 def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
-    """Return an attempt that sends its request as it came, with what was counted of that later."""
+    """Return an attempt that sends its request unchanged, with what was counted of it later."""
     uncounted, tokens = request.uncounted(), history.tokens
     return replace(
         attempt,
@@ -154,7 +154,7 @@ def number_of(to: Target, previous: Attempt | None) -> int:
 
 
 def as_it_came(request: Request, attempt: Attempt) -> Attempt:
-    """Return an attempt that sends the request as it came, whatever was decided."""
+    """Return an attempt that sends the request unchanged, whatever was decided."""
     return replace(
         attempt,
         sent_tokens=attempt.received_tokens,
@@ -166,7 +166,7 @@ def as_it_came(request: Request, attempt: Attempt) -> Attempt:
 
 
 def was_translated(previous: Attempt, request: Request, to: Target) -> bool:
-    """Whether this is the same attempt again: LiteLLM asks twice where it translates a request to another format.
+    """Whether this is the same attempt again: LiteLLM asks twice if it translates a request to another format.
 
     The second time it carries no mark of a retry: the first has taken it out.
     """

@@ -104,7 +104,7 @@ def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:
 
 
 def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt, *, accepts: bool) -> Window:
-    """Return the window that a retry keeps to: for this request alone, what the refusal says or lets guess.
+    """Return the window that a retry keeps to: for this request only, what the refusal says or lets guess.
 
     The first keeps to what was learned where that stands on more than this refusal, a named limit or what the deployment
     `accepts`: so does the next request of the conversation, which then continues what the retry sends.

@@ -46,7 +46,7 @@ def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
 def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
     """Return the output limits among changed fields by name, wherever a format has them."""
     if not changes:
-        return {}  # of a request that goes on as it came, three are asked for
+        return {}  # called three times for an unchanged request
     options = [(wire.output_fields, wire.options(changes)) for wire in WIRE_FORMATS.values()]
     return {name: found[name] for names, found in options for name in names if name in found}
 

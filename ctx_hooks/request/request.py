@@ -154,7 +154,7 @@ class Request:
         return {self.wire.messages_field: copied(WIRE_FORMATS[self.format].write(conversation))}
 
     def newest_turns(self, index: Sequence[MessageStats], max_turns: int | None) -> Request:
-        """Return the request with the newest turns of the user alone; itself if all are allowed.
+        """Return the request with only the newest turns of the user; itself if all are allowed.
 
         `index` holds the stats of each message.
         """

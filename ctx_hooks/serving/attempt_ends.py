@@ -134,7 +134,7 @@ class AttemptEnds:
             request_id: the request's id in this process.
             usage: the usage record of the answer, None where it has none.
             response_id: the provider's id of an answer that it keeps, "" for any other.
-            name: of the deployment that has answered; by default it is that of the newest attempt.
+            name: of the deployment that has answered; by default the deployment of the newest attempt.
             used_hosted_tools: whether the bill holds what a tool of the provider's has read.
         """
         attempt = self.running.of(request_id).attempts.done(name)

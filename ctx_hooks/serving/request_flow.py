@@ -67,7 +67,7 @@ class RequestFlow:
         running: the requests that run.
         learned: the statistics of each deployment.
         stored: the sizes of the histories that providers keep.
-        recorder: what is told of requests.
+        recorder: makes the events of requests.
         usage: what clients see of the bill.
         addons: what takes part in requests besides.
         ends: how attempts ended.
@@ -229,7 +229,7 @@ class RequestFlow:
     async def _decided_in_time(self, undecided: Undecided, most_tokens: int, timings: Timings) -> Decided:
         """Return the decision, by the last resort if it is not there in time.
 
-        What is read of the request is that of a copy, which the thread lets go of: to free so much takes the loop 30 ms.
+        The thread reads a copy of the request and frees what it has read: on the event loop that would take 30 ms.
         """
         request, to, known, _ = undecided
         seconds = to.policy.compression_timeout_seconds
