@@ -67,7 +67,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
     attempt = replace(attempt_at(request, to, known), most_tokens=most_tokens)
-    return _as_it_came(request, attempt, "fits by its size alone", {})
+    return _unchanged(request, attempt, "fits by its size alone", {})
 
 
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
@@ -136,7 +136,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if plan.truncates and received.tokens <= plan.most_tokens:
         return _left_to_provider(received.tokens, plan, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
-        return _as_it_came(request, attempt, "fits", _repaired(request, to))
+        return _unchanged(request, attempt, "fits", _repaired(request, to))
     budget = fitting.budget_of(to, known, plan, counter)
     outcome = compress(newest, history, budget, to)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
@@ -224,7 +224,7 @@ def _lower_output(request: Request, attempt: Attempt) -> dict[str, Any]:
     return request.with_output(allowed) if allowed < requested else {}
 
 
-def _as_it_came(request: Request, attempt: Attempt, reason: str, repaired: dict[str, Any]) -> Decided:
+def _unchanged(request: Request, attempt: Attempt, reason: str, repaired: dict[str, Any]) -> Decided:
     """Return the decision about a request that fits; it may be repaired, or ask for less output."""
     changes = repaired | _lower_output(request, attempt)
     return _decided(Compressed(changes, None, ()) if changes else Untouched(reason), attempt)

@@ -153,7 +153,7 @@ def number_of(to: Target, previous: Attempt | None) -> int:
     return min(previous.to.attempt + 1, to.policy.rescue_attempts)
 
 
-def as_it_came(request: Request, attempt: Attempt) -> Attempt:
+def sent_unchanged(request: Request, attempt: Attempt) -> Attempt:
     """Return an attempt that sends the request unchanged, whatever was decided."""
     return replace(
         attempt,

@@ -15,7 +15,7 @@ from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many
-from ctx_hooks.learning.attempts import as_it_came, counted, holds_more, number_of, was_translated
+from ctx_hooks.learning.attempts import counted, holds_more, number_of, sent_unchanged, was_translated
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.learned import Learned
@@ -132,7 +132,10 @@ class RequestFlow:
         return {**sent, **await self._short(replace(request, fields=sent), Request.without_flags)}
 
     async def _fitted(self, request: Request, to: Target) -> dict[str, Any]:
-        """Return the same, with the caller's flags: a request that is fitted before the choice is fitted once more."""
+        """Begin an attempt, decide about it, record the decision and return the arguments with its changes.
+
+        The caller's flags stay: a request that is fitted before the choice is fitted once more.
+        """
         if not to.policy.enabled:
             return dict(request.fields)
         to = self.numbered(to)
@@ -181,7 +184,9 @@ class RequestFlow:
         else:
             decision = decided.decision
             attempt = replace(decided.attempt, milliseconds=timings.milliseconds)
-            self.running.open(to.request_id).attempts.sent(attempt if to.policy.enforces else as_it_came(request, attempt))
+            self.running.open(to.request_id).attempts.sent(
+                attempt if to.policy.enforces else sent_unchanged(request, attempt)
+            )
         return NotRetried(decision.reason, decision.figures) if to.attempt and isinstance(decision, Untouched) else decision
 
     async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
