@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval import hidden_turns
 from ctx_hooks.addons.retrieval.conversation_digest import said_in, says_anything
+from ctx_hooks.addons.retrieval.hidden_calls.turn import results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
 from ctx_hooks.addons.retrieval.page import NO_ROOM
 from ctx_hooks.litellm_compat.failing_open import failing_open
@@ -63,12 +64,13 @@ class Rounds:
         before = (*self._messages, *turn.messages)
         self._shown += self.form.without(turn)
         self._left -= 1
-        said = Request(format_of(self._fields), self._fields).items
+        request = Request(format_of(self._fields), self._fields)
+        said = request.items
         if litellm_compat.checks_before_deployment():
             said = await self._archiving.originals(self._request_ids[0], said)
-        for results in (await self._results(turn), self.form.results(turn.hidden, [NO_ROOM] * len(turn.hidden))):
+        for results in (await self._results(turn), results_of(self.form.FORMAT, turn.hidden, [NO_ROOM] * len(turn.hidden))):
             self._messages = [*before, *self.form.messages_of(results)]
-            changes = {self.form.MESSAGES: [*said, *self._messages], "stream": stream}
+            changes = {request.wire.messages_field: [*said, *self._messages], "stream": stream}
             try:
                 called, answer = await self._ask(self._fields, {**changes, **({} if self._left else self.form.NO_CALLS)})
             except Exception as error:
@@ -109,4 +111,4 @@ class Rounds:
 
     async def _results(self, turn: Turn) -> tuple[Mapping[str, Any], ...]:
         texts = await self._archiving.answers(self._offered_id, [call.arguments for call in turn.hidden])
-        return self.form.results(turn.hidden, texts)
+        return results_of(self.form.FORMAT, turn.hidden, texts)

@@ -74,7 +74,7 @@ class ToolRounds:
             view = View(heard.said, settings, heard.is_open, shows_calls=is_spliced)
             state = self._running.open(request.call.request_id)
             state.notes[NAME] = replace(notes_of(state), view=view)
-            return {**fields, form.MESSAGES: whole} if is_spliced else fields
+            return {**fields, request.wire.messages_field: whole} if is_spliced else fields
         return fields
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ctx_hooks.addons.retrieval.event_stream import EventBuffer, data_of, event_bytes
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
+from ctx_hooks.addons.retrieval.hidden_calls.turn import results_of
 from ctx_hooks.testing import Call, Reply, responses, streams, violations
 
 TOOL = "ctx_retrieve"
@@ -210,7 +211,7 @@ def test_reasoning_that_cannot_be_sent_back_is_left_out_with_the_ids_that_ask_fo
     reply = Reply("text", calls=[Call(TOOL, {})], thinking="hm")
     for include, kinds in (({}, ["message", "function_call"]), (ENCRYPTED, ["reasoning", "message", "function_call"])):
         turn = RESPONSES.turn_of(streams.whole("openai-responses", include, reply, 1, 0), TOOL)
-        results = RESPONSES.results(turn.hidden, ["found"])
+        results = results_of(RESPONSES.FORMAT, turn.hidden, ["found"])
         sent = {"input": [*turn.messages, *results], "store": False}
         assert [item["type"] for item in turn.messages] == kinds
         assert violations("openai-responses", sent) == []

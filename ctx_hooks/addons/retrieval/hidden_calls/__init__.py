@@ -12,5 +12,5 @@ if TYPE_CHECKING:
     from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls
     from ctx_hooks.conversation.model import Format
 
-FORMS: Mapping[Format, HiddenCalls] = {"openai-chat": chat, "anthropic": messages, "openai-responses": responses}
+FORMS: Mapping[Format, HiddenCalls] = {form.FORMAT: form for form in (chat, messages, responses)}
 """Google's format is none of them: LiteLLM has no call by which a request of it could be made again."""

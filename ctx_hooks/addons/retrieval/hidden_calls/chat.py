@@ -9,9 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCall, Turn, object_of, total
+from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
+from ctx_hooks.conversation.model import Format, ToolCall
 
-MESSAGES = "messages"
+FORMAT: Format = "openai-chat"
 ROUTER_METHOD = "acompletion"
 REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
@@ -51,12 +52,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     reason = last.get("finish_reason") if is_whole else "length"
     choice = {**last, "message": message, "finish_reason": _shown_reason(reason, has_calls=bool(calls))}
     return {**answers[0], "choices": [choice], "usage": total([a.get("usage") or {} for a in answers])}
-
-
-def results(calls: Sequence[HiddenCall], texts: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """Return the messages that answer the calls."""
-    pairs = zip(calls, texts, strict=True)
-    return tuple({"role": "tool", "tool_call_id": call.id, "content": text} for call, text in pairs)
 
 
 def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -209,7 +204,7 @@ def _turn(message: Mapping[str, Any], finish_reason: str | None, tool: str) -> T
     sent |= {name: message[name] for name in SENT_BACK if message.get(name)}
     if calls:
         sent["tool_calls"] = [_call_sent_back(c, tool) for c in calls]
-    found = tuple(HiddenCall(c["id"], c["function"].get("arguments") or "") for c in hidden)
+    found = tuple(ToolCall(c["id"], tool, c["function"].get("arguments") or "") for c in hidden)
     return Turn((sent,), found, len(hidden) < len(calls), finish_reason)
 
 

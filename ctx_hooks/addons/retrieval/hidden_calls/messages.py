@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCall, Turn, object_of, total
+from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
+from ctx_hooks.conversation.model import Format, ToolCall
 from ctx_hooks.formats.fields import compact_json
 
-MESSAGES = "messages"
+FORMAT: Format = "anthropic"
 ROUTER_METHOD = "anthropic_messages"
 REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
@@ -44,12 +45,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     if "stop_sequence" in last:
         end["stop_sequence"] = last["stop_sequence"]
     return {**answers[0], "content": blocks, **end, "usage": total([a.get("usage") or {} for a in answers])}
-
-
-def results(calls: Sequence[HiddenCall], texts: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """Return the blocks that answer the calls."""
-    pairs = zip(calls, texts, strict=True)
-    return tuple({"type": "tool_result", "tool_use_id": call.id, "content": text} for call, text in pairs)
 
 
 def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -170,7 +165,7 @@ def _turn(blocks: Sequence[tuple[Mapping[str, Any], str]], stop_reason: str | No
     """Return the turn of blocks, each with its arguments as text; an empty text is none, which providers refuse back."""
     content = [block for block, _ in blocks if block.get("type") != "text" or str(block.get("text") or "").strip()]
     calls = [(block, arguments) for block, arguments in blocks if block.get("type") == CALLED]
-    hidden = tuple(HiddenCall(str(block.get("id")), arguments) for block, arguments in calls if _is_hidden(block, tool))
+    hidden = tuple(ToolCall(str(block.get("id")), tool, arguments) for block, arguments in calls if _is_hidden(block, tool))
     return Turn(({"role": "assistant", "content": content},), hidden, len(hidden) < len(calls), stop_reason)
 
 

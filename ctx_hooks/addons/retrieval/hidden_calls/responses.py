@@ -10,9 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCall, Turn, object_of, total
+from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
+from ctx_hooks.conversation.model import Format, ToolCall
 
-MESSAGES = "input"
+FORMAT: Format = "openai-responses"
 ROUTER_METHOD = "aresponses"
 REPEATS_TOOLS = True
 NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
@@ -60,12 +61,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
         changes["output"] = _followed(shown)
         changes |= {"usage": total(usages)} if usages else {}
     return _without_tool({**answers[0], **changes}, tool)
-
-
-def results(calls: Sequence[HiddenCall], texts: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-    """Return the items that answer the calls."""
-    pairs = zip(calls, texts, strict=True)
-    return tuple({"type": f"{CALL}_output", "call_id": call.id, "output": text} for call, text in pairs)
 
 
 def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -178,7 +173,7 @@ stream = ResponseStream
 def _turn(items: Sequence[Mapping[str, Any]], status: str, tool: str) -> Turn:
     hidden = [item for item in items if _is_hidden(item, tool)]
     waiting = [item for item in items if str(item.get("type")) not in WAITS_FOR_NOBODY]
-    calls = tuple(HiddenCall(_call_id(item), str(item.get("arguments") or "")) for item in hidden)
+    calls = tuple(ToolCall(_call_id(item), tool, str(item.get("arguments") or "")) for item in hidden)
     ids = [call_id for call_id in map(_call_id, waiting) if call_id]
     is_whole = status == COMPLETED and all(call.id for call in calls) and len(set(ids)) == len(ids)
     return Turn(_sent_back(items, tool), calls, len(hidden) < len(waiting), status if is_whole else None)

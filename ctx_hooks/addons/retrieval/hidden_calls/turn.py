@@ -11,16 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ctx_hooks.conversation.model import Format, ToolCall
+from ctx_hooks.formats import WIRE_FORMATS
+
 CUT_OFF = frozenset({"length", "content_filter", "max_tokens", "refusal", "model_context_window_exceeded"})
 """Why OpenAI and Anthropic stop without the model having come to its end: a call before it may be half of one."""
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenCall:
-    """A call of the hidden tool: its id, and its arguments as the text that the model wrote."""
-
-    id: str
-    arguments: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +30,7 @@ class Turn:
     """
 
     messages: Sequence[Mapping[str, Any]]
-    hidden: tuple[HiddenCall, ...]
+    hidden: tuple[ToolCall, ...]
     has_other_calls: bool
     stop_reason: str | None
 
@@ -69,8 +64,7 @@ class Stream(Protocol):
 class HiddenCalls(Protocol):
     """What each format's module has."""
 
-    MESSAGES: str
-    """The field of a request that has its messages."""
+    FORMAT: Format
     ROUTER_METHOD: str
     """The Router's method that asks again."""
     NO_CALLS: Mapping[str, Any]
@@ -90,14 +84,18 @@ class HiddenCalls(Protocol):
     def joined(self, answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = True) -> dict[str, Any]:
         """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
 
-    def results(self, calls: Sequence[HiddenCall], texts: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
-        """Return what answers the calls: messages of chat, blocks of a user message of Anthropic, items of Responses."""
-
     def messages_of(self, results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
         """Return the messages that bring results of calls, where no others come with them."""
 
     def without(self, turn: Turn) -> Sequence[Mapping[str, Any]]:
         """Return a turn's messages without its hidden calls, which nothing answers."""
+
+
+def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    """Return what answers the calls: messages of chat, blocks of a user message of Anthropic, items of Responses."""
+    write = WIRE_FORMATS[fmt].tool_result
+    answers = [write(call, text, is_error=False) for call, text in zip(calls, texts, strict=True)]
+    return tuple(answer.results[0].raw or answer.raw for answer in answers)
 
 
 def total(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
