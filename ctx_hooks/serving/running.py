@@ -79,7 +79,7 @@ class RequestState:
     growth: Growth | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     held: dict[Hashable, Holder] = field(default_factory=dict)
-    awaited_by: set[str] = field(default_factory=set)
+    awaited_by: frozenset[str] = frozenset()
     is_over: bool = False
     headers_sent: bool = False
 

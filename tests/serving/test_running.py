@@ -78,11 +78,11 @@ def test_the_end_of_one_of_two_attempts_leaves_the_other_its_state(running):
 
 def test_what_an_add_on_still_waits_for_keeps_the_state(running):
     state = running.open("one")
-    state.awaited_by.add("an add-on")
+    state.awaited_by |= {"an add-on"}
     running.headers_of_answer("one")
     running.end("one")
     assert running.of("one") is state
-    state.awaited_by.clear()
+    state.awaited_by -= {"an add-on"}
     running.hold("one", state)
     assert running.of("one") is not state
 

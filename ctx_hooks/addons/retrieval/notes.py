@@ -96,11 +96,11 @@ def offer_tool(state: RequestState, offer: Offer, kept: KeptRequest) -> None:
     """Note that a request's model is offered the tool."""
     state.notes[NAME] = replace(notes_of(state), offer=offer)
     state.held[NAME] = kept
-    state.awaited_by.add(NAME)
+    state.awaited_by |= {NAME}
 
 
 def forget_offer(state: RequestState) -> None:
     """Note that a request's model will call the tool no more."""
     state.notes[NAME] = replace(notes_of(state), offer=None)
     state.held.pop(NAME, None)
-    state.awaited_by.discard(NAME)
+    state.awaited_by -= {NAME}
