@@ -31,11 +31,13 @@ WORDS_FRACTION = 0.25
 .01 of the context; Codex keeps up to 20,000 tokens of them."""
 MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.5, 0.05
 """They have at most so much of what protected text leaves of the goal, and at least so much of all of it."""
+DIRECTIVES_FRACTION, MOST_DIRECTIVES_FRACTION = 0.4, 0.65
+"""The same of what directs: a rule that is lost cannot be found out again."""
 LONGEST_TYPED_CHARS = 2_000
 """A longer text, or element in it, is seldom typed."""
 LARGEST_WHOLE_FRACTION = 0.5
 """Of the room for users' words, what a single long text may take whole."""
-OPENING_FRACTION = 0.8
+OPENING_FRACTION = 0.5
 """Of the room for users' words, what those have first that open the conversation, the task above all, which is the last
 before the first answer: agents that have no tools of the provider's get every result as a user's turn."""
 EDGE_SENTENCES = 3
@@ -47,8 +49,8 @@ LONGEST_SENTENCE_CHARS = 600
 REPEATED_TAG = 3
 """An element of one name in so many messages is put there by the client."""
 
-REST = 3
-"""The rank of what is typed and neither short, at an end, an aside nor a directive."""
+DIRECTIVE, REST = 0, 4
+"""The ranks of short texts that direct, and of what is typed and neither short, at an end, a directive nor an aside."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """In these people paste what they have not written."""
 
@@ -68,6 +70,8 @@ _DIRECTIVE = re.compile(
     r"|必ず|決して|常に|ください|しないで|今後|반드시|절대|항상|마세요|앞으로",
     re.IGNORECASE,
 )
+_LABELLED = re.compile(r"[\s#>*-]{0,8}[A-Z][A-Z0-9 _/-]{2,40}:\s")
+"""What somebody has put a label in capitals before is meant to be kept (RULE:, DECISION:, NOTE:)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +108,17 @@ def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, 
     opening = [p for p in found if p.position == task or (p.position[0] < answered and p.rank < REST)]
     opening.sort(key=lambda p: (-p.position[0], p.rank, p.start))
     ranked = sorted(found, key=lambda p: (p.rank, -p.position[0], p.start))
+    goal_tokens, free = budget.goal_tokens, free_tokens(conversation, budget)
+    directives_tokens = min(goal_tokens * DIRECTIVES_FRACTION, free * MOST_DIRECTIVES_FRACTION)
+    most = {True: max(room_tokens, directives_tokens), False: room_tokens}
     spare_tokens = room_tokens * (1 - OPENING_FRACTION)
     kept: dict[Position, set[tuple[int, int]]] = {}
+    spent = 0.0
     for piece, left_tokens in chain(((p, spare_tokens) for p in opening), ((p, 0) for p in ranked)):
         cost = (piece.end - piece.start) * tokens_per_char[piece.position]
         spans = kept.setdefault(piece.position, set())
-        if (piece.start, piece.end) not in spans and cost <= room_tokens - left_tokens:
-            room_tokens -= cost
+        if (piece.start, piece.end) not in spans and spent + cost <= most[piece.rank == DIRECTIVE] - left_tokens:
+            spent += cost
             spans.add((piece.start, piece.end))
     return {position: _joined(spans) for position, spans in kept.items() if spans}
 
@@ -153,31 +161,35 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
 def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool) -> Iterator[_Piece]:
     """Yield what of a text may stay, by rank.
 
-    0 short texts, 1 the ends of a long one and what directs, 2 asides, 3 what else was typed, 4 long elements that are no
-    files. In what opens the conversation clients enclose what they are told: there such elements count as typed, and of 3 as
-    much stays as there is room for; elsewhere all or nothing.
+    0 short texts that direct, 1 other short ones, 2 the ends of a long one and what directs in it, 3 asides, 4 what else was
+    typed, 5 long elements that are no files. In what opens the conversation clients enclose what they are told: there such
+    elements count as typed, and of 4 as much stays as there is room for; elsewhere all or nothing.
     """
     if _chars(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
-        yield from (_Piece(0, position, a, b) for a, b in typed)
+        yield from (_Piece(DIRECTIVE if _directs(text, a, b) else 1, position, a, b) for a, b in typed)
         return
     long = [found for found in enclosed(text) if found[1] - found[0] > LONGEST_TYPED_CHARS or found[2] in FILE_TAGS]
     pasted = [found for found in long if found[2] in NO_ELEMENTS or not opens]
     for a, b, tag in pasted:
         if tag not in NO_ELEMENTS and b - a <= most_chars:
-            yield _Piece(4, position, a, b)
+            yield _Piece(5, position, a, b)
     found = [sentence for a, b in _without(typed, pasted) for sentence in _sentences(text, a, b)]
     rest = []
     for number, (start, end) in enumerate(found):
         if end - start == LONGEST_SENTENCE_CHARS:  # a part of a longer one
             rest.append((start, end))
-        elif min(number, len(found) - 1 - number) < EDGE_SENTENCES or _DIRECTIVE.search(text, start, end):
-            yield _Piece(1, position, start, end)
-        elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
+        elif min(number, len(found) - 1 - number) < EDGE_SENTENCES or _directs(text, start, end):
             yield _Piece(2, position, start, end)
+        elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
+            yield _Piece(3, position, start, end)
         else:
             rest.append((start, end))
     if opens or sum(b - a for a, b in rest) <= most_chars:
         yield from (_Piece(REST, position, a, b) for a, b in (rest if opens else _joined(rest)))
+
+
+def _directs(text: str, start: int, end: int) -> bool:
+    return _LABELLED.match(text, start, end) is not None or _DIRECTIVE.search(text, start, end) is not None
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

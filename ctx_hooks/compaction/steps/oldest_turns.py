@@ -57,16 +57,17 @@ def with_written(text: str) -> Step:
 def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) -> Conversation:
     """Remove what has to go, with the first form of a summary that fits: the whole, what matters most, a line.
 
-    Where none does, what matters most stays: it is small, and what is too large is protected.
+    Where none does, what matters most stays: it is small, and what is too large is protected. The line is no choice if the
+    goal is a wish, for which the newest results are not cut: users' words are worth more.
     """
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
     fitted = []
-    for form in forms:
+    for form in forms if budget.cut_newest else forms[:2]:
         fitted.append(_fitted(form, conversation, budget, selector, shortener))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
-    return fitted[-2] if len(fitted) > 1 else fitted[0]
+    return fitted[min(len(fitted) - 1, 1)]
 
 
 def _fitted(
@@ -158,7 +159,6 @@ STEP = Step(
         _apply,
         (
             Form(extractive_summary),
-            Form(brief_summary),
             Form(brief_summary, fills_gaps=False),
             Form(bare_summary, fills_gaps=False),
         ),
