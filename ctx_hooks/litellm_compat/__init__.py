@@ -1,4 +1,4 @@
-"""The only room that uses LiteLLM's private names or depends on its version.
+"""The only room of the core that uses LiteLLM's private names or depends on its version.
 
 Where a LiteLLM version lacks a name, these functions return None, an empty list or LiteLLM's own behaviour. They do not
 raise.
