@@ -39,6 +39,17 @@ IMPORTED = (
     "openai.resources",
 )
 """What a proxy imports before it reads its configuration, and the last two for its first request."""
+USED_AT_ONCE = (
+    "litellm.integrations.otel.logger",
+    "litellm.integrations.websearch_interception.handler",
+    "litellm.proxy._experimental.mcp_server.mcp_server_manager",
+    "litellm.proxy.admin_mcp",
+    "litellm.proxy.anthropic_endpoints.endpoints",
+    "litellm.proxy.hooks.mcp_semantic_filter.hook",
+    "litellm.proxy.policy_engine.init_policies",
+    "litellm.responses.mcp.chat_completions_handler",
+)
+"""What each proxy imports while it starts or for its first request, of the versions of LiteLLM that have it."""
 VOCABULARIES = ("cl100k_base", "o200k_base")
 """Large tables, which LiteLLM and the plugin load from LiteLLM's own files and nothing changes."""
 PROGRAMS = str(Path(sys.executable).parent)
@@ -70,9 +81,13 @@ def main() -> None:
     plain, os.environ.__class__ = os.environ.__class__, RecordingEnvironment
     for name in IMPORTED:
         importlib.import_module(name)
+    for name in USED_AT_ONCE:
+        with suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     for name in VOCABULARIES:
         sys.modules["tiktoken"].get_encoding(name)
     build_routes()
+    build_models()
     os.environ.__class__ = plain
     changed = {name: value for name, value in os.environ.items() if environment.get(name) != value}
     read_early = {name: environment.get(name) for name in NAMES - SET_BY_FORK - changed.keys()}
@@ -91,6 +106,14 @@ def build_routes() -> None:
     nowhere = {"type": "http", "method": "GET", "path": "/nowhere", "root_path": "", "headers": []}
     for route in sys.modules["litellm.proxy.proxy_server"].app.router.routes:
         route.matches(nowhere)
+
+
+def build_models() -> None:
+    """What LiteLLM makes for the first deployment and the first request, and then keeps: half a second for each proxy."""
+    litellm = sys.modules["litellm"]
+    litellm.types.router.Deployment(model_name="none", litellm_params={"model": "openai/none"})
+    litellm.get_model_info("gpt-4o")
+    sys.modules["litellm.llms"].load_guardrail_translation_mappings()
 
 
 class Server:

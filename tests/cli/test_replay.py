@@ -452,6 +452,8 @@ def test_a_usage_belongs_to_the_request_before_it_and_one_without_has_none():
 # wrong input
 
 
+ROW = {"request_id": 1, "call_type": "acompletion", "prompt_tokens": 1}
+NESTED = b'[{"role": "user", "content": ' * 400 + b'"x"' + b"}]" * 400 + b"}\n"
 HOSTILE = {
     "an empty file": b"",
     "binary": bytes(range(256)) * 40,
@@ -465,24 +467,9 @@ HOSTILE = {
     "a session that is none": b'{"format": "openai-chat", "messages": [7]}\n',
     "a session file without sense": b'{"sessionId": 1, "type": "assistant", "message": 7, "parentUuid": 3}\n' * 2,
     "a rollout without sense": b'{"type": "response_item", "payload": {"type": 3, "role": []}}\n' * 2,
-    "lone surrogates": json.dumps(
-        {
-            "request_id": 1,
-            "call_type": "acompletion",
-            "prompt_tokens": 1,
-            "messages": [{"role": "user", "content": "\ud800"}],
-        }
-    ).encode(),
-    "a row that is nested deeply": b'{"request_id": 1, "call_type": "acompletion", "prompt_tokens": 1, "messages": '
-    + b'[{"role": "user", "content": ' * 400
-    + b'"x"'
-    + b"}]" * 400
-    + b"}\n",
-    "a body that is nested deeply": b'{"messages": '
-    + b'[{"role": "user", "content": ' * 400
-    + b'"x"'
-    + b"}]" * 400
-    + b"}\n",
+    "lone surrogates": json.dumps({**ROW, "messages": [{"role": "user", "content": "\ud800"}]}).encode(),
+    "a row that is nested deeply": json.dumps(ROW).encode()[:-1] + b', "messages": ' + NESTED,
+    "a body that is nested deeply": b'{"messages": ' + NESTED,
     "a row without sense": b'{"request_id": 1, "call_type": [], "prompt_tokens": {}, "metadata": 3}\n',
 }
 

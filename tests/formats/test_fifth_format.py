@@ -61,28 +61,11 @@ def _fifth(monkeypatch):
 def session(turns):
     talk = [{"who": "me", "says": "Look for the slow step in every file."}]
     for n in range(turns):
-        talk.append(
-            {
-                "who": "it",
-                "says": f"I read file {n}.",
-                "calls": [{"id": f"c{n}", "name": "read", "with": {"path": f"f{n}.py"}}],
-            }
-        )
-        talk.append(
-            {
-                "who": "tool",
-                "of": f"c{n}",
-                "says": "\n".join(f"step_{n}_{k} = run({k}, retries={k % 7})" for k in range(120)),
-            }
-        )
-    return request_of(
-        "atalk",
-        {
-            "model": "m",
-            "talk": [*talk, {"who": "it", "says": "It is step 3."}, {"who": "me", "says": "Why?"}],
-            "most_words": 900,
-        },
-    )
+        calls = [{"id": f"c{n}", "name": "read", "with": {"path": f"f{n}.py"}}]
+        steps = "\n".join(f"step_{n}_{k} = run({k}, retries={k % 7})" for k in range(120))
+        talk += [{"who": "it", "says": f"I read file {n}.", "calls": calls}, {"who": "tool", "of": f"c{n}", "says": steps}]
+    talk += [{"who": "it", "says": "It is step 3."}, {"who": "me", "says": "Why?"}]
+    return request_of("atalk", {"model": "m", "talk": talk, "most_words": 900})
 
 
 async def test_a_request_that_fits_goes_on_and_a_longer_one_is_compacted_with_all_rules_kept():

@@ -32,6 +32,8 @@ SETTINGS = ProviderSettings(
         **dict.fromkeys(("large", "wide"), 1_000_000),
     },
 )
+CACHE_BYTES = 16_000_000
+"""Of the requests of all files; by default a proxy keeps more than is to be had beside others of its kind."""
 FALLBACKS = [{"cornered": ["large"]}, {"first": ["second"]}, {"second": ["third"]}]
 ALIASES = {"nickname": "fitted"}
 DEFAULTS = {
@@ -132,7 +134,7 @@ def started(provider, elsewhere, modules, callers):
         urls = dict.fromkeys(named, provider.url) | {f"elsewhere_{name}": elsewhere.url for name in named}
         listed = [(getattr(module, name), urls[name]) for module in modules for name in urls if hasattr(module, name)]
         models = [model for groups, url in listed for model in groups(url)]
-        policies = {"defaults": DEFAULTS}
+        policies = {"defaults": DEFAULTS, "cache_bytes": CACHE_BYTES}
         for module in modules:
             for scope, own in getattr(module, "POLICIES", {}).items():
                 policies[scope] = policies.get(scope, {}) | own

@@ -91,7 +91,7 @@ def post(client, proxy, question, seed):
     return of(client, "memory").post(as_team(proxy), messages, tools=[client.tool("read_file")])
 
 
-@over(OTHER_HALF)
+@over(CLIENTS)
 def test_a_fact_that_was_cut_reaches_the_answer_and_the_client_sees_no_trace(client, provider, proxy):
     answer = ask(client, proxy, read_long_ago(client, "seek"))
     assert FACT in answer.text
@@ -186,7 +186,7 @@ def test_a_model_that_never_ends_is_stopped_behind_three_rounds(client, provider
     assert following.stop in ("stop", "end_turn")
 
 
-@over(HALF)
+@over(CLIENTS)
 def test_a_turn_that_calls_the_clients_tool_too_shows_that_call_alone(client, provider, proxy):
     """Behind the client's result both calls are answered, in their order."""
     messages = read_long_ago(client, "mixed", seed=21)
