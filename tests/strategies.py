@@ -43,6 +43,31 @@ def called(result, call_id="c", name="read", arguments="{}"):
     ]
 
 
+def tool_round(fmt, results, said="", name="read_file", arguments=None):
+    """Return an answer of calls and their results, by the calls' ids, and what a user says beside or behind them.
+
+    Gemini's calls have no ids here. Without a result, None, a call is not answered.
+    """
+    given, words = arguments or {}, [spoken(fmt, "user", said)] if said else []
+    text, answered = json.dumps(given), [(i, result) for i, result in results if result is not None]
+    if fmt == "openai-chat":
+        calls = [{"id": i, "type": "function", "function": {"name": name, "arguments": text}} for i, _ in results]
+        done = [{"role": "tool", "tool_call_id": i, "content": result} for i, result in answered]
+        return [{"role": "assistant", "content": None, "tool_calls": calls}, *done, *words]
+    if fmt == "openai-responses":
+        calls = [{"type": "function_call", "call_id": i, "name": name, "arguments": text} for i, _ in results]
+        return [*calls, *({"type": "function_call_output", "call_id": i, "output": r} for i, r in answered), *words]
+    if fmt == "anthropic":
+        calls = [{"type": "tool_use", "id": i, "name": name, "input": given} for i, _ in results]
+        done = [{"type": "tool_result", "tool_use_id": i, "content": result} for i, result in answered]
+        done += [{"type": "text", "text": said}] if said else []
+        return [{"role": "assistant", "content": calls}, *([{"role": "user", "content": done}] if done else [])]
+    calls = [{"functionCall": {"name": name, "args": given}} for _ in results]
+    done = [{"functionResponse": {"name": name, "response": {"output": result}}} for _, result in answered]
+    done += [{"text": said}] if said else []
+    return [{"role": "model", "parts": calls}, *([{"role": "user", "parts": done}] if done else [])]
+
+
 WORDS = [
     "alpha", "src/app/main.py", "ERROR", "line_42", "結果", "user_id=7731", "the", "of", "value", "{", "}", "0x1f", "naïve",
 ]  # fmt: skip

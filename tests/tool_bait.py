@@ -1,9 +1,7 @@
 """Conversations in whose tool results, and nowhere else, a bait stands: it shows where a tool's text has gone."""
 
-import json
-
 from hypothesis import strategies as st
-from strategies import called, spoken
+from strategies import spoken, tool_round
 
 BAIT = "zebra-"
 """Stands in every word that a tool says here, and in nobody else's: it shows where the tool's text has gone."""
@@ -32,27 +30,6 @@ def session(fmt, texts, questions):
     written = []
     for n, (text, question) in enumerate(zip(texts, questions, strict=True)):
         written.append(spoken(fmt, "user", question))
-        written += exchange(fmt, n, text)
+        written += tool_round(fmt, [(f"c{n}", text)], name="fetch", arguments={"path": f"page_{n}.html"})
         written.append(spoken(fmt, "assistant", f"I have looked at number {n}."))
     return [*written, spoken(fmt, "user", "Who tuned the piano, and what of the invoice in the database?")]
-
-
-def exchange(fmt, n, text):
-    arguments = {"path": f"page_{n}.html"}
-    if fmt == "openai-chat":
-        return called(text, f"c{n}", "fetch", arguments)
-    if fmt == "anthropic":
-        return [
-            {"role": "assistant", "content": [{"type": "tool_use", "id": f"c{n}", "name": "fetch", "input": arguments}]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"c{n}", "content": text}]},
-        ]
-    if fmt == "gemini":
-        answer = {"functionResponse": {"name": "fetch", "response": {"output": text}}}
-        return [
-            {"role": "model", "parts": [{"functionCall": {"name": "fetch", "args": arguments}}]},
-            {"role": "user", "parts": [answer]},
-        ]
-    return [
-        {"type": "function_call", "call_id": f"c{n}", "name": "fetch", "arguments": json.dumps(arguments)},
-        {"type": "function_call_output", "call_id": f"c{n}", "output": text},
-    ]

@@ -1,7 +1,7 @@
 """Work grows at most linearly in the number of messages."""
 
 import pytest
-from strategies import FORMATS, every_format, items_of, spoken
+from strategies import FORMATS, every_format, items_of, spoken, tool_round
 from work import assert_linear
 
 import ctx_hooks
@@ -29,24 +29,8 @@ def session(fmt, turns):
 
 def parallel(fmt, calls, *, ids=None, answered=True):
     """Return one answer of so many parallel calls and their results."""
-    ids = ids or [f"call_{n}" for n in range(calls)]
-    if fmt == "openai-chat":
-        made = [{"id": i, "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in ids]
-        results = [{"role": "tool", "tool_call_id": i, "content": "done"} for i in ids]
-        said = [{"role": "assistant", "content": None, "tool_calls": made}]
-    elif fmt == "anthropic":
-        said = [{"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in ids]}]
-        blocks = [{"type": "tool_result", "tool_use_id": i, "content": "done"} for i in ids]
-        results = [{"role": "user", "content": blocks}]
-    elif fmt == "gemini":
-        own = [{} if i == "same" else {"id": i} for i in ids]
-        said = [{"role": "model", "parts": [{"functionCall": {**i, "name": "f", "args": {}}} for i in own]}]
-        done = [{"functionResponse": {**i, "name": "f", "response": {"output": "done"}}} for i in own]
-        results = [{"role": "user", "parts": done}]
-    else:
-        said = [{"type": "function_call", "call_id": i, "name": "f", "arguments": "{}"} for i in ids]
-        results = [{"type": "function_call_output", "call_id": i, "output": "done"} for i in ids]
-    return [spoken(fmt, "user", "go"), *said, *(results if answered else results[::-1][:0])]
+    results = [(i, "done" if answered else None) for i in ids or [f"call_{n}" for n in range(calls)]]
+    return [spoken(fmt, "user", "go"), *tool_round(fmt, results, name="f")]
 
 
 def backwards(fmt, calls):

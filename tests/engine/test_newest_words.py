@@ -10,7 +10,7 @@ import pytest
 from engine_requests import MODEL, decided, sent, to
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import FIELDS, every_format, spoken
+from strategies import FIELDS, every_format, spoken, tool_round
 
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried
@@ -26,28 +26,7 @@ SOURCE = source_text(random.Random(0), 40_000)
 
 def loop(fmt, name, calls, chars, said=""):
     """Return a round of tool calls with results of about `chars` each, and what the user says beside or behind them."""
-    ids = [f"round_{name}_{n}" for n in range(calls)]
-    texts = [SOURCE[n * 1_000 :][:chars] for n in range(calls)]
-    if fmt == "openai-chat":
-        made = [{"id": i, "type": "function", "function": {"name": "read_file", "arguments": "{}"}} for i in ids]
-        results = [{"role": "tool", "tool_call_id": i, "content": text} for i, text in zip(ids, texts, strict=True)]
-        return [
-            {"role": "assistant", "content": None, "tool_calls": made},
-            *results,
-            *([spoken(fmt, "user", said)] * bool(said)),
-        ]
-    if fmt == "openai-responses":
-        made = [{"type": "function_call", "call_id": i, "name": "read_file", "arguments": "{}"} for i in ids]
-        results = [{"type": "function_call_output", "call_id": i, "output": t} for i, t in zip(ids, texts, strict=True)]
-        return [*made, *results, *([spoken(fmt, "user", said)] * bool(said))]
-    if fmt == "anthropic":
-        made = [{"type": "tool_use", "id": i, "name": "read_file", "input": {}} for i in ids]
-        results = [{"type": "tool_result", "tool_use_id": i, "content": t} for i, t in zip(ids, texts, strict=True)]
-        beside = [{"type": "text", "text": said}] * bool(said)
-        return [{"role": "assistant", "content": made}, {"role": "user", "content": [*results, *beside]}]
-    made = [{"functionCall": {"name": "read_file", "args": {}}} for _ in ids]
-    results = [{"functionResponse": {"name": "read_file", "response": {"output": text}}} for text in texts]
-    return [{"role": "model", "parts": made}, {"role": "user", "parts": [*results, *([{"text": said}] * bool(said))]}]
+    return tool_round(fmt, [(f"round_{name}_{n}", SOURCE[n * 1_000 :][:chars]) for n in range(calls)], said)
 
 
 def sent_forms(request, target):

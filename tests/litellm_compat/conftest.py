@@ -3,6 +3,7 @@
 from importlib import import_module
 from operator import attrgetter
 
+import litellm
 import pytest
 from litellm import Router
 from litellm.proxy import proxy_server
@@ -12,9 +13,11 @@ from ctx_hooks.litellm_compat.registry import PATCHED
 
 @pytest.fixture
 def proxy_router(monkeypatch):
-    """Install a real Router with these deployments as the proxy's own."""
+    """Install a real Router with these deployments as the proxy's own, before any callback is told of anything."""
 
     def install(*deployments, **settings):
+        for name in ("input_callback", "success_callback", "failure_callback"):
+            monkeypatch.setattr(litellm, name, [])
         made = Router(model_list=list(deployments), **settings)
         monkeypatch.setattr(proxy_server, "llm_router", made)
         return made

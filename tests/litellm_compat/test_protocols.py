@@ -103,8 +103,6 @@ def google(provider):
 @pytest.fixture
 def speaking(provider, google, proxy_router, monkeypatch):
     """Return how a deployment that nothing is known of is asked, as the proxy asks its Router."""
-    for name in ("input_callback", "success_callback", "failure_callback"):
-        monkeypatch.setattr(litellm, name, [])
     monkeypatch.setattr(litellm, "drop_params", True)
     monkeypatch.setenv("PREDIBASE_TENANT_ID", "t")
 

@@ -82,8 +82,6 @@ def provider():
 def ask(provider, proxy_router, monkeypatch):
     """Return how a proxy asks a Router with these settings; the answer, and what loggers were told of it."""
     provider.reset(wording="openai")
-    for name in ("input_callback", "success_callback", "failure_callback"):
-        monkeypatch.setattr(litellm, name, [])
     monkeypatch.setattr(litellm, "callbacks", [Adds(" before "), CtxHooks(), Adds(" after "), LOG])
 
     def group(name, model, window=200_000, info=None, **params):

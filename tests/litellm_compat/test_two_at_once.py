@@ -40,8 +40,6 @@ def provider():
 @pytest.fixture
 def router(provider, proxy_router, monkeypatch):
     """Install a proxy's Router whose `main` is mirrored to `shadow`, and whose `alone` is not."""
-    for name in ("input_callback", "success_callback", "failure_callback"):
-        monkeypatch.setattr(litellm, name, [])
     provider.reset(held_models=["shadow"])
 
     def deployment(group, name, **more):

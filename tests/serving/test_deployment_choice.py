@@ -208,19 +208,13 @@ class TestARetry:
         refused_by(runner, request, 200_000)
         assert await windows_left(request, listed(8_000, 200_000), runner=runner) == [200_000]
 
-    async def test_with_a_larger_window_sends_the_request_as_it_came(self):
-        decision = await retried(RequestFlow(), 200_000, target_of(1_000_000))
-        assert isinstance(decision, Untouched)
-
-    async def test_with_no_larger_window_sends_less(self):
-        assert isinstance(await retried(RequestFlow(), 200_000, target_of(200_000)), Rescued)
-
-    async def test_at_the_deployment_that_refused_sends_less_whatever_its_window_is_said_to_be(self):
-        same = replace(target_of(1_000_000), deployment=f"d200000:{MODEL}")
-        assert isinstance(await retried(RequestFlow(), 200_000, same), Rescued)
-
-    async def test_by_default_sends_less_wherever_it_goes(self):
-        assert isinstance(await retried(RequestFlow(), 200_000, target_of(1_000_000, "any")), Rescued)
+    @pytest.mark.parametrize(("window", "fields", "expected"), [
+        (1_000_000, {}, Untouched), (200_000, {}, Rescued), (1_000_000, {"deployment": f"d200000:{MODEL}"}, Rescued),
+        (1_000_000, {"policy": Policy(deployment_choice="any")}, Rescued),
+    ], ids=["a larger window", "no larger one", "the one that refused, whatever its window", "by default"])  # fmt: skip
+    async def test_sends_the_request_as_it_came_only_to_another_with_a_larger_window(self, window, fields, expected):
+        target = replace(target_of(window), **fields)
+        assert isinstance(await retried(RequestFlow(), 200_000, target), expected)
 
     async def test_elsewhere_still_teaches_the_limit_of_what_refused_without_being_counted(self):
         runner, request = RequestFlow(), session()
@@ -228,8 +222,8 @@ class TestARetry:
         assert await windows_left(request, listed(200_000, 1_000_000), runner=runner) == [1_000_000]
 
 
-def target_of(window, choice="holds_request"):
-    return Target(MODEL, "another", Window(window, "model_info"), Policy(deployment_choice=choice), "")
+def target_of(window):
+    return Target(MODEL, "another", Window(window, "model_info"), Policy(deployment_choice="holds_request"), "")
 
 
 async def retried(runner, refused, to, sent=37_000):

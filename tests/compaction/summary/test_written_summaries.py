@@ -135,21 +135,6 @@ def test_whenever_summaries_get_ready_the_prefix_is_shared_until_a_compaction_an
         before, done = now, cut.length
 
 
-def test_a_compaction_that_was_sent_in_one_form_keeps_it():
-    messages = session("openai-chat")
-    n = first_compaction("openai-chat")
-    summary = written_of(messages, "openai-chat", n // 2)
-    plain, outcome, _ = sent(messages[:n], "openai-chat", known(messages, "openai-chat"))
-    chosen = {outcome.choice.compaction: ""}
-    assert sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary, chosen=chosen))[0] == plain
-    holding, outcome, _ = sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary))
-    assert holding != plain
-    newer = written_of(messages, "openai-chat", n, "## Goal\nsomething newer")
-    chosen = {outcome.choice.compaction: summary.prefix}
-    assert sent(messages[:n], "openai-chat", known(messages, "openai-chat", summary, newer, chosen=chosen))[0] == holding
-    assert sent(messages[:n], "openai-chat", known(messages, "openai-chat", newer, chosen=chosen))[0] == plain
-
-
 def text_of(tokens):
     """Return a summary of about so many tokens."""
     return "## Goal\n" + "tuned the piano\n" * int(tokens // 5)

@@ -165,16 +165,6 @@ async def test_of_a_deleted_tenant_no_key_is_left_not_even_one_that_the_index_lo
     assert await redis_store.delete(client, tenant_name(tenant)) == 0
 
 
-@pytest.mark.usefixtures("patient")
-async def test_without_a_redis_texts_are_not_stored_and_no_request_fails(texts_told):
-    archives = Archives(SharedStore(), b"")
-    tenant = archives.tenant("key", "ann")
-    archives.put(SETTINGS, tenant, texts := by_handle(tenant))
-    assert not await settled(archives, SETTINGS, tenant)
-    assert {await archives.get(SETTINGS, tenant, handle) for handle in texts} == {None}
-    assert texts_told["failed"] == len(texts) + 1
-
-
 class TestARedisThatFails:
     """Has a server of its own, which it may kill."""
 
