@@ -28,11 +28,12 @@ NO_END = frozenset({"fits", ""})
 
 def log_event(event: Any) -> None:
     """Log an event, unless its request fits: the fields that its class declares for log lines, and whose request it is."""
-    figures = figures_for("log", event)
-    end = "outcome" if "outcome" in figures else "decision"
-    if figures[end] in NO_END or not logger.isEnabledFor(logging.INFO):
+    if not logger.isEnabledFor(logging.INFO):
         return
-    call = event.call
+    call, figures = event.call, figures_for("log", event)
+    end = "outcome" if "outcome" in figures else "decision"
+    if figures[end] in NO_END:
+        return
     told: dict[str, Any] = {"event": event.name.removeprefix("after_"), end: figures[end]}
     for name, value in figures.items():
         if isinstance(value, Billed):
@@ -41,21 +42,15 @@ def log_event(event: Any) -> None:
             told[name] = round((value.get("total") if isinstance(value, Mapping) else value) or 0.0, 1)
         else:
             told[name] = value
-    _log(
-        {
-            **told,
-            "call_id": call.call_id or call.request_id,
-            "model_group": call.model_group,
-            "team": call.team_alias or call.team_id,
-            "key": call.key_alias,
-            "client": call.client,
-            "deployment": call.deployment,
-        }
-    )
-
-
-def _log(figures: Mapping[str, Any]) -> None:
-    told = {name: value for name, value in figures.items() if value not in (None, "")}
+    told |= {
+        "call_id": call.call_id or call.request_id,
+        "model_group": call.model_group,
+        "team": call.team_alias or call.team_id,
+        "key": call.key_alias,
+        "client": call.client,
+        "deployment": call.deployment,
+    }
+    told = {name: value for name, value in told.items() if value not in (None, "")}
     logger.info("%s", " ".join(f"{name}={_word(value)}" for name, value in told.items()), extra={"ctx_hooks": told})
 
 
