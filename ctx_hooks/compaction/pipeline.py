@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import (
     Step,
-    log_runs,
     newest_loop,
     older_media,
     older_reasoning,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 STEPS: tuple[Step, ...] = (
     repeats.STEP,
-    log_runs.STEP,
     older_reasoning.STEP,
     oversized_results.STEP,
     newest_loop.LARGE,
@@ -38,7 +36,7 @@ STEPS: tuple[Step, ...] = (
 )
 """In the order in which they run: repeats compares results before anything changes them."""
 
-GENTLE_STEPS = frozenset({repeats.STEP, log_runs.STEP, oversized_results.STEP})
+GENTLE_STEPS = frozenset({repeats.STEP, oversized_results.STEP})
 """What `compaction: gentle` runs: what removes text that says the same again, and the caps."""
 
 

@@ -30,7 +30,7 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
     first = next((p for p in result.parts if isinstance(p, Text)), None)
     kept = tuple(p for p in result.parts if not isinstance(p, Text))
     parts = (first if first is not None and first.text == text else Text(text, first.raw if first else None), *kept)
-    return ToolResult(result.call_id, parts, result.is_error, result.raw, is_cut=True, came_text=result.original_text)
+    return ToolResult(result.call_id, parts, result.is_error, result.raw, came_text=result.original_text)
 
 
 def call_names(messages: Collection[Message]) -> dict[tuple[int, int], tuple[str, str]]:

@@ -109,9 +109,7 @@ class ToolResult:
         parts: what the tool returned.
         is_error: whether the provider's own field says that the tool failed.
         raw: the provider's own value.
-        is_cut: whether a step has taken some of its text away.
-        came_text: the text it came with, None while no step has rewritten it. This and `is_cut` are known only here: no
-            text can claim them.
+        came_text: the text it came with, None while no step has cut it; known only here, no text can claim it.
         is_missing: whether none was recorded, and a repair has put this one in its place.
 
     >>> ToolResult("call_1", (Text("total 2"), Text("a.py"))).text.splitlines()
@@ -122,7 +120,6 @@ class ToolResult:
     parts: tuple[Text | Media | Opaque, ...]
     is_error: bool = False
     raw: Any = field(default=None, repr=False, compare=False)
-    is_cut: bool = field(default=False, compare=False)
     came_text: str | None = field(default=None, repr=False, compare=False)
     is_missing: bool = field(default=False, compare=False)
 
@@ -130,6 +127,11 @@ class ToolResult:
     def text(self) -> str:
         """All text of the result, its parts joined by line breaks."""
         return _joined(self.parts)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a step has taken some of its text away."""
+        return self.came_text is not None
 
     @property
     def original_text(self) -> str:

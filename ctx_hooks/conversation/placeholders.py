@@ -90,13 +90,6 @@ def lines_left_out(language: Language, reference: Reference | None = None) -> st
     return f"{MARK} Parts of this output were removed to save context ({GAP}){where}."
 
 
-def lines_folded(reference: Reference, language: Language) -> str:
-    """Return the placeholder below a result of which runs of lines were folded."""
-    if language == "zh":
-        return f"{MARK} 部分相似的行已折叠{whole(reference, language)}。"
-    return f"{MARK} Runs of similar lines were folded{whole(reference, language)}."
-
-
 def removed(
     call: str,
     total_chars: int,

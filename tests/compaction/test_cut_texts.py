@@ -122,13 +122,6 @@ def test_a_result_cannot_make_a_handle_of_its_own_count():
     assert "aaaaaaaaaaaa" not in outcome.cut
 
 
-def test_folded_lines_say_where_the_whole_is():
-    log = "\n".join(f"12:00:{n % 60:02d} worker {n} done" for n in range(4_000))
-    outcome = outcome_of(chat(log, "short"), "openai-chat", 2_000)
-    folded = next(t for t in texts_of(outcome.conversation) if "more alike but for figures" in t)
-    assert outcome.cut[HANDLE.search(folded)[1]] == log
-
-
 def test_a_long_argument_is_retrieved_as_its_value():
     written = "\n".join(f"line {n} of the file" for n in range(900))
     messages = [

@@ -45,7 +45,6 @@ def referring(language, reference):
     return [
         placeholders.oversized(2_000, 90_000, language, reference),
         placeholders.lines_left_out(language, reference),
-        placeholders.lines_folded(reference, language),
         placeholders.removed("read(src/a.py)", 1_234, language, reference),
         placeholders.superseded("read", language, reference),
         placeholders.shortened(90_000, language, reference),

@@ -3,7 +3,6 @@
 | step | costs | what it does | when |
 |---|---|---|---|
 | repeats | what was read again later | an earlier copy of a result says that a later call returned it | files read again |
-| log_runs | figures in a run | folds runs of near-identical or redrawn lines into first, count and last | logs, progress |
 | older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | large_newest | the middle of large newest results | leaves the older exchanges half of the room | small budgets |

@@ -1,6 +1,6 @@
 """Steps of other packages.
 
-A step is announced by an entry point of the group `ctx_hooks.steps` that names a `Step`; it runs behind `log_runs`
+A step is announced by an entry point of the group `ctx_hooks.steps` that names a `Step`; it runs behind `repeats`
 and is held to their laws: one that makes a conversation larger is passed over.
 """
 

@@ -7,7 +7,6 @@ from strategies import called
 
 from ctx_hooks.compaction.pipeline import compress
 from ctx_hooks.compaction.steps import (
-    log_runs,
     newest_loop,
     older_media,
     older_reasoning,
@@ -83,17 +82,6 @@ def test_the_same_words_in_other_parts_are_not_the_same_result():
     parts = [{"type": "text", "text": line}, {"type": "text", "text": line}]
     messages = older(exchange(1, parts), exchange(2, f"{line}\n{line}"))
     assert run(repeats, messages) == messages
-
-
-def test_log_runs_fold_lines_that_differ_in_figures_only():
-    log = "".join(f"12:00:{n:02} worker {n} took {n * 7} ms\n" for n in range(50)) + "worker 7 crashed\n"
-    sent = run(log_runs, older(exchange(1, log)))[2]["content"]
-    assert sent.splitlines() == [
-        "12:00:00 worker 0 took 0 ms",
-        "… 48 more alike but for figures",
-        "12:00:49 worker 49 took 343 ms",
-        "worker 7 crashed",
-    ]
 
 
 def test_older_reasoning_goes_whole_and_the_current_loops_stays():

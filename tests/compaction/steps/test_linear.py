@@ -8,7 +8,7 @@ from hostile_texts import behind_header, kinds
 from ctx_hooks.addons.summaries.unknown_names import unknown_names
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection import bm25, relevance, segments
-from ctx_hooks.compaction.steps import log_runs, oversized_results
+from ctx_hooks.compaction.steps import oversized_results
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.identifiers import identifiers
@@ -20,7 +20,6 @@ MOST_SECONDS = 3.0
 WORDS = ("alpha", "worker", "line", "return", "error", "日志")
 
 READERS = {
-    "log runs": log_runs.fold,
     "cut": lambda text: oversized_results.cut(text, 4_000, "head_tail", "en"), "identifiers": identifiers,
     "unknown names": lambda text: unknown_names(text, [text, "nothing of it"]), "segments": segments.segments,
     "stems": bm25.stems, "words of a request": relevance.words_of,
