@@ -44,4 +44,4 @@ def test_a_part_knows_the_text_that_it_came_with():
 def test_how_a_value_was_written_and_what_became_of_it_do_not_tell_values_apart():
     assert Text("x", raw={"type": "text"}) == Text("x", came_text="xyz")
     assert Message("user", (Text("x"),), raw={"role": "user"}) == Message("user", (Text("x"),))
-    assert replace(RESULT, is_cut=True, came_text="xyz") == RESULT
+    assert replace(RESULT, came_text="xyz") == RESULT
