@@ -76,10 +76,6 @@ class TestAPolicyThatIsTried:
         assert told["policy"]["tool_result_max_fraction"]["set_by"] == "model_info.ctx_hooks"
         assert [m["sent"] for m in told["messages"] if m["sent"]] == [1, 2]
 
-    def test_it_may_be_a_presets_name(self, explained):
-        policy = explained(LONG, *CONFIG, "--policy", "nanobot")["policy"]
-        assert policy["reserve_tokens"] == {"value": 4_096, "set_by": "--policy"}
-
     def test_a_preset_of_the_defaults_says_that_it_sets_nothing(self, explained):
         assert "--policy pi: sets no field" in explained(LONG, *CONFIG, "--policy", "pi", as_json=False)
 

@@ -103,19 +103,11 @@ class TestBeforeACall:
 
     def test_what_answers_a_call_that_the_provider_keeps_stays(self):
         """The call stands in the stored history, so its result is no orphan."""
-        decision, _ = decided(STORED, to(20_000))
-        assert isinstance(decision, Compressed)
-        assert decision.changes["input"][-1] == STORED.items[-1]
-
-    def test_a_conversation_that_goes_on_is_left_room_and_a_single_question_is_not(self):
-        """A first request fills the window: nothing shows that turns will follow."""
-        pages = [{"role": "user", "content": f"page {n}: " + f"words of page {n} " * 400} for n in range(30)]
-        first = Request("openai-chat", {"model": MODEL, "messages": [*pages, {"role": "user", "content": "Summarise."}]})
-        decision, attempt = decided(first, to(20_000))
-        assert isinstance(decision, Compressed)
-        assert attempt.sent_tokens > 0.85 * decision.figures.budget_tokens
-        decision, attempt = decided(session(turns=40), to(20_000, target_fraction=0.5))
-        assert attempt.sent_tokens < 0.75 * decision.figures.budget_tokens
+        hasty = engine.decide_by_last_resort(STORED, to(20_000), Known(Window(20_000, "model_info")))[0]
+        assert [step.name for step in hasty.steps] == [last_resort.NAME]
+        for decision in (decided(STORED, to(20_000))[0], hasty):
+            assert isinstance(decision, Compressed)
+            assert decision.changes["input"][-1] == STORED.items[-1]
 
     def test_what_cannot_be_made_to_fit_goes_on_as_small_as_it_got(self):
         request = Request("openai-chat", agent_session("openai-chat", question="the user's own words " * 8_000))
@@ -133,13 +125,6 @@ class TestBeforeACall:
         assert decision.reason
         assert sent(request, decision).items == request.items
         assert attempt.sent_tokens == attempt.received_tokens > decision.figures.budget_tokens
-
-    def test_only_the_newest_turns_are_sent_however_much_would_fit(self):
-        talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 30} for n in range(9)]
-        request = Request("openai-chat", {"model": MODEL, "messages": talk})
-        decision, attempt = decided(request, to(max_turns=2))
-        assert changes_of(decision)["messages"] == talk[6:]
-        assert attempt.received_tokens == tokens_of(request) > attempt.sent_tokens
 
     @pytest.mark.parametrize("rescue_attempts", [0, 3])
     def test_the_newest_results_are_cut_before_the_call_only_where_a_larger_request_is_refused_for_certain(
@@ -209,15 +194,6 @@ class TestBySizeAlone:
         assert known_of(to(attempt=1), DeploymentStats(), NOW).counts
         assert known_of(to(), stats_of(("low_bill", "ann", 0, 4_000)), NOW).counts
         assert not known_of(to(), stats_of(("low_bill", "bob", 0, 4_000)), NOW).counts
-
-
-class TestTheLastResort:
-    """Without a deadline: sizes are estimated, nothing is counted, and what is sent teaches nothing."""
-
-    def test_what_answers_a_call_that_the_provider_keeps_stays(self):
-        decision, _ = engine.decide_by_last_resort(STORED, to(20_000), Known(Window(20_000, "model_info")))[:2]
-        assert [step.name for step in decision.steps] == [last_resort.NAME]
-        assert decision.changes["input"][-1] == STORED.items[-1]
 
 
 class TestRepair:

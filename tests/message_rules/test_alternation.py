@@ -78,6 +78,14 @@ def test_a_pinned_message_of_the_users_stays_as_it_is_and_alternates_too():
     assert not refused(sent)
 
 
+def test_where_the_last_answer_is_gone_something_stands_in_its_place():
+    before = WIRE_FORMATS["openai-chat"].read(
+        [spoken("openai-chat", ("user", "assistant")[n % 2], f"word {n}") for n in range(4)]
+    )
+    kept = alternation.kept(before, before.with_messages(before.messages[:-1]))
+    assert [message.role for message in kept.messages] == ["user", "assistant"] * 2
+
+
 def test_what_did_not_alternate_is_not_made_to():
     messages = [{"role": "user", "content": f"note {n} " + "and more " * 40} for n in range(30)]
     sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=600).messages
