@@ -79,7 +79,7 @@ async def measure(requests: int) -> None:
                 if name == HANGING:
                     relay.is_open.clear()
                 warnings.clear()
-                taken = [seconds - without for seconds in await waits(RequestFlow(lambda: cache), requests)]  # noqa: B023
+                taken = [seconds - without for seconds in await waits(RequestFlow(shared=lambda: cache), requests)]  # noqa: B023
                 late = sum(seconds > 0.05 for seconds in taken)
                 middle, most = statistics.median(taken) * 1e3, max(taken) * 1e3
                 print(f"| {name} | {middle:.1f} ms | {most:.0f} ms | {late} | {relay.connections} | {len(warnings)} |")

@@ -21,7 +21,7 @@ async def stored(client):
 
 
 async def test_redis_has_figures_and_no_text_of_a_request_a_refusal_or_an_id(redis_cache):
-    runner, fields = RequestFlow(lambda: redis_cache), agent_session("openai-responses", turns=40)
+    runner, fields = RequestFlow(shared=lambda: redis_cache), agent_session("openai-responses", turns=40)
     request = Request("openai-responses", {**fields, "input": [{"role": "user", "content": MARK * 50}, *fields["input"]]})
     for attempt in (0, 1):
         to = Target("gpt-4o", "deployment", Window(20_000, "model_info"), Policy(), "r", f"{MARK}'s digest", attempt=attempt)
