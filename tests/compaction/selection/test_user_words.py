@@ -102,7 +102,7 @@ def test_the_spans_stand_in_order_side_by_side_in_texts_that_are_there_and_withi
 
 
 def test_the_task_stays_whole_where_every_result_is_a_users_turn():
-    task = " ".join(f"The handler {n} of the codec reads a field that is absent in part {n}." for n in range(24))
+    task = " ".join(f"The handler {n} of the codec reads a field that is absent in part {n}." for n in range(30))
     asked = ["An example of how it is done. " * 700, f"ISSUE: {task}"]
     loop = [(f"open codec_{n}.py", f"codec_{n}.py of {n} lines\n{'    return value' * 100}") for n in range(60)]
     messages = [spoken("openai-chat", "user", text) for text in asked]
