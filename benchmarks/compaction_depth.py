@@ -251,13 +251,14 @@ The sum is least where
 
     (freed + growth)^2 = (write - read) * growth * (room + growth) / (read * (100,000 / room - 1/2))
 
-in sixteenths of the room, left between a quarter (below it hardly a token less is written) and five eighths (compactions
+in sixteenths of the room, left between a half (less loses names and saves little) and five eighths (compactions
 stay rare even where writing costs nothing). Growth is the mean over the requests up to the compaction, so every worker
 computes the same; prices are those of LiteLLM's model map, else 1.25 and 0.1 of a plain token. `target_fraction` overrides
 the rule.
 
-A compaction settles all but its newest exchanges. The next five begin with what has settled, and each leaves 0.15 more of
-what the first left free. Where newest results are large, older text has half of its room beside them.
+A compaction settles all but its newest exchanges. Up to eight compactions behind it begin with what has settled, and each
+leaves 0.3 of what came since the one before. One that would leave less than 0.1 of the room free is made from the first
+message on. Where newest results are large, older text has half of its room beside them.
 
 {sessions}
 

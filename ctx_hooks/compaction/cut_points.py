@@ -46,14 +46,17 @@ COMPACTION_FIELDS = frozenset(
 """The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor
 rewrite what a provider's prompt cache holds."""
 
-
 MARGIN_FRACTION = 0.02
 """So much of the goal is taken for what a request ends with and the next one may lack, such as a reminder, where it is not
 more: whether a compaction was due is then found again, whichever of the two a request is."""
 
-
-MOST_GENERATIONS, RISE_FRACTION = 5, 0.15
-"""So many compactions are made behind the first, each with so much more of what that one left free (docs/fidelity.md)."""
+MOST_GENERATIONS = 8
+"""So many compactions are made behind the first: a process that knows none of them makes each once."""
+NEWER_FRACTION = 0.3
+"""What a compaction behind another leaves of what came since that one, beside its newest exchange. Less is written anew with
+a smaller share, and names that were read last are lost (docs/fidelity.md)."""
+LEAST_FREE_FRACTION = 0.1
+"""One that would leave less of the room free is made from the first message on: else the next would follow at once."""
 LEAST_SETTLING_TOKENS = 8_000
 """Of a smaller goal those behind the first leave less free than a ratio of tokens may be wrong by: in a window of 4,000
 first attempts to Claude were refused."""
@@ -178,8 +181,7 @@ class CutPoints:
         sent_tokens = self._sent_tokens(cut, length)
         if not sent_tokens or sent_tokens <= self._room_tokens(replace(cut, tokens=made_tokens)):
             return cut
-        tokens = self._expected_tokens(length, cut.generation, is_whole=True)
-        return replace(cut, length=length, tokens=tokens, is_whole=True)
+        return self._expected(replace(cut, length=length, is_whole=True))
 
     def share(self, cut: Cut) -> Share:
         """Return what user turns behind a compaction may be given of the compacted text; behind none nothing."""
@@ -196,47 +198,51 @@ class CutPoints:
         is_first = self._seen_tokens <= self._thresholds.trigger.goal_tokens
         return cut.length > 0 and (is_first or cut.length >= self._settled[-1])
 
-    def target_tokens(self, length: int, generation: int = 0) -> LocalTokens:
-        """Return what a compaction of the first `length` messages compacts down to: nothing behind them is looked at.
+    def target_tokens(self, cut: Cut) -> LocalTokens:
+        """Return what a compaction compacts down to: nothing behind its messages is looked at.
 
         Where protected text, such as large newest results, would take the room of older text, this has a share of it: the
         next one compacts what is protected now.
         """
-        usual_tokens = self._usual_tokens(length, generation)
+        if cut.base is not None:
+            return LocalTokens(self._preamble_tokens + self._behind_tokens(cut.base, cut.length))
+        usual_tokens = self._usual_tokens(cut.length)
         if self._thresholds.target_tokens is not None:
             return usual_tokens
         goal_tokens = self._thresholds.trigger.goal_tokens
-        protected_tokens = self._preamble_tokens + self._protected_tokens(length)
+        protected_tokens = self._preamble_tokens + self._protected_tokens(cut.length)
         older_tokens = (usual_tokens - self._fixed_tokens) * OLDER_FRACTION
         beside_tokens = int(protected_tokens + min(older_tokens, (goal_tokens - protected_tokens) / 2))
-        return max(usual_tokens, min(LocalTokens(beside_tokens), self._shares.most_target_tokens(length)))
+        return max(usual_tokens, min(LocalTokens(beside_tokens), self._shares.most_target_tokens(cut.length)))
 
-    def _usual_tokens(self, length: int, generation: int) -> LocalTokens:
-        """Return what a compaction leaves that protected text does not bind: the more, the less of it is written anew."""
+    def _usual_tokens(self, length: int) -> LocalTokens:
+        """Return what a compaction leaves that protected text does not bind."""
         if self._thresholds.target_tokens is not None:
             return self._thresholds.target_tokens
         first = self._settled[0]
         requests = bisect_right(self._settled, length) - 1
         growth_tokens = (self._settled_tokens(length) - self._settled_tokens(first)) / requests if requests else 0.0
         target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
-        free_tokens = max(0, self._thresholds.trigger.goal_tokens - target_tokens)
-        risen_tokens = LocalTokens(target_tokens + int(free_tokens * RISE_FRACTION * generation))
-        return min(risen_tokens, self._shares.most_target_tokens(length))
+        return min(target_tokens, self._shares.most_target_tokens(length))
 
     def _after(self, before: Cut, length: int) -> Cut:
-        """Return the compaction of the first `length` messages, which is due after another one.
+        """Return the compaction of the first `length` messages, due after another one: made behind it while it may be."""
+        anew = self._expected(Cut(length, 0, before.number + 1))
+        behind = self._expected(replace(anew, base=before))
+        goal_tokens = self._thresholds.trigger.goal_tokens
+        is_bound = self._thresholds.target_tokens is not None or goal_tokens < LEAST_SETTLING_TOKENS
+        if not before.length or is_bound or behind.generation > MOST_GENERATIONS:
+            return anew
+        most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
+        is_left = self.target_tokens(behind) <= min(most_tokens, self._shares.most_target_tokens(length))
+        return behind if is_left else anew
 
-        It is made behind that one while these are few and each may leave more, and where no protected text binds either.
-        """
-        anew = Cut(length, self._expected_tokens(length), before.number + 1)
-        behind = replace(anew, tokens=self._expected_tokens(length, before.generation + 1), base=before)
-        rise_tokens = self._usual_tokens(length, behind.generation) - self._usual_tokens(length, before.generation)
-        most = MOST_GENERATIONS if self._thresholds.trigger.goal_tokens >= LEAST_SETTLING_TOKENS else 0
-        is_few = before.length > 0 and behind.generation <= most
-        return behind if is_few and rise_tokens > 0 and not any(map(self._is_bound, (before, behind))) else anew
-
-    def _is_bound(self, cut: Cut) -> bool:
-        return cut.tokens + self._preamble_tokens > self._usual_tokens(cut.length, cut.generation)
+    def _behind_tokens(self, before: Cut, length: int) -> int:
+        """Return what a compaction behind another leaves: what has settled, the newest loop, a share of the rest."""
+        settled_tokens = before.tokens - self._loop_tokens(before.length)
+        newest_tokens = self._loop_tokens(length)
+        since_tokens = self._sent_tokens(before, length) + self._loop_tokens(before.length) - newest_tokens
+        return settled_tokens + int(since_tokens * NEWER_FRACTION) + newest_tokens
 
     def tokens_since(self, cut: Cut) -> int:
         """Return the tokens of all that a compaction does not hold, as it is sent while it is not compacted."""
@@ -268,13 +274,13 @@ class CutPoints:
         moving_tokens = self._arrived_tokens[self._points[point]] - self._settled_tokens(length)
         return sent_tokens + max(0, self._thresholds.margin_tokens - moving_tokens) + share.reserved_tokens(turns, questions)
 
-    def _expected_tokens(self, length: int, generation: int = 0, *, is_whole: bool = False) -> int:
-        """Return what a compaction of the first `length` messages leaves: the target tokens, or what is protected."""
-        protected = self._protected_tokens(length)
-        if not is_whole:
-            protected -= self._arrived_tokens[length] - self._settled_tokens(length)
-        expected = self.target_tokens(length, generation) - self._preamble_tokens
-        return max(expected, int(protected + summary_tokens(self._thresholds.trigger)))
+    def _expected(self, cut: Cut) -> Cut:
+        """Return a compaction with the tokens that it leaves: the target tokens, or what is protected."""
+        protected = self._protected_tokens(cut.length)
+        if not cut.is_whole:
+            protected -= self._arrived_tokens[cut.length] - self._settled_tokens(cut.length)
+        expected = self.target_tokens(cut) - self._preamble_tokens
+        return replace(cut, tokens=max(expected, int(protected + summary_tokens(self._thresholds.trigger))))
 
     def _protected_tokens(self, length: int) -> int:
         """Return the tokens of what no step touches among the first `length` messages."""

@@ -167,7 +167,7 @@ class _Assembly:
         start = self._weighed
         if summary is not None or cut.is_whole or cut.base is not None:
             written = (summary.length, summary.text) if summary is not None else ()
-            bases = [(base.length, base.is_whole) for base in cut.bases()]
+            bases = [(base.length, base.tokens, base.is_whole) for base in cut.bases()]
             start = digest_of((start.hex(), cut.is_whole, bases, *written))
         return digest_behind(start, self._history.index[: cut.length])
 
@@ -206,7 +206,7 @@ class _Assembly:
         conversation = self._repaired(originals)
         trigger = self._thresholds.trigger
         # The newest results are cut for the window's sake alone, never to reach the target tokens.
-        target_tokens = self._cut_points.target_tokens(cut.length, cut.generation)
+        target_tokens = self._cut_points.target_tokens(cut)
         target = replace(trigger, goal_tokens=target_tokens, cut_newest=False)
         steps = pipeline.steps_of(trigger)
         if summary is not None:

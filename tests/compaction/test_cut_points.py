@@ -1,6 +1,6 @@
 """Where compactions are due follows from sizes and roles alone: never at other points, never without need, never read."""
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import ClassVar
 
 import pytest
@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import items_of
 
-from ctx_hooks.compaction.cut_points import COMPACTION_FIELDS, MOST_GENERATIONS, Cut, CutPoints, Thresholds
+from ctx_hooks.compaction.cut_points import (
+    COMPACTION_FIELDS,
+    LEAST_FREE_FRACTION,
+    MOST_GENERATIONS,
+    NEWER_FRACTION,
+    Cut,
+    CutPoints,
+    Thresholds,
+)
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import MessageStats, message_stats, request_points, settled_length
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -137,7 +145,7 @@ def test_a_target_follows_from_what_is_compacted_alone(index, tokens, more):
     shorter, longer = [*index, stats("user", tokens)], [*index, stats("user", tokens), *turns(more, 250)[1:]]
     length = len(shorter)
     points = [points_of(i, target_tokens=None) for i in (shorter, longer)]
-    assert points[0].target_tokens(length) == points[1].target_tokens(length)
+    assert points[0].target_tokens(Cut(length)) == points[1].target_tokens(Cut(length))
 
 
 def test_a_conversation_that_grows_faster_is_compacted_lower():
@@ -147,7 +155,7 @@ def test_a_conversation_that_grows_faster_is_compacted_lower():
     def target_tokens(message_tokens):
         index = turns(40_000 // message_tokens, message_tokens)
         history = History(UNREADABLE, tuple(index), 0, b"")
-        return CutPoints(history, [m.tokens for m in index], Thresholds(budget)).target_tokens(len(index))
+        return CutPoints(history, [m.tokens for m in index], Thresholds(budget)).target_tokens(Cut(len(index)))
 
     assert target_tokens(2_000) < target_tokens(100)
 
@@ -156,39 +164,41 @@ def test_a_conversation_that_grows_faster_is_compacted_lower():
 def test_large_newest_results_leave_older_text_a_share_of_its_room(newest_tokens):
     index = [*turns(40, 20), stats("assistant", 20), stats("tool", newest_tokens)]
     points = points_of(index, target_tokens=None)
-    usual_tokens = points.target_tokens(40)
+    usual_tokens = points.target_tokens(Cut(40))
     protected_tokens = newest_tokens + 60  # the newest turn, two messages of the assistant's, and the result
     free_tokens = TRIGGER_TOKENS - protected_tokens
-    left_tokens = points.target_tokens(42) - protected_tokens
+    left_tokens = points.target_tokens(Cut(42)) - protected_tokens
     assert left_tokens >= int(min(0.4 * usual_tokens, free_tokens / 2))
     assert left_tokens <= max(usual_tokens - protected_tokens, free_tokens / 2)
 
 
 def bases_of(index, target_tokens, trigger=10 * TRIGGER_TOKENS):
-    """Return of each compaction that a growing session had how many it was made behind, and what it was to leave."""
+    """Return of each compaction that a growing session had how many it was made behind, its length and what it leaves."""
     points = points_of(index, target_tokens=target_tokens, trigger=trigger)
     lengths = request_points(index)
     cuts = dict.fromkeys(points_of(index[:n], target_tokens=target_tokens, trigger=trigger).newest() for n in lengths)
-    return [(len(cut.bases()), points.target_tokens(cut.length, cut.generation)) for cut in cuts if cut.length]
+    return [(cut.generation, cut.length, points.target_tokens(cut)) for cut in cuts if cut.length]
 
 
-def test_a_few_compactions_are_made_behind_each_other_and_each_leaves_more():
+def test_a_few_compactions_are_made_behind_each_other_and_each_leaves_a_share_of_what_came_since():
     loop = [stats("user", 200), *(stats(("assistant", "tool")[n % 2], 300) for n in range(150))]
-    found = bases_of(loop, None)
-    assert [generation for generation, _ in found[: MOST_GENERATIONS + 2]] == [*range(MOST_GENERATIONS + 1), 0]
-    targets = [tokens for _, tokens in found[: MOST_GENERATIONS + 1]]
-    assert targets == sorted(set(targets))
-    assert targets[-1] < 10 * TRIGGER_TOKENS
+    generations, lengths, targets = zip(*bases_of(loop, None), strict=True)
+    few = generations.index(0, 1)
+    assert 2 < few <= MOST_GENERATIONS + 1
+    assert generations[: 2 * few] == (*range(few), *range(few))
+    came = [300 * (after - before) for before, after in pairwise(lengths[:few])]
+    assert [after - before for before, after in pairwise(targets[:few])] == [int(NEWER_FRACTION * c) for c in came]
+    assert targets[few - 1] <= 10 * TRIGGER_TOKENS * (1 - LEAST_FREE_FRACTION)
 
 
 def test_of_a_small_goal_each_compaction_leaves_what_the_first_does():
     loop = [stats("user", 20), *(stats(("assistant", "tool")[n % 2], 30) for n in range(150))]
-    assert {generation for generation, _ in bases_of(loop, None, TRIGGER_TOKENS)} == {0}
+    assert {generation for generation, *_ in bases_of(loop, None, TRIGGER_TOKENS)} == {0}
 
 
 def test_where_a_policy_or_dialogue_bounds_what_is_left_each_compaction_is_made_anew():
     loop = [stats("user", 200), *(stats(("assistant", "tool")[n % 2], 300) for n in range(150))]
-    assert {generation for generation, _ in bases_of(loop, 10 * TARGET_TOKENS)} == {0}
+    assert {generation for generation, *_ in bases_of(loop, 10 * TARGET_TOKENS)} == {0}
     budget = Budget(10 * TRIGGER_TOKENS, 20_000, Counter("cl100k_base"))
     talk = turns(1_500, 30)
     points = CutPoints(History(UNREADABLE, tuple(talk), 0, b""), [30] * 1_500, Thresholds(budget))

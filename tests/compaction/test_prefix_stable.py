@@ -63,7 +63,7 @@ def settled(messages, fmt, length):
 
 @every_format
 def test_a_compaction_begins_with_what_has_settled_in_the_one_before(fmt):
-    """But for one of six: so far the provider's prompt cache holds it. Every process makes the same of it."""
+    """But for a few: so far the provider's prompt cache holds it. Every process makes the same of it."""
     messages = items_of(agent_session(fmt, turns=60, thinking=fmt == "anthropic"))
     before, last, anew, shares = [], Cut(), 0, []
     for n in requests(messages, fmt):

@@ -65,7 +65,7 @@ def requests_of(fmt, turns):
 
 @pytest.mark.parametrize(("fmt", "named", "first", "ratio"), [
     ("openai-chat", "nothing", 0, 1.0), ("openai-chat", "its limit", 0, 1.3), ("openai-chat", "both", 14, 1.0),
-    ("anthropic", "its limit", 0, 1.0), ("anthropic", "both", 0, 1.3), ("anthropic", "nothing", 14, 1.0),
+    ("anthropic", "its limit", 0, 1.0), ("anthropic", "both", 0, 1.3), ("anthropic", "nothing", 13, 1.0),
     ("openai-responses", "both", 0, 1.0), ("gemini", "nothing", 0, 1.3), ("gemini", "its limit", 14, 1.0),
 ])  # fmt: skip
 def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, ratio):
