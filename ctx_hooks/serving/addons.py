@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from ctx_hooks.errors import MalformedConversationError
+from ctx_hooks.litellm_compat import Call
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 
@@ -83,7 +84,7 @@ class Core:
 class Addon(Protocol):
     """What is done around requests. A subclass has the methods that it needs. All run on the event loop.
 
-    What fails in the first two is logged once and costs nothing but the add-on's own effect.
+    What fails is logged and costs nothing but the add-on's own effect; only what `shown` raises the client gets.
     """
 
     async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
@@ -141,7 +142,7 @@ class Addons:
     async def received(self, request: Request, policy: Policy) -> dict[str, Any]:
         """Return the fields of a request with what the add-ons of its policy add to it."""
         fields: Mapping[str, Any] = request.fields
-        for name, addon in (await self.named(policy)).items():
+        for name, addon in (await self._taking_part(policy, request.call.request_id)).items():
             with failing_open(f"receives a request without the add-on {name}"):
                 fields = await addon.received(replace(request, fields=fields), policy)
         return dict(fields)
@@ -152,7 +153,7 @@ class Addons:
         Raises:
             Exception: `decide` fails without the add-ons, too.
         """
-        addons = tuple((await self.named(undecided.to.policy)).items())
+        addons = tuple((await self._taking_part(undecided.to.policy, undecided.to.request_id)).items())
         is_bare = False
 
         async def through(left: tuple[tuple[str, Addon], ...], undecided: Undecided) -> Decided:
@@ -176,36 +177,52 @@ class Addons:
     async def sent(self, request: Request, to: Target) -> dict[str, Any]:
         """Return the fields of an attempt with what the add-ons of its policy add to them."""
         fields: Mapping[str, Any] = request.fields
-        for addon in (await self.named(to.policy)).values():
-            fields = await addon.sent(replace(request, fields=fields), to)
+        for name, addon in (await self.named(to.policy)).items():
+            with failing_open(f"sends an attempt without the add-on {name}"):
+                fields = await addon.sent(replace(request, fields=fields), to)
         return dict(fields)
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raises what an add-on raises."""
-        for addon in tuple(self._loaded.values()):
-            answer = await addon.shown(fields, answer, streamed=False)
-        return answer
+        return await self._shown_by(self._core.running.of(Call(fields).request_id).addons, fields, answer, streamed=False)
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them.
 
-        The Router may go on, in mid-stream, to a deployment whose policy is the first that names an add-on.
+        The Router may go on, in mid-stream, to a deployment whose policy names further add-ons.
         """
-        while not self._loaded:
+        state = self._core.running.of(Call(fields).request_id)
+        names = state.addons
+        stream = await self._shown_by(names, fields, stream, streamed=True)
+        while True:
             try:
                 chunk = await anext(stream)
             except StopAsyncIteration:
                 return
-            yield chunk
-        for addon in tuple(self._loaded.values()):
-            stream = await addon.shown(fields, stream, streamed=True)
-        async for chunk in stream:
-            yield chunk
+            if state.addons == names:
+                yield chunk
+                continue
+            further, names = state.addons - names, state.addons
+            stream = await self._shown_by(further, fields, _begun_with(chunk, stream), streamed=True)
+
+    async def _shown_by(self, names: frozenset[str], fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:
+        for addon in [addon for name, addon in self._loaded.items() if name in names]:
+            answer = await addon.shown(fields, answer, streamed=streamed)
+        return answer
 
     def ended(self, attempt: Attempt, billed: Billed | None) -> None:
-        """Tell the add-ons that an attempt has ended."""
-        for addon in self._loaded.values():
-            addon.ended(attempt, billed)
+        """Tell the add-ons of an attempt that it has ended."""
+        for name in attempt.to.policy.addon_names:
+            if name in self._loaded:
+                with failing_open(f"goes on without the add-on {name}"):
+                    self._loaded[name].ended(attempt, billed)
+
+    async def _taking_part(self, policy: Policy, request_id: str) -> dict[str, Addon]:
+        """Return the add-ons that a policy names, and note that they are shown the answer, unless it only observes."""
+        named = await self.named(policy)
+        if named and policy.enforces:
+            self._core.running.open(request_id).addons |= named.keys()
+        return named
 
     async def _load(self, name: str) -> None:
         """Import an add-on in a thread: it may bring packages that take the event loop a tenth of a second."""
@@ -217,6 +234,12 @@ class Addons:
             # A broken package beside the plugin must cost no request.
             self._broken.add(name)
             logger.warning("the add-on %s cannot be loaded", name, exc_info=error)
+
+
+async def _begun_with(chunk: Any, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    yield chunk
+    async for further in stream:
+        yield further
 
 
 def _maker_of(name: str) -> Callable[[Core], Addon]:

@@ -64,6 +64,7 @@ class RequestState:
         is_given_up: whether it is recorded that no retry follows.
         headers: of its answer, so far.
         growth: by how much its client's usage exceeds what is billed.
+        addons: the names of those that take part in it.
         notes: what add-ons note of it, by the name of the add-on.
         held: what holds it whole, by whatever its holder finds it by.
         awaited_by: the add-ons that need its state until the client has the answer, which may be after that is logged.
@@ -77,6 +78,7 @@ class RequestState:
     is_given_up: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     growth: Growth | None = None
+    addons: frozenset[str] = frozenset()
     notes: dict[str, Any] = field(default_factory=dict)
     held: dict[Hashable, Holder] = field(default_factory=dict)
     awaited_by: frozenset[str] = frozenset()

@@ -10,6 +10,7 @@ from engine_requests import session, to
 from proxies import printed_by
 
 from ctx_hooks.litellm_compat import Call
+from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.request_flow import RequestFlow
 
@@ -45,6 +46,12 @@ class Toy(Addon):
         self.seen.append(billed.input_tokens if billed else "failed")
 
 class Broken(Toy):
+    async def sent(self, request, to):
+        raise OSError("no such thing")
+
+    def ended(self, attempt, billed):
+        raise OSError("no such thing")
+
     async def received(self, request, policy):
         raise OSError("no such thing")
 
@@ -74,9 +81,13 @@ async def chunks(*texts):
         yield text
 
 
-async def decided(flow, **policy):
+ONE, OTHER = (with_request_id({**session(turns=30).fields, "metadata": {}}) for _ in range(2))
+
+
+async def decided(flow, fields=ONE, **policy):
     """Return what is sent of a request that is too long."""
-    return await flow.before_attempt(session(turns=30), to(12_000, warn_below_tokens=0, **policy))
+    target = replace(to(12_000, warn_below_tokens=0, **policy), request_id=Call(fields).request_id)
+    return await flow.before_attempt(session(turns=30), target)
 
 
 async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(toy):
@@ -88,7 +99,7 @@ async def test_it_takes_part_in_every_stage_of_a_request_whose_policy_names_it(t
     assert sent["sent"] == "openai/gpt-4o"
     assert await flow.whole(arranged, "answer") == "ANSWER"
     assert [c async for c in flow.streamed(arranged, chunks("a", "b"))] == ["A", "B"]
-    await flow.ends.answered("request", {"prompt_tokens": 70, "completion_tokens": 7})
+    await flow.ends.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
     (made,) = toy()
     assert made.seen == ["received", "decided", 70]
 
@@ -99,9 +110,19 @@ async def test_the_others_never_hear_of_a_request_whose_policy_does_not_name_it(
     assert await flow.whole({"messages": []}, "answer") == "answer"
     assert toy() == []
     await decided(flow, addons=["toy"])
-    assert "sent" not in await decided(flow)
+    assert "sent" not in await decided(flow, OTHER)
+    assert await flow.whole(OTHER, "answer") == "answer"
+    assert [c async for c in flow.streamed(OTHER, chunks("a"))] == ["a"]
+    assert await flow.ends.failed(Call(OTHER).request_id, None)
     (made,) = toy()
     assert made.seen == ["decided"]
+
+
+async def test_an_observed_request_is_shown_to_none(toy):
+    flow = RequestFlow(Settings())
+    await decided(flow, addons=["toy"], mode="observe")
+    assert await flow.whole(ONE, "answer") == "answer"
+    assert toy()
 
 
 async def test_requests_that_load_it_at_once_share_one(toy):
@@ -114,13 +135,15 @@ async def test_a_stream_that_has_begun_is_shown_by_one_that_its_next_deployment_
     """The Router may go on to another deployment in mid-stream."""
     flow = RequestFlow(Settings())
 
+    await decided(flow)
+
     async def stream():
         yield "first"
         await decided(flow, addons=["toy"])
         for text in ("second", "third"):
             yield text
 
-    assert [c async for c in flow.streamed({"messages": []}, stream())][-1] == "THIRD"
+    assert [c async for c in flow.streamed(ONE, stream())] == ["first", "SECOND", "THIRD"]
     assert toy()
 
 
@@ -134,6 +157,7 @@ async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged
     assert Call(arranged).request_id
     plain, sent = await decided(RequestFlow(Settings())), await decided(flow, addons=[name])
     assert sent["messages"] == plain["messages"]
+    assert await flow.ends.answered(Call(ONE).request_id, {"prompt_tokens": 70, "completion_tokens": 7})
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings
     assert all(name in warning for warning in warnings)
