@@ -122,7 +122,7 @@ class StoredSummaries:
                 return record
             fields[name] = new
             trim(fields)
-            text, tenant = json.dumps(fields), tenant_key(HANDLE, conversation, self._secret)
+            text, tenant = json.dumps(fields, ensure_ascii=False), tenant_key(HANDLE, conversation, self._secret)
             return sealed(text, tenant, HANDLE, "none", self._secret)
 
         try:

@@ -75,6 +75,15 @@ class Record:
         await self.client.set(await self.key(), sealed(text, self.tenant, HANDLE, "none", b""))
 
 
+async def test_long_summaries_in_chinese_are_all_known_to_the_other_worker(redis_cache, conversation):
+    one, two = (StoredSummaries(SharedStore(lambda: redis_cache)) for _ in range(2))
+    prefixes = [f"{n:02x}" for n in range(20)]
+    for prefix in prefixes:
+        await one.write(conversation, WrittenSummary(prefix, 40, "琴" * 21_000))
+        await one.choose(conversation, Choice(prefix, prefix, 40))
+    assert set((await two.of(conversation)).summaries.chosen) == set(prefixes)
+
+
 async def test_a_summary_is_known_to_the_other_worker(workers, conversation):
     one, two = workers
     await one.write(conversation, FIRST)
