@@ -160,3 +160,4 @@ class Running:
         if state.is_over and state.headers_sent and not state.awaited_by:
             with self._lock:
                 self._states.pop(request_id, None)
+                self._holding.pop(state, None)

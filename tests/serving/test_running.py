@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -20,8 +21,11 @@ def running():
     return Running(asks_for_headers=lambda: True)
 
 
-def held(size_bytes):
-    return SimpleNamespace(size_bytes=size_bytes)
+class Held(SimpleNamespace):
+    """What holds a request, and can be referred to weakly."""
+
+    def __init__(self, size_bytes):
+        super().__init__(size_bytes=size_bytes)
 
 
 def test_all_hooks_of_a_request_see_one_state():
@@ -102,21 +106,36 @@ def test_the_oldest_requests_are_held_no_longer_and_keep_everything_else(running
     for request_id in ("a", "b", "c", "b"):
         state = running.open(request_id)
         state.headers["id"] = request_id
-        state.held |= {"one": held(40), "two": held(40)}
+        state.held |= {"one": Held(40), "two": Held(40)}
         running.hold(request_id, state)
     assert [running.of(r).held_bytes for r in "abc"] == [0, 40, 40]
     assert all(running.of(r).headers for r in "abc")
     state = running.open("d")
-    state.held["one"] = held(101)
+    state.held["one"] = Held(101)
     running.hold("d", state)
     assert (state.held_bytes == 0) == (bound[0] == "MOST_HELD_BYTES")
+
+
+def test_a_closed_request_is_held_no_longer_whatever_still_holds_it(running):
+    """Of what is held for several deployments only one answers."""
+    kept = Held(60)
+    state = running.open("one")
+    state.held |= {"first deployment": kept, "second deployment": kept}
+    running.hold("one", state)
+    state.held.pop("second deployment")
+    running.hold("one", state)
+    running.end("one")
+    running.headers_of_answer("one")
+    found = weakref.ref(kept)
+    del state, kept
+    assert found() is None
 
 
 def test_what_is_held_no_longer_counts_no_more(running, monkeypatch):
     monkeypatch.setattr(module, "MOST_HELD_BYTES", 100)
     one, two = running.open("one"), running.open("two")
     for state, request_id in ((one, "one"), (two, "two")):
-        state.held["one"] = held(60)
+        state.held["one"] = Held(60)
         running.hold(request_id, state)
         if state is one:
             state.held.clear()
