@@ -35,7 +35,7 @@ class CompressionResult:
 
     Attributes:
         messages: in the format they came in, new objects throughout.
-        tokens_before: local tokens as it came.
+        tokens_before: local tokens of what came in.
         tokens_after: local tokens of what is returned; where the budget was not met, the smallest that could be reached.
         fits: whether the budget was met.
         changed: whether anything differs from what came.

@@ -142,7 +142,7 @@ def names_of(call: Call, to: Target) -> CallNames:
 
 
 def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
-    """Return the record of a decision about a fitted request as one about the request as it came."""
+    """Return the record of a decision about a fitted request as one about the request as the client sent it."""
     if first.local_tokens_before is None:
         return event  # its size was enough before the choice: what follows is about the whole request
     event = replace(

@@ -51,7 +51,7 @@ PAGE_SECONDS = 5.0
 
 
 class Archiving:
-    """Stores what requests lose, and answers the calls of the retrieval tool. Used on the event loop alone.
+    """Stores what requests lose, and answers the calls of the retrieval tool. Used on the event loop only.
 
     A client sends its whole history with each request: what the archive has lost, or another worker's memory holds, is cut
     again from the request that names it.

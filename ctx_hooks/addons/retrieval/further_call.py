@@ -5,7 +5,7 @@ What LiteLLM 1.100 to 1.106 do, and what follows:
 1. The fields that the proxy's hooks get behind a call are those that it gave the Router, with the changes of all pre-call
    hooks: the Router takes them again. `deployment` and `_litellm_client_requested_model` the proxy adds behind the call.
 2. `litellm_logging_obj` is one call's: it keeps that call's times, stream and answer, and logs once. `function_setup` makes
-   another, as the proxy does; without one the Router's filters of deployments are not told what kind of call it is.
+   another, as the proxy does; without one the Router's filters of deployments do not know what kind of call it is.
 3. The rate limiter `parallel_request_limiter_v3` gives a place back when the call is logged whose `litellm_call_id` took it:
    a further call has an id of its own.
 4. Router and proxy write to the request's metadata in place: a further call has a copy. Spend is attributed by what of it
@@ -15,7 +15,7 @@ What LiteLLM 1.100 to 1.106 do, and what follows:
    `internal_call_metadata.py` leaves it out of its own internal calls for that).
 6. Rate limits and budgets of key, team and user were checked before the first call and are not again: what a further call
    takes is counted when it is logged, and counts for the next request, as LiteLLM has it for its own agentic loops.
-7. Post-call guardrails of an answer that is not streamed have run by then, on the first answer alone; those of a stream that
+7. Post-call guardrails of an answer that is not streamed have run by then, on the first answer only; those of a stream that
    are listed behind this plugin see all of it.
 """
 
@@ -43,7 +43,7 @@ RESERVATION = "user_api_key_budget_reservation"
 
 
 def further_fields(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a further call: those of the first, with changes, and without what was that call's alone."""
+    """Return the fields of a further call: those of the first, with changes, and without what only that call had."""
     own = {name: value for name, value in fields.items() if name not in OF_THE_FIRST}
     first = Call(fields)
     name = "litellm_metadata" if fields.get("litellm_metadata") is first.metadata else "metadata"

@@ -41,7 +41,7 @@ class Offer(NamedTuple):
     Attributes:
         settings: of the archive that has what was cut from it.
         tenant: whose texts these are.
-        call: what is told of it.
+        call: the names that its events have.
         most_bytes: of the texts that one turn of the model gets.
     """
 

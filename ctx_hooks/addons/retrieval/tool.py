@@ -56,7 +56,7 @@ def may_be_offered(request: Request, policy: Policy) -> bool:
     """Whether the tool is added to a request from which something is cut.
 
     Not where the client has a tool of that name, nor where it has the model call a tool in any case: the model could then
-    answer with ours alone, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside
+    call only ours, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside
     tools of MCP servers: LiteLLM answers calls of its own there by itself, and ours with an error.
     """
     if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):

@@ -1,11 +1,11 @@
 """The rounds of the hidden tool: what is called of it is answered here, and the provider goes on, out of the client's sight.
 
-A turn that waits for hidden calls alone is answered by a further request: the client's messages, the provider's turn and the
+A turn that waits for hidden calls only is answered by a further request: the client's messages, the provider's turn and the
 results. A turn that calls tools of the client too goes to the client without the hidden calls; their results are put beside
 the client's in its next request, where the provider's own messages stand in place of what the client was shown.
 
 A further call that fails: of an answer that is not streamed, the client gets what was said before it, marked as cut off;
-where nothing was said it gets the error of the further call, which LiteLLM words as it words that of the first. Of a stream
+where nothing was said it gets the error of the further call, which LiteLLM words as it words the first one's. Of a stream
 the client has what was said already, and gets the error in the stream, as LiteLLM tells of one that fails halfway. A call
 that is too long is made once more without the texts, and is no error: what was said before it is then the answer.
 """

@@ -56,7 +56,7 @@ class Answer(NamedTuple):
         text: what it wrote, "" for nothing.
         is_whole: whether it came to its end: False where `max_tokens` cut it off.
         input_tokens: as billed; None where the answer does not state it.
-        output_tokens: likewise.
+        output_tokens: of the answer; None where it states none.
         dollars: the cost; None where a price is not known.
     """
 

@@ -31,7 +31,7 @@ class Asking:
     """A request of a conversation that summaries are written of.
 
     Attributes:
-        request: the request as it came.
+        request: the request as the client sent it.
         to: where it goes.
         settings: who writes them.
         conversation: the key of the conversation.
@@ -92,7 +92,7 @@ def conversation_key(messages: MessageReader, tenant: str, settings: SummarySett
     in no key and no prefix: it is sent beside each summary, and clients write the time there.
 
     Args:
-        messages: of the request as it came.
+        messages: of the request as the client sent it.
         tenant: who asks: no summary is ever found by another tenant.
         settings: who writes the summaries, and what is asked of it.
 

@@ -61,7 +61,7 @@ def summary_task(
     """Return what of a request is to be summarised, None where nothing is.
 
     Args:
-        request: the request as it came.
+        request: the request as the client sent it.
         to: where it goes.
         summaries: what is known of its conversation.
         length: how many of its messages the summary will stand for, None for all that the next request begins with.

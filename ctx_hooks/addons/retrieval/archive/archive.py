@@ -41,11 +41,11 @@ KNOWN_FRACTION = 0.5
 
 
 class Archives:
-    """What compaction cut, by tenant and handle. Used on the event loop alone; none of its methods fails.
+    """What compaction cut, by tenant and handle. Used on the event loop only; none of its methods fails.
 
     Args:
         store: what the workers share.
-        secret: the operator's; unset, that of the environment. With one, what is stored is encrypted.
+        secret: the operator's; unset, the environment's. With one, what is stored is encrypted.
 
     >>> archives = Archives(SharedStore(), secret=b"")
     >>> tenant = archives.tenant("team", "research")

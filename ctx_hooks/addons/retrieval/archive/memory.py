@@ -16,7 +16,7 @@ MOST_STALE = 1_000
 
 
 class Memory:
-    """The store of one process. Used on the event loop alone."""
+    """The store of one process. Used on the event loop only."""
 
     def __init__(self) -> None:
         self._values: dict[str, OrderedDict[str, tuple[bytes, float]]] = {}

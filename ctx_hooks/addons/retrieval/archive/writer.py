@@ -45,7 +45,7 @@ class Waiting:
 
 
 class Writer:
-    """The queue of one store, bounded in bytes. Used on the event loop alone."""
+    """The queue of one store, bounded in bytes. Used on the event loop only."""
 
     def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
         self._store, self._secret, self._workers = store, secret, workers

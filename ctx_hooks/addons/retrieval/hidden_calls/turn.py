@@ -41,7 +41,7 @@ class Turn:
 
     @property
     def waits(self) -> bool:
-        """Whether the provider waits for results of hidden calls alone, so that it can be asked to go on."""
+        """Whether the provider waits for results of hidden calls only, so that it can be asked to go on."""
         return bool(self.hidden) and self.is_whole and not self.has_other_calls
 
 
