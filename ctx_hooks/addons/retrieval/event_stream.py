@@ -45,7 +45,7 @@ def data_of(event: bytes) -> Mapping[str, Any] | None:
     lines = [line[len(b"data:") :] for line in LINE_END.split(event) if line.startswith(b"data:")]
     try:
         found = json.loads(b"\n".join(lines)) if lines else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

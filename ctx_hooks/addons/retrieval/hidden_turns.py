@@ -45,7 +45,7 @@ def read(text: str) -> HiddenTurn | None:
     """Return the turn of a text, None for one that is broken."""
     try:
         entry = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return HiddenTurn(**entry) if _is_turn(entry) else None
 

@@ -171,9 +171,10 @@ def test_a_turn_that_is_cut_off_waits_for_nothing(fmt):
 
 
 @every_format
-def test_arguments_that_are_no_object_reach_the_tool_as_they_are_and_the_provider_as_an_empty_one(fmt):
-    _, (turn,) = shown(fmt, [Reply("text", calls=[Call(TOOL, '{"handle": ')])])
-    assert turn.hidden[0].arguments == '{"handle": '
+@pytest.mark.parametrize("arguments", ['{"handle": ', '{"handle":' + "[" * 100_000], ids=["cut off", "nested"])
+def test_arguments_that_are_no_object_reach_the_tool_as_they_are_and_the_provider_as_an_empty_one(fmt, arguments):
+    _, (turn,) = shown(fmt, [Reply("text", calls=[Call(TOOL, arguments)])])
+    assert turn.hidden[0].arguments == arguments
     assert '{\\"handle' not in json.dumps(turn.messages)
     assert json.dumps(turn.messages).count("{}") == 1
 
@@ -351,6 +352,10 @@ def test_no_answer_of_whatever_form_raises_anything_or_is_changed(answers):
     for answer in (*answers, RESPONSES.joined(answers, TOOL)):
         RESPONSES.without(RESPONSES.turn_of(answer, TOOL))
     assert answers == before
+
+
+def test_an_event_that_is_nested_too_deep_to_be_read_brings_nothing():
+    assert data_of(b"data: " + b"[" * 100_000 + b"\n\n") is None
 
 
 @given(st.lists(st.sampled_from(["text", "結果\\n", ""]), min_size=1, max_size=5), st.data())

@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ctx_hooks.addons.retrieval import hidden_turns
@@ -311,6 +311,7 @@ def test_items_are_found_only_behind_the_same_result_of_the_same_call():
         json.dumps
     )
 )
+@example("[" * 100_000)
 def test_a_record_that_is_broken_or_foreign_changes_nothing(text):
     messages = [ASKED, *SHOWN["openai-chat"], NEXT]
     assert read(text) is None

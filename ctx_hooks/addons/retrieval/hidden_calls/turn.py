@@ -129,6 +129,6 @@ def object_of(arguments: str) -> dict[str, Any]:
     """Return the arguments of a call as an object, an empty one where they are none: providers take nothing else back."""
     try:
         found = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
