@@ -1,7 +1,8 @@
 """What an agent did, by its calls and what they returned: files changed and read, commands and their outcome, the plan.
 
-Tools are known by what their arguments hold, and by words in their names that those of all agents share. A mistake is cheap:
-it puts a line of the summary under another heading.
+Tools are known by what their arguments hold, and by words in their names that those of all agents share. What may do
+more than read counts as run: a mistake there puts a line of the summary under another heading. The other mistake is worse:
+a placeholder says of what reads that it may be repeated.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ MOST_FILES = 50
 """One call that changes more is a commit or a generator, and its command says more than a list."""
 
 _READS = re.compile(
-    r"(?:^|_)(?:read|get|list|ls|view|open|show|cat|find|query|think|stop)|search|grep|glob|fetch|look_?up|browse",
+    r"(?:^|_)(?:read|get|list|ls|view|open|show|cat|find|query|think)|search|grep|glob|fetch|look_?up|browse",
+    re.IGNORECASE,
+)
+_ACTS = re.compile(
+    r"(?:^|_)(?:add|apply|archive|book|buy|cancel|clear|close|create|delete|drop|kill|mark|merge|move|pay|post|publish|purge|"
+    r"push|put|remove|reset|run|save|send|set|start|stop|submit|sync|update|upload)(?:_|$)",
     re.IGNORECASE,
 )
 _CHANGES = re.compile(
@@ -54,21 +60,27 @@ _PATCHED = re.compile(
 _PREFIX = re.compile(
     r"\s*(?:(?:cd|export|source|set)\b[^\n;&|]{0,400}(?:&&|;|\n)|[A-Z_][A-Z0-9_]*=\S{0,200}\s|sudo\s|time\s)\s*"
 )
-_NEXT = re.compile(r"&&|\|\||[;\n]")
+_NEXT = re.compile(r"&&|\|\||[;\n]|(?<!>)&(?!>)")
 """Between two commands of one call."""
-_SILENCED = re.compile(r"\d?>{1,2}\s?/dev/null|\d?>&\d?")
+_SILENCED = re.compile(r"[\d&]?>{1,2}\s?/dev/null|\d?>&\d?")
+_NO_MORE = r"(?!\w)(?!.*(?:\s-(?:delete|ok|exec(?!(?:dir)?\s(?:grep|cat|head|tail|wc|ls|stat|sed -n)\s))|>\s?[\w/.]|\$\(|`))"
+"""Behind the name of a command that reads: neither an option nor a file that it writes, nor a command in it."""
 _READING_COMMAND = re.compile(
     r"\s*(?:(?:do|then|else)\s)?(?:$|cat|head|tail|less|ls|tree|find|fd|rg|grep|egrep|ag|nl|wc|sed -n|awk|jq|stat|file|"
-    r"which|pwd|env|echo|printf|diff|du|df|ps|cd|export|for|done|fi|true|sleep|wait|test|\[|"
-    r"git (?:status|log|show|diff|branch|blame|grep|rev-parse|ls-files|remote|worktree list|fetch)|"
-    r"gh \w+ (?:view|list|status|diff|checks)|Get-Content|dir|type)(?!\w)(?!.{0,400}(?:\s-delete|>\s?[\w/.]))"
+    r"which|pwd|env(?=\s*$)|echo|printf|diff|du|df|ps|cd|export|for|done|fi|true|sleep|wait|test|\[|"
+    r"git (?:status|log|show|diff|branch(?! -[dDmMcCfu])|blame|grep|rev-parse|ls-files|remote(?! [a-z])|worktree list|"
+    rf"fetch)|gh \w+ (?:view|list|status|diff|checks)|Get-Content|dir|type){_NO_MORE}"
 )
+_FILTER = re.compile(rf"\s*(?:sort|uniq|cut|tr|column|rev|tac|fold|more|sed)(?!.*\s-[io]){_NO_MORE}")
+"""What else output may go through that only reads."""
+_XARGS = re.compile(r"\s*xargs(?:\s+-\S+(?:\s+\d+)?)*\s")
+"""What is called with the output has to read, too."""
 _PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
 """What a command's output goes through says nothing of what was run."""
 _QUOTED = re.compile(r"'[^']{0,2000}'|\"[^\"]{0,2000}\"")
 _FIGURE = re.compile(r"\d+")
 _WRITING = re.compile(
-    r"(?:>>?|\btee(?: -a)?|\b(?:sed -i|perl -\w*i)\S*(?: -e)?(?: '')?|\b(?:git )?(?:mv|cp|rm)(?: -\w+)*|\btouch)"
+    r"(?:>>?|\btee(?: -a)?|\b(?:sed -i|perl -(?=\w*i))\S*(?: -e)?(?: '')?|\b(?:git )?(?:mv|cp|rm)(?: -\w+)*|\btouch)"
     r"\s+((?:(?![-&<>|$(]|/dev/)[\w./@~+-]{2,200}[ \t]*){1,8})"
 )
 _STATUS = re.compile(
@@ -132,7 +144,8 @@ def action_of(index: int, call: ToolCall, result: ToolResult | None) -> Action:
     elif command:
         kind = "ran" if acting else "read"
     else:
-        kind = "read" if values.get("command") in VIEWS or _READS.search(call.name) else "ran"
+        reads = _READS.search(call.name) and not _ACTS.search(call.name)
+        kind = "read" if values.get("command") in VIEWS or reads else "ran"
     if command:
         line = " ".join((acting or command).split("\n", 1)[0].split())
         what, same = _short(line), _PIPED.split(line)[0]
@@ -149,14 +162,22 @@ def _acting(command: str) -> str:
     shell = _SILENCED.sub(_blank, _QUOTED.sub(_blank, _without_document(command)))
     start = 0
     for found in (*_NEXT.finditer(shell), None):
-        if not _READING_COMMAND.match(shell, start, found.start() if found else len(shell)):
+        first, *behind = shell[start : found.start() if found else len(shell)].split("|")
+        if not (_READING_COMMAND.match(first) and all(map(_only_reads, behind))):
             return command[start:].strip()
         start = found.end() if found else 0
     return ""
 
 
+def _only_reads(piped: str) -> bool:
+    """Whether a command only reads that gets the output of another one."""
+    called = _XARGS.sub("", piped, 1)
+    return bool(_READING_COMMAND.match(called) or _FILTER.match(called))
+
+
 def _blank(found: re.Match[str]) -> str:
-    return "_".center(len(found[0]))
+    runs = found[0][0] == '"' and ("$(" in found[0] or "`" in found[0])
+    return ("$(" if runs else "_").center(len(found[0]))
 
 
 def _without_document(command: str) -> str:
@@ -200,8 +221,9 @@ def _plan(values: Mapping[str, Any]) -> str:
 
 
 def last_line(text: str) -> str:
-    """Return the beginning of the last line that is not blank: most tools say there how it went."""
-    return text.rstrip().rsplit("\n", 1)[-1].strip()[:OUTCOME_CHARS]
+    """Return the last line that is not blank, of a longer one the end: most tools say there how it went."""
+    line = text.rstrip().rsplit("\n", 1)[-1].strip()
+    return line if len(line) <= OUTCOME_CHARS else placeholders.GAP + line[1 - OUTCOME_CHARS :]
 
 
 def _outcome(result: ToolResult | None, *, executes: bool) -> tuple[bool, str]:

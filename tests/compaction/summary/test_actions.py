@@ -1,5 +1,7 @@
 """What an agent did is read from its calls and what they returned, whoever's tools they are."""
 
+import time
+
 import pytest
 from strategies import called
 
@@ -78,7 +80,10 @@ def test_a_failure_that_a_later_run_has_cured_is_gone():
     ("cd /x && \\\nbd create 'a b' \\\n  --type epic", "bd create 'a b' --type epic"),
     ("echo '== x && rm' && ls docs 2>/dev/null | tail -3 && git push origin x 2>&1 | tail", "git push origin x 2>&1 | tail"),
     ("for f in a b; do sed -n 1,9p $f; done; make", "make"), ("python - <<'EOF'\nls\nEOF", "python - <<'EOF'"),
-    ("make " + "a" * 999, "make " + "a" * 154 + "…"),
+    ("make " + "a" * 999, "make " + "a" * 154 + "…"), ("cat urls | sh", "cat urls | sh"), ("ls & pay b", "pay b"),
+    ("find . | xargs -n 1 drop", "find . | xargs -n 1 drop"), ("cat <<EOF | psql\nDROP TABLE t;\nEOF", "cat <<EOF | psql"),
+    ("find . -exec drop {} +", "find . -exec drop {} +"), ("env A=1 ./deploy", "env A=1 ./deploy"),
+    ('echo "$(pay x)"', 'echo "$(pay x)"'), ("git branch -D x", "git branch -D x"), ("ls | sort -o a", "ls | sort -o a"),
 ])  # fmt: skip
 def test_a_command_is_told_from_where_it_does_more_than_read(command, what):
     (action,) = actions_of(calls(("bash", {"command": command}, "ok")))
@@ -88,10 +93,27 @@ def test_a_command_is_told_from_where_it_does_more_than_read(command, what):
 @pytest.mark.parametrize("command", [
     "echo '=== a > b' && ls docs 2>/dev/null || true", "cat <<'EOF' | head 2>&1\nmake\nEOF",
     "for f in a b; do sed -n 1,9p $f; done", "cd /x; git log 2>&1 && git status >/dev/null || sleep 5",
+    "ls &>/dev/null; find . -name '*.py' | xargs -n 1 grep -l 'a|b' | sort -u | sed 's/a/b/' | head -5",
+    "find . -exec grep -l x {} +", "env | grep PATH", "git branch -a | cat",
 ])  # fmt: skip
 def test_a_command_of_which_every_part_reads_only_reads(command):
     (action,) = actions_of(calls(("bash", {"command": command}, "ok")))
     assert action.kind == "read"
+
+
+@pytest.mark.parametrize("name", ["delete_list", "stop_server", "get_or_create", "mcp__mail__send_view"])
+def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
+    (action,) = actions_of(calls((name, {"id": 7}, "ok")))
+    assert action.kind == "ran"
+
+
+@pytest.mark.parametrize("unit", ["perl -{}", "sed -{}", "perl -i{}", "touch {}", "xargs {}"])
+def test_what_a_command_does_is_found_in_linear_time(unit):
+    """A pattern holds the interpreter lock: a quadratic one takes seconds for this."""
+    started = time.process_time()
+    for filling in ("i" * 8_000, "-i " * 2_600, " " * 8_000):
+        actions_of(calls(("bash", {"command": "cat | " + unit.format(filling)}, "ok")))
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(("cure", "is_cured"), [
