@@ -26,10 +26,10 @@ from recall import Step, kept_lines, share, steps
 from replaying import Sent, cache_share, price
 
 from ctx_hooks.compaction.cost import MISSED_NAME_REQUESTS
-from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.testing.conversations import source_text

@@ -20,10 +20,10 @@ from typing import Any
 from replaying import cache_share, measure, price
 
 from ctx_hooks.compaction.cost import LARGEST_TARGET_FRACTION
-from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime import content_cache

@@ -17,10 +17,10 @@ from typing import Any
 from contestants import text_of
 from recall import Step, share, steps
 
-from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts, Handles
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader

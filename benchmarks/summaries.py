@@ -31,7 +31,6 @@ from recall import share, steps
 
 from ctx_hooks.addons.summaries.candidates import SummaryTask, conversation_key, fitted, task_of
 from ctx_hooks.addons.summaries.check import Rejected, checked
-from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -40,6 +39,7 @@ from ctx_hooks.compaction.summary.model_written import (
     Summaries,
     WrittenSummary,
 )
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.policy.summary_settings import SummarySettings

@@ -9,10 +9,10 @@ from strategies import FIELDS, every_format, items_of, payloads
 
 import ctx_hooks
 from ctx_hooks.addons.retrieval import tool
-from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.history import history_of
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime import content_cache
@@ -80,6 +80,6 @@ def test_what_a_caller_changes_while_its_request_is_worked_on_reaches_nobody(fmt
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "openai-responses"])
 def test_the_hidden_tool_is_defined_anew_for_each_request(fmt):
     request = Request(fmt, {FIELDS[fmt]: [], "tools": []})
-    first = deepcopy(request.with_tool(tool.definition(request.wire)))
-    deface(request.with_tool(tool.definition(request.wire)))
-    assert request.with_tool(tool.definition(request.wire)) == first
+    first = deepcopy(request.with_tool(tool.definition(fmt)))
+    deface(request.with_tool(tool.definition(fmt)))
+    assert request.with_tool(tool.definition(fmt)) == first

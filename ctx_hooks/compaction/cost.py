@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-LEAST_TARGET_FRACTION = 0.5
-"""Compacting to less loses names and saves little: the compactions behind it write anew only what came since."""
+LEAST_TARGET_FRACTION = 0.25
+"""Compacting to less loses names and saves nothing: what is written into the cache falls with the square of this share,
+from a quarter to nothing by 6 %."""
+SETTLING_TARGET_FRACTION = 0.5
+"""The same where the compactions behind one write anew only what came since: less saves little (docs/fidelity.md)."""
 LARGEST_TARGET_FRACTION = 0.625
 """At least 3/8 stay free until the next compaction: compactions stay rare where the cache costs nothing, too."""
 TARGET_STEPS = 16
@@ -82,8 +85,8 @@ def target_fraction_of(growth_tokens: float, room_tokens: int, prices: Prices) -
         room_tokens: what a request may have behind the text that no compaction makes smaller.
         prices: of input tokens.
 
-    >>> [target_fraction_of(g, 32_000, CACHE_PRICES) for g in (200, 1_500, 4_000)]
-    [0.625, 0.5625, 0.5]
+    >>> [target_fraction_of(g, 32_000, CACHE_PRICES) for g in (200, 2_000, 4_000)]
+    [0.625, 0.5, 0.3125]
     """
     if room_tokens <= 0:
         return LARGEST_TARGET_FRACTION

@@ -7,15 +7,13 @@ the compacted form so far and what came since exceed the trigger tokens, a compa
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ctx_hooks.compaction.cost import CACHE_PRICES, Prices, target_fraction_of
-from ctx_hooks.compaction.message_index import TokenSums, digest_of, request_points, settled_length
+from ctx_hooks.compaction.message_index import TokenSums, request_points, settled_length
 from ctx_hooks.compaction.retrieval_share import Share, Shares, asks
-from ctx_hooks.compaction.steps.installed import extra_steps
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -23,32 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.tokens.budget import Budget
-
-COMPACTION_FIELDS = frozenset(
-    {
-        "compaction",
-        "keep_recent_fraction",
-        "keep_recent_tokens",
-        "language",
-        "reader_tools",
-        "reasoning",
-        "retrieval_fraction",
-        "retrieval_max_tokens",
-        "tool_result_direction",
-        "tool_result_max_bytes",
-        "tool_result_max_chars",
-        "tool_result_max_fraction",
-        "tool_result_max_lines",
-        "truncation_skip",
-    }
-)
-"""The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor
-rewrite what a provider's prompt cache holds."""
-
-MARGIN_FRACTION = 0.02
-"""So much of the goal is taken for what a request ends with and the next one may lack, such as a reminder, where it is not
-more: whether a compaction was due is then found again, whichever of the two a request is."""
+    from ctx_hooks.compaction.thresholds import Thresholds
 
 MOST_GENERATIONS = 8
 """So many compactions are made behind the first: a process that knows none of them makes each once."""
@@ -57,55 +30,9 @@ NEWER_FRACTION = 0.3
 a smaller share, and names that were read last are lost (docs/fidelity.md)."""
 LEAST_FREE_FRACTION = 0.1
 """One that would leave less of the room free is made from the first message on: else the next would follow at once."""
-LEAST_SETTLING_TOKENS = 8_000
-"""Of a smaller goal those behind the first leave less free than a ratio of tokens may be wrong by: in a window of 4,000
-first attempts to Claude were refused."""
 OLDER_FRACTION = 0.5
 """Of its room, what older text has beside protected text. At 1,157 requests of 12 sessions, at 32,000 tokens, 0.95 (Codex),
 0.91 (OpenCode) and 0.99 (Claude Code) of the names that the next step takes stay; 0.94, 0.85 and 0.99 where it has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """When a compaction is due, and what it leaves.
-
-    Attributes:
-        trigger: the budget above whose goal a compaction is due.
-        target_tokens: what a compaction compacts down to; None where that follows from growth and prices (`cost.py`).
-        prices: of input tokens.
-    """
-
-    trigger: Budget
-    target_tokens: LocalTokens | None = None
-    prices: Prices = CACHE_PRICES
-
-    @property
-    def margin_tokens(self) -> int:
-        """What is taken for what a request ends with and the next one may lack."""
-        return int(self.trigger.goal_tokens * MARGIN_FRACTION)
-
-    def target_tokens_at(self, growth_tokens: float, fixed_tokens: LocalTokens) -> LocalTokens:
-        """Return what a compaction compacts down to.
-
-        Args:
-            growth_tokens: by how much a request of the history is longer than the one before.
-            fixed_tokens: what no compaction makes smaller.
-        """
-        if self.target_tokens is not None:
-            return self.target_tokens
-        fixed_tokens = min(fixed_tokens, self.trigger.goal_tokens)
-        room_tokens = max(0, self.trigger.goal_tokens - self.margin_tokens - fixed_tokens)
-        return LocalTokens(fixed_tokens + int(room_tokens * target_fraction_of(growth_tokens, room_tokens, self.prices)))
-
-    def digest(self) -> bytes:
-        """Return 16 bytes that stand for what a compaction depends on beside the history."""
-        budget = self.trigger
-        # Nobody knows what an installed step reads. A field that is not set says nothing: a new one changes no digest.
-        fields = None if extra_steps() else set(COMPACTION_FIELDS)
-        policy = budget.policy.model_dump(mode="json", include=fields, exclude_defaults=True)
-        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens, *astuple(self.prices))
-        references = budget.cut_texts.digested if budget.cut_texts is not None else ()
-        return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *references))
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +156,9 @@ class CutPoints:
         """Return the compaction of the first `length` messages, due after another one: made behind it while it may be."""
         anew = self._expected(Cut(length, 0, before.number + 1))
         behind = self._expected(replace(anew, base=before))
-        goal_tokens = self._thresholds.trigger.goal_tokens
-        is_bound = self._thresholds.target_tokens is not None or goal_tokens < LEAST_SETTLING_TOKENS
-        if not before.length or is_bound or behind.generation > MOST_GENERATIONS:
+        if not before.length or not self._thresholds.settles or behind.generation > MOST_GENERATIONS:
             return anew
+        goal_tokens = self._thresholds.trigger.goal_tokens
         most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
         is_left = self.target_tokens(behind) <= min(most_tokens, self._shares.most_target_tokens(length))
         return behind if is_left else anew

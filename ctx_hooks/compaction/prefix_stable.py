@@ -30,9 +30,9 @@ from ctx_hooks.tokens.units import LocalTokens
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ctx_hooks.compaction.cut_points import Thresholds
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries, WrittenSummary
+    from ctx_hooks.compaction.thresholds import Thresholds
     from ctx_hooks.conversation.model import Conversation, Message
 
 _compactions: ContentCache[Compaction] = ContentCache()

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import cost, last_resort
-from ctx_hooks.compaction.cut_points import Thresholds
 from ctx_hooks.compaction.message_index import is_first_request
 from ctx_hooks.compaction.prefix_stable import compacted
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent

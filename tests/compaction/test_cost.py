@@ -62,7 +62,7 @@ def test_what_is_left_costs_least(budget, growth, fixed_share, prices):
     """No other share within the bounds is cheaper, but for what rounding to a step loses."""
     fixed = int(budget * fixed_share)
     chosen = target_fraction_of(growth, budget - fixed, prices)
-    shares = [n / (2 * TARGET_STEPS) for n in range(TARGET_STEPS, 5 * TARGET_STEPS // 4 + 1)]
+    shares = [n / (2 * TARGET_STEPS) for n in range(TARGET_STEPS // 2, 5 * TARGET_STEPS // 4 + 1)]
     costs = {s: cost_a_request((1 - s) * (budget - fixed), growth, budget, fixed, prices) for s in shares}
     cheapest = min(costs, key=costs.get)
     assert LEAST_TARGET_FRACTION <= chosen <= LARGEST_TARGET_FRACTION

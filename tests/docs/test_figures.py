@@ -7,7 +7,7 @@ from documentation import ROOT
 
 from ctx_hooks.addons.retrieval import rounds
 from ctx_hooks.addons.summaries import stored as stored_summaries
-from ctx_hooks.compaction import cut_points, retrieval_share
+from ctx_hooks.compaction import retrieval_share, thresholds
 from ctx_hooks.learning import calibration, known, learned, redis_store, stats, stored_histories
 from ctx_hooks.litellm_compat import reclassification
 from ctx_hooks.overflow import retry_plan, texts
@@ -41,7 +41,7 @@ SAYS = [
     ("limitations", f"each worker makes {WORDS[worker.PLACES]} at a time"),
     ("how_it_works", f"up to {WORDS[MOST_RETRIES]} times"),
     ("how_it_works", f"the median of the last {calibration.REMEMBERED}"),
-    ("how_it_works", f"up to {cut_points.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
+    ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
     ("policies", f"Overrides of more than {caller.LONGEST_OVERRIDES_CHARS:,} characters"),
     ("policies", f"names of more than {caller.LONGEST_NAME_CHARS}"),
     ("policies", f"threads switch every {startup.SWITCH_SECONDS * 1000} ms"),
