@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import (
     Step,
+    extra_steps,
     newest_loop,
     older_media,
     older_reasoning,
@@ -14,7 +15,6 @@ from ctx_hooks.compaction.steps import (
     oversized_results,
     repeats,
 )
-from ctx_hooks.compaction.steps.installed import extra_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

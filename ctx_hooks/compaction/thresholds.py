@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 
 from ctx_hooks.compaction.cost import CACHE_PRICES, SETTLING_TARGET_FRACTION, Prices, target_fraction_of
 from ctx_hooks.compaction.message_index import digest_of
-from ctx_hooks.compaction.steps.installed import extra_steps
+from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens
 

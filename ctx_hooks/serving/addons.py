@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -41,6 +42,8 @@ OWN = {
 """The add-ons of this package, which may also run from a folder, without entry points."""
 LOAD_SECONDS = 30.0
 """An import takes a tenth of a second; on a busy machine with a slow disk some seconds."""
+PAUSE_SECONDS = 60.0
+"""So long one that could not be loaded is not tried again: a busy machine's import may be done by then."""
 
 
 class Undecided(NamedTuple):
@@ -129,13 +132,13 @@ class Addons:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._loaded: dict[str, Addon] = {}
-        self._broken: set[str] = set()
+        self._paused_until: dict[str, float] = {}
 
     async def named(self, policy: Policy) -> dict[str, Addon]:
         """Return the add-ons that a policy names, the outermost first; one that cannot be loaded is logged and left out."""
         names = policy.addon_names
         for name in names:
-            if name not in self._loaded and name not in self._broken:
+            if name not in self._loaded and time.monotonic() >= self._paused_until.get(name, 0.0):
                 await self._load(name)
         return {name: self._loaded[name] for name in names if name in self._loaded}
 
@@ -232,7 +235,9 @@ class Addons:
                 self._loaded[name] = make(self._core)
         except Exception as error:
             # A broken package beside the plugin must cost no request.
-            self._broken.add(name)
+            now = time.monotonic()
+            paused = {other: until for other, until in self._paused_until.items() if until > now}
+            self._paused_until = {**paused, name: now + PAUSE_SECONDS}
             logger.warning("the add-on %s cannot be loaded", name, exc_info=error)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks import litellm_compat
-from ctx_hooks.compaction.steps.installed import extra_steps
+from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
 from ctx_hooks.errors import MalformedConversationError

@@ -1,6 +1,7 @@
 """An add-on takes part where a policy names it, is not loaded elsewhere, and costs no request anything if it fails."""
 
 import asyncio
+import importlib
 import logging
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from proxies import printed_by
 from ctx_hooks.litellm_compat import Call
 from ctx_hooks.litellm_compat.identity import with_request_id
 from ctx_hooks.policy.settings import Settings
+from ctx_hooks.serving import addons
 from ctx_hooks.serving.request_flow import RequestFlow
 
 TOY = """
@@ -161,6 +163,18 @@ async def test_one_that_fails_or_cannot_be_loaded_costs_no_request_and_is_logged
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings
     assert all(name in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("pause_seconds", [0.0, 60.0])
+@pytest.mark.usefixtures("toy")
+async def test_one_that_could_not_be_loaded_is_tried_again_after_a_pause(pause_seconds, tmp_path, monkeypatch):
+    monkeypatch.setattr(addons, "PAUSE_SECONDS", pause_seconds)
+    flow = RequestFlow(Settings(defaults={"addons": ["absent"]}))
+    await decided(flow, addons=["absent"])
+    (tmp_path / "no_such_module.py").write_text("from toy_addon import Toy\n")
+    importlib.invalidate_caches()
+    assert ("sent" in await decided(flow, addons=["absent"])) == (pause_seconds == 0)
+    sys.modules.pop("no_such_module", None)
 
 
 def test_no_add_on_is_imported_for_a_policy_that_names_none():

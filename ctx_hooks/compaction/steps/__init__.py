@@ -18,14 +18,19 @@ A step never grows the token count, never breaks a provider's rule, and applied 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
 from typing import TypeAlias
 
 from ctx_hooks.conversation.model import Conversation
 from ctx_hooks.tokens.budget import Budget
 
 Apply: TypeAlias = Callable[[Conversation, Budget], Conversation]
+GROUP = "ctx_hooks.steps"
+logger = logging.getLogger("ctx_hooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,25 @@ class Step:
     name: str
     why: str
     apply: Apply
+
+
+@lru_cache(maxsize=1)
+def extra_steps() -> tuple[Step, ...]:
+    """Return the steps that installed packages announce by an entry point of `GROUP`, which run behind `repeats`.
+
+    They are held to the same laws: one that makes a conversation larger is passed over. One that cannot be loaded is logged
+    and left out.
+    """
+    steps = []
+    for entry in entry_points(group=GROUP):
+        try:
+            step = entry.load()
+        except Exception as error:
+            # A broken package beside the plugin must not keep the proxy from starting.
+            logger.warning("the step %s cannot be loaded", entry.name, exc_info=error)
+            continue
+        if isinstance(step, Step):
+            steps.append(step)
+        else:
+            logger.warning("the entry point %s names no ctx_hooks.Step", entry.name)
+    return tuple(steps)
