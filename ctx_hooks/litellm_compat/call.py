@@ -51,7 +51,7 @@ class Deployment:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A call as one hook is told of it; each property is read once.
+    """A call as LiteLLM hands it to one hook; each property is read once.
 
     Attributes:
         fields: the arguments of a hook, or LiteLLM's record of a call, which has some of them under `litellm_params`.
@@ -106,7 +106,7 @@ class Call:
     def call_type(self) -> str:
         """LiteLLM's name of the call, from the logging object of the request; "" outside a proxy.
 
-        The arguments alone do not tell: an embedding has an `input` as well, a text completion `messages` of the Router's.
+        The arguments do not show it: an embedding has an `input` as well, a text completion `messages` of the Router's.
         """
         return str(getattr(self.fields.get("litellm_logging_obj"), "call_type", ""))
 

@@ -33,7 +33,7 @@ def without_request_key(data: Mapping[str, Any]) -> dict[str, Any]:
 def with_forwarded_metadata(call: Call) -> dict[str, Any]:
     """Return the arguments of an attempt over Google's route with LiteLLM's own metadata where its translation takes it.
 
-    The call that LiteLLM makes of it for another provider gets `metadata` alone. The proxy writes to `litellm_metadata`
+    The call that LiteLLM makes of it for another provider gets only `metadata`. The proxy writes to `litellm_metadata`
     where the path, which the model's name is part of, holds a word such as `responses` or `bedrock`: that call would be
     logged without key, team and request id.
     """

@@ -48,7 +48,7 @@ def tenant_key(kind: str, identifier: str, secret: bytes) -> bytes:
 
 
 def tenant_name(tenant: bytes) -> str:
-    """Return the name that stores know a tenant by; its key cannot be told from it."""
+    """Return the name that stores know a tenant by, which does not show its key."""
     return blake2b(key=tenant, digest_size=NAME_BYTES, person=_FOR_NAME).hexdigest()
 
 

@@ -29,7 +29,7 @@ class SummaryEvent(RequestEvent):
             before.
         reason: why it is not accepted, in one clause; "" where it is.
         input_tokens: of all calls, as billed; None where no answer states it.
-        output_tokens: likewise.
+        output_tokens: of all calls, as billed; None if no answer states it.
         dollars: the cost of all calls; None where a price is not known.
         milliseconds: what it took; None before.
     """

@@ -81,7 +81,7 @@ def _bill_of(tokens: int, cached: int, of: int, billed: Billed) -> Billed:
 
 
 def _less(more: Billed, less: Billed, prices: Prices | None) -> float | None:
-    """Return the price of the input of one bill less that of another; None where a price is not known."""
+    """Return by how much the input of one bill costs more than another's; None if a price is not known."""
     return None if prices is None else _input_price(more, prices) - _input_price(less, prices)
 
 

@@ -1,4 +1,4 @@
-"""The JSON objects of a file, one by one: JSON lines or a JSON array, told apart by their first characters."""
+"""The JSON objects of a file, one by one: JSON lines or a JSON array, which their first characters show."""
 
 from __future__ import annotations
 

@@ -133,11 +133,11 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
 
 
 MOST_FRAME_FRACTION = 0.3
-"""Where calls and placeholders alone would take more of the goal, whole exchanges have to go."""
+"""If no more than calls and placeholders would already take this much of the goal, whole exchanges have to go."""
 
 
 def _shortened(conversation: Conversation, budget: Budget) -> Conversation:
-    """Shorten as much as the goal asks for, or nothing if that alone cannot reach it."""
+    """Shorten as much as the goal asks for, or nothing if shortening cannot reach it."""
     if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
         return conversation
     selector = Selector(conversation, budget)
