@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 from told_events import ANSWER, ARCHIVE, CALL, DECISION, FAILURE, OVERFLOW, RETRIEVAL, SUMMARY
+from waits import SECONDS
 
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.listeners import attach, emit
@@ -127,6 +128,7 @@ class Prometheus:
         """Wait for a whole scrape that begins after now, and return its time in epoch seconds."""
         now, at = time.time(), 0.0
         while at <= now:
+            assert time.time() < now + SECONDS
             at = max(self.query("timestamp(up) and up == 1").values(), default=0.0)
             time.sleep(0.05)
         return at
