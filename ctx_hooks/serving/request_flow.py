@@ -222,11 +222,16 @@ class RequestFlow:
             return refused
         deadline = Deadline(to.policy.compression_timeout_seconds)
         counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
+
+        def work() -> Attempt:
+            own = replace(request)  # the thread frees what it has read
+            return counted(refused, own, counted_history(own, counter))
+
         try:
-            history = await self.off_loop(most_tokens, lambda: counted_history(request, counter), deadline)
+            found = await self.off_loop(most_tokens, work, deadline)
         except CompressionTimeoutError:
             return refused  # what cannot be counted in time teaches nothing
-        refused = replace(counted(refused, request, history), first_tokens=history.tokens)
+        refused = replace(found, first_tokens=found.sent_tokens)
         self.running.open(to.request_id).attempts.sent(refused)
         await self.ends.learn_refusal(refused)
         return refused

@@ -9,6 +9,7 @@ from strategies import FIELDS
 
 from ctx_hooks.formats import caller_flags
 from ctx_hooks.litellm_compat import with_request_id
+from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request.request import Request
 from ctx_hooks.serving.request_flow import RequestFlow
@@ -65,3 +66,23 @@ async def test_what_is_called_on_the_loop_does_not_grow_with_the_blocks_of_a_mes
     await calls_on_loop(of(9_000), retrieval="always")
     short, long = [await calls_on_loop(of(n), retrieval="always") for n in (9_000, 18_000)]
     assert long < short + MORE_CALLS
+
+
+async def test_what_a_refused_request_holds_is_looked_at_in_a_thread():
+    """Its size alone let it pass: it is counted once it has been refused."""
+    request = Request("openai-chat", conversation("openai-chat", 900).fields)
+    flow, where, walked = RequestFlow(Settings()), replace(to(10_000_000), request_id="one"), set()
+    await flow.before_attempt(request, where)
+    await flow.ends.failed("one", Overflow("input", "x", 5_000))
+
+    def note(frame, event, _):
+        if event == "call" and PACKAGE in frame.f_code.co_filename:
+            walked.add(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        await flow.before_attempt(request, replace(where, attempt=1))
+    finally:
+        sys.setprofile(None)
+    assert flow.running.of("one").attempts.last().to.attempt == 1
+    assert not walked & {"uncounted_in", "counted", "seen_tokens", "_counted_text", "message_stats"}
