@@ -109,7 +109,7 @@ class SharedStore:
         return _bytes(await self.run(READ, key, [most_bytes], wait_seconds))
 
     async def change(
-        self, key: str, change: Callable[[bytes], bytes], most_bytes: int, kept_seconds: int, wait_seconds: float
+        self, key: str, change: Callable[[bytes], Awaitable[bytes]], most_bytes: int, kept_seconds: int, wait_seconds: float
     ) -> bytes:
         """Change the value of a key, and return the value that it has then. No change of another worker is lost.
 
@@ -125,7 +125,7 @@ class SharedStore:
         """
         known = await self.read(key, most_bytes, wait_seconds)
         for _ in range(MOST_SWAPS):
-            value = change(known)
+            value = await change(known)
             if value == known:
                 return value
             digest = sha1(known, usedforsecurity=False).hexdigest()

@@ -1,20 +1,23 @@
 """The fields of a conversation's record: its summaries, which compaction holds which, and the flight of the next one.
 
-Pure: what a field says, and which are forgotten. Whoever has the Redis can write anything there.
+Pure. Whoever has the Redis can write anything there: a field that says nothing is left out, and each is read once.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ctx_hooks.addons.summaries.flight import IDLE, MOST_FAILURES, MOST_PAUSE_SECONDS, Flight
 from ctx_hooks.compaction.summary.model_written import NO_SUMMARIES, Summaries, WrittenSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Entry: TypeAlias = tuple[Any, ...]
+"""What a field says. A summary: when it was written, in epoch seconds, the number of its messages, its text. A compaction:
+when its form was chosen, the prefix of the summary that it holds. The flight: its fields."""
 
 FLIGHT, WRITTEN, CHOSEN = "flight", "w:", "c:"
 MOST_WRITTEN = 8
@@ -29,7 +32,7 @@ MOST_MESSAGES = 1_000_000
 CLOCK_SKEW_SECONDS = 60.0
 """Workers' clocks may differ by so much. What was written later than that would be the newest for ever."""
 LONGEST_LEASE_SECONDS = 24 * 3600.0
-"""Whoever has the Redis can write anything there: what ends later than that is no lease."""
+"""What ends later than that is no lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,100 +43,83 @@ class Stored:
     flight: Flight = IDLE
 
 
-def stored_of(conversation: str, fields: Mapping[str, str], now: float) -> Stored:
-    """Return what the fields of a conversation's record say, without what is none of it."""
-    written = {n: _written(n, v) for n, v in ((n[len(WRITTEN) :], v) for n, v in fields.items() if n.startswith(WRITTEN))}
-    chosen = {n[len(CHOSEN) :]: chosen_of(v) for n, v in fields.items() if n.startswith(CHOSEN)}
-    return Stored(
-        Summaries(
-            conversation,
-            {name: summary for name, summary in written.items() if summary is not None and _is_digest(name)},
-            {name: prefix for name, prefix in chosen.items() if prefix is not None and _is_digest(name)},
-        ),
-        _flight(fields.get(FLIGHT, ""), now),
+def stored_of(conversation: str, fields: Mapping[str, Entry]) -> Stored:
+    """Return what the fields of a conversation's record say together."""
+    written = {n[len(WRITTEN) :]: e for n, e in fields.items() if n.startswith(WRITTEN)}
+    chosen = {n[len(CHOSEN) :]: e for n, e in fields.items() if n.startswith(CHOSEN)}
+    summaries = Summaries(
+        conversation,
+        {prefix: WrittenSummary(prefix, length, text) for prefix, (_, length, text) in written.items()},
+        {compaction: prefix for compaction, (_, prefix) in chosen.items()},
     )
+    return Stored(summaries, Flight(*fields[FLIGHT]) if FLIGHT in fields else IDLE)
 
 
-def _written(prefix: str, value: str) -> WrittenSummary | None:
-    match _list(value):
-        case [int() | float(), int(length), str(text)] if 0 < length <= MOST_MESSAGES and text:
-            return WrittenSummary(
-                prefix, length, text.encode("utf-8", "replace").decode()
-            )  # a lone surrogate cannot be sent
-    return None
+def fields_of(record: str, now: float) -> dict[str, Entry]:
+    """Return the fields of a record that say something."""
+    found = _parsed(record)
+    entries = ((n, _entry(n, value, now)) for n, value in (found.items() if isinstance(found, dict) else ()))
+    return {name: entry for name, entry in entries if entry is not None}
 
 
-def chosen_of(value: str) -> str | None:
-    """Return the prefix of the summary that a compaction holds, by the value of its field; None where that says nothing."""
-    match _list(value):
-        case [int() | float(), str(prefix)] if not prefix or _is_digest(prefix):
-            return prefix
-    return None
+def record_of(fields: Mapping[str, Entry]) -> str:
+    """Return the record that has these fields."""
+    return json.dumps({name: value_of(entry) for name, entry in fields.items()}, ensure_ascii=False)
 
 
-def _flight(value: str, now: float) -> Flight:
-    latest = now + max(LONGEST_LEASE_SECONDS, MOST_PAUSE_SECONDS)
-    match _list(value):
-        case [str(owner), int() | float() as until, int(failures)] if (
-            0 <= until <= latest and 0 <= failures <= MOST_FAILURES
+def value_of(entry: Entry) -> str:
+    """Return a field's value as it stands in a record."""
+    return json.dumps(entry, ensure_ascii=False)
+
+
+def flight_entry(flight: Flight) -> Entry | None:
+    """Return what the field of a flight says, None for the flight that is read where there is none."""
+    return None if flight == IDLE else astuple(flight)
+
+
+def put(fields: dict[str, Entry], name: str, entry: Entry | None) -> None:
+    """Have a field say something else, None for nothing, and forget what is then too much.
+
+    That is the oldest compactions, and the oldest summaries that none of the others holds.
+    """
+    fields.pop(name, None)
+    if entry is not None:
+        fields[name] = entry
+    newest_first = sorted((n for n in fields if n != FLIGHT), key=lambda n: fields[n][0], reverse=True)
+    chosen = [n for n in newest_first if n.startswith(CHOSEN)]
+    held = {WRITTEN + fields[n][1] for n in chosen[:MOST_CHOSEN]}
+    free = [n for n in newest_first if n.startswith(WRITTEN) and n not in held]
+    for forgotten in (*chosen[MOST_CHOSEN:], *free[MOST_WRITTEN:]):
+        del fields[forgotten]
+
+
+def _entry(name: str, value: Any, now: float) -> Entry | None:
+    """Return what a field says, None for one that says nothing."""
+    if not isinstance(value, str) or len(value) > LARGEST_VALUE_BYTES:
+        return None
+    kind, digest = (FLIGHT, "") if name == FLIGHT else (name[: len(WRITTEN)], name[len(WRITTEN) :])
+    if kind != FLIGHT and not _is_digest(digest):
+        return None
+    latest = now + CLOCK_SKEW_SECONDS
+    match kind, _parsed(value):
+        case "flight", [str(owner), int() | float() as until, int(failures)] if (
+            0 <= until <= now + max(LONGEST_LEASE_SECONDS, MOST_PAUSE_SECONDS) and 0 <= failures <= MOST_FAILURES
         ):
-            return Flight(owner, float(until), failures)
-    return IDLE
+            return flight_entry(Flight(owner, float(until), failures))
+        case "w:", [int() | float() as at, int(length), str(text)] if (
+            0 <= at <= latest and 0 < length <= MOST_MESSAGES and text
+        ):
+            return at, length, text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be sent
+        case "c:", [int() | float() as at, str(prefix)] if 0 <= at <= latest and (not prefix or _is_digest(prefix)):
+            return at, prefix
+    return None
 
 
-def fields_of(record: str, now: float) -> dict[str, str]:
-    """Return the fields of a record that one of these functions reads: anybody may have written others there."""
+def _parsed(text: str) -> Any:
     try:
-        found = json.loads(record)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return {}
-    listed = found.items() if isinstance(found, dict) else ()
-    return {name: value for name, value in listed if isinstance(value, str) and _says_something(name, value, now)}
-
-
-def _says_something(name: str, value: str, now: float) -> bool:
-    if name == FLIGHT:
-        return _flight(value, now) != IDLE
-    kind, digest = name[: len(WRITTEN)], name[len(WRITTEN) :]
-    read = _written(digest, value) if kind == WRITTEN else chosen_of(value) if kind == CHOSEN else None
-    is_sound = read is not None and _is_digest(digest) and len(value) <= LARGEST_VALUE_BYTES
-    return is_sound and 0 <= _at(value) <= now + CLOCK_SKEW_SECONDS
-
-
-def trim(fields: dict[str, str]) -> None:
-    """Forget the oldest compactions that are too many, and the oldest summaries that none of the others holds."""
-    newest_first = sorted(fields, key=lambda name: 0.0 if name == FLIGHT else _at(fields[name]), reverse=True)
-    chosen = [name for name in newest_first if name.startswith(CHOSEN)]
-    held = {WRITTEN + (chosen_of(fields[name]) or "") for name in chosen[:MOST_CHOSEN]}
-    free = [name for name in newest_first if name.startswith(WRITTEN) and name not in held]
-    for name in (*chosen[MOST_CHOSEN:], *free[MOST_WRITTEN:]):
-        del fields[name]
-
-
-def _at(value: str) -> float:
-    """Return when a summary or choice was written, in epoch seconds; infinity for a time that no float holds."""
-    try:
-        return float(_list(value)[0])
-    except OverflowError:
-        return math.inf
-
-
-def flight_value(flight: Flight) -> str:
-    """Return a flight's value in its field: "" for the one that is read where there is none."""
-    return "" if flight == IDLE else value_of(*astuple(flight))
-
-
-def value_of(*values: Any) -> str:
-    """Return the value of a field: that of a summary or a compaction begins with the time of writing."""
-    return json.dumps(values, ensure_ascii=False)
-
-
-def _list(value: str) -> list[Any]:
-    try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
-        return []
-    return found if isinstance(found, list) else []
+        return None
 
 
 def _is_digest(name: str) -> bool:

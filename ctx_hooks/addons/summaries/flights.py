@@ -11,23 +11,26 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from ctx_hooks.addons.summaries import flight as flight_states
 from ctx_hooks.addons.summaries.call import start_apart
-from ctx_hooks.addons.summaries.candidates import Asking, asking_of
+from ctx_hooks.addons.summaries.candidates import Asking, asking_of, task_of
 from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
-from ctx_hooks.addons.summaries.writer import Writing, summary_task, write
+from ctx_hooks.addons.summaries.writer import Writing, write
+from ctx_hooks.compaction.message_index import settled_length
 from ctx_hooks.compaction.summary.model_written import WrittenSummary
 from ctx_hooks.litellm_compat.failing_open import failing_open
+from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.addons import Addon
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.addon_events import SummaryEvent
 from ctx_hooks.telemetry.listeners import emit
+from ctx_hooks.tokens.counter import Counter
+from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,14 +133,20 @@ class SummaryFlights(Addon):
         return flight
 
     async def _fly(self, asking: Asking, length: int | None, after: int) -> None:
+        """Have a summary written of the first `length` messages of a request, None for all that the next one begins with."""
         with failing_open("writes no summary"):
             stored = await self._store.of(asking.conversation, FLIGHT_TIMEOUT_SECONDS)
             now = time.time()
             if now < stored.flight.until_seconds:
                 return
             deadline = Deadline(asking.settings.timeout_seconds)
-            work = partial(summary_task, asking.request, asking.to, stored.summaries, length, after, deadline)
-            task = await self._workers.run(work, deadline)
+
+            def next_task() -> SummaryTask | None:
+                history = counted_history(asking.request, Counter(vocabulary_of(asking.to.model), deadline))
+                settled = settled_length(history.index, len(history.index)) if length is None else length
+                return task_of(history, stored.summaries, settled, after)
+
+            task = await self._workers.run(next_task, deadline)
             if task is None:
                 return
             lease = _Lease(self._store, asking)

@@ -8,7 +8,6 @@ secret, and Redis and each process forget them after KEPT_SECONDS.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import OrderedDict
 from contextlib import suppress
@@ -21,14 +20,17 @@ from ctx_hooks.addons.summaries.fields import (
     FLIGHT,
     LARGEST_VALUE_BYTES,
     WRITTEN,
+    Entry,
     Stored,
-    chosen_of,
     fields_of,
-    flight_value,
+    flight_entry,
+    put,
+    record_of,
     stored_of,
-    trim,
     value_of,
 )
+from ctx_hooks.runtime.deadline import Deadline
+from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenant_key
 from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
 
@@ -57,15 +59,16 @@ class _Kept:
     """What this process knows of a conversation: its fields, and when it forgets them."""
 
     until_seconds: float
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, Entry] = field(default_factory=dict)
 
 
 class StoredSummaries:
-    """What is stored, by the key of a conversation. Used on the event loop only."""
+    """What is stored, by the key of a conversation. Used on the event loop only; records are opened in a thread."""
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._secret = secret_of_environment()
+        self._workers = Workers()
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def of(self, conversation: str, wait_seconds: float | None = None) -> Stored:
@@ -81,70 +84,79 @@ class StoredSummaries:
                     await self._store.briefly(partial(self._read, conversation), KEY_PREFIX + conversation)
                 else:
                     await self._read(conversation, wait_seconds)
-        return stored_of(conversation, self._known(conversation).fields, time.time())
+        return stored_of(conversation, self._known(conversation).fields)
 
     async def fly(self, conversation: str, old: Flight, new: Flight) -> bool:
         """Replace a flight by its next state; return whether it still was as it was read."""
-        value = flight_value(new)
-        return await self._swap(conversation, FLIGHT, flight_value(old), value) == value
+        entry = flight_entry(new)
+        return await self._swap(conversation, FLIGHT, flight_entry(old), entry) == entry
 
     async def write(self, conversation: str, summary: WrittenSummary) -> None:
         """Store a summary that was accepted; one of the same prefix that is there already stays."""
-        value = value_of(round(time.time(), 3), summary.length, summary.text)
-        if len(value.encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
-            await self._swap(conversation, WRITTEN + summary.prefix, "", value)
+        entry = round(time.time(), 3), summary.length, summary.text
+        if len(value_of(entry).encode("utf-8", "replace")) <= LARGEST_VALUE_BYTES:
+            await self._swap(conversation, WRITTEN + summary.prefix, None, entry)
 
     async def choose(self, conversation: str, choice: Choice) -> str:
         """Store which summary a compaction holds, unless that is settled; return the prefix that it holds from now on.
 
         A request waits for it. What a slow Redis answers too late holds for the requests after this one.
         """
-        name, value = CHOSEN + choice.compaction, value_of(round(time.time(), 3), choice.prefix)
+        name, entry = CHOSEN + choice.compaction, (round(time.time(), 3), choice.prefix)
         try:
-            found = await self._store.briefly(partial(self._swap, conversation, name, "", value))
+            found = await self._store.briefly(partial(self._swap, conversation, name, None, entry))
         except UnavailableError:
-            found = self._settle(conversation, name, "", value)
-        return chosen_of(found) or ""
+            found = self._swap_here(conversation, name, None, entry)
+        return found[1] if found else ""
 
     async def _read(self, conversation: str, wait_seconds: float = DEAD_SECONDS) -> None:
-        found = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES, wait_seconds)
+        record = await self._store.read(KEY_PREFIX + conversation, LARGEST_RECORD_BYTES, wait_seconds)
+        found = await self._workers.run(lambda: self._opened(conversation, record), Deadline())
         fields = self._known(conversation).fields
-        fields.pop(FLIGHT, None)  # Redis knows of every worker's, this process of its own
-        fields.update(self._opened(conversation, found))
-        trim(fields)
+        fields.update(found)
+        put(fields, FLIGHT, found.get(FLIGHT))  # Redis knows of every worker's, this process of its own
 
-    async def _swap(self, conversation: str, name: str, old: str, new: str) -> str:
-        """Write a field in Redis, and of this process, where it has the value `old`; return the value that it has then."""
+    async def _swap(self, conversation: str, name: str, old: Entry | None, new: Entry | None) -> Entry | None:
+        """Write a field in Redis, and of this process, where it says `old`; return what it says then."""
+        found: dict[str, Entry] = {}
 
         def changed(record: bytes) -> bytes:
-            fields = self._opened(conversation, record)
-            if fields.get(name, "") != old:
+            nonlocal found
+            found = self._opened(conversation, record)
+            if found.get(name) != old:
                 return record
-            fields[name] = new
-            trim(fields)
-            text, tenant = json.dumps(fields, ensure_ascii=False), tenant_key(HANDLE, conversation, self._secret)
-            return sealed(text, tenant, HANDLE, "none", self._secret)
+            put(found, name, new)
+            return sealed(record_of(found), self._tenant(conversation), HANDLE, "none", self._secret)
+
+        async def change(record: bytes) -> bytes:
+            return await self._workers.run(lambda: changed(record), Deadline())
 
         try:
             key, bounds = KEY_PREFIX + conversation, (LARGEST_RECORD_BYTES, KEPT_SECONDS)
-            record = await self._store.change(key, changed, *bounds, FLIGHT_TIMEOUT_SECONDS)
+            await self._store.change(key, change, *bounds, FLIGHT_TIMEOUT_SECONDS)
         except UnavailableError:
-            return self._settle(conversation, name, old, new)
-        return self._settle(conversation, name, old, new, self._opened(conversation, record).get(name, ""))
+            return self._swap_here(conversation, name, old, new)
+        return self._settle(conversation, name, found.get(name))
 
-    def _opened(self, conversation: str, record: bytes) -> dict[str, str]:
+    def _opened(self, conversation: str, record: bytes) -> dict[str, Entry]:
         """Return the fields of a record that say something: whoever has the Redis can write anything there."""
-        text = opened(record, tenant_key(HANDLE, conversation, self._secret), HANDLE, self._secret)
+        text = opened(record, self._tenant(conversation), HANDLE, self._secret)
         return fields_of(text or "", time.time())
 
-    def _settle(self, conversation: str, name: str, old: str, new: str, found: str | None = None) -> str:
-        """Note and return the value that a field has after a swap: the one that Redis has answered, if it has."""
+    def _tenant(self, conversation: str) -> bytes:
+        return tenant_key(HANDLE, conversation, self._secret)
+
+    def _swap_here(self, conversation: str, name: str, old: Entry | None, new: Entry | None) -> Entry | None:
+        """Write a field of this process where it says `old`; return what it says then."""
+        known = self._known(conversation).fields.get(name)
+        return self._settle(conversation, name, new if known == old else known)
+
+    def _settle(self, conversation: str, name: str, entry: Entry | None) -> Entry | None:
+        """Note what a field says after a swap, and return it, None where it is forgotten at once."""
         kept = self._known(conversation)
-        known = kept.fields.get(name, "")
-        kept.fields[name] = found if found is not None else new if known == old else known
+        put(kept.fields, name, entry)
         kept.until_seconds = time.monotonic() + KEPT_SECONDS
-        trim(kept.fields)
-        return kept.fields.get(name, "")
+        return kept.fields.get(name)
 
     def _known(self, conversation: str) -> _Kept:
         """Return what is known of a conversation, and forget the others that Redis has forgotten by now, or are too many."""

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.summaries import call
-from ctx_hooks.addons.summaries.candidates import task_of
 from ctx_hooks.addons.summaries.check import Rejected, checked
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
-from ctx_hooks.compaction.message_index import settled_length
 from ctx_hooks.policy.settings import DEFAULT_POLICY
-from ctx_hooks.request.request import counted_history
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import to_local
@@ -26,12 +23,9 @@ if TYPE_CHECKING:
 
     from ctx_hooks.addons.summaries.call import Answer
     from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
-    from ctx_hooks.compaction.summary.model_written import Summaries
     from ctx_hooks.learning.learned import Learned
     from ctx_hooks.litellm_compat import Deployment
     from ctx_hooks.policy.summary_settings import SummarySettings
-    from ctx_hooks.request.request import Request
-    from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.worker import Workers
     from ctx_hooks.tokens.units import ProviderTokens
 
@@ -53,28 +47,6 @@ class Writing:
     outcome: Literal["accepted", "rejected", "failed", "cancelled"] = "cancelled"
     reason: str = ""
     answers: list[Answer] = field(default_factory=list)
-
-
-def summary_task(
-    request: Request, to: Target, summaries: Summaries, length: int | None, after: int, deadline: Deadline
-) -> SummaryTask | None:
-    """Return what of a request is to be summarised, None where nothing is.
-
-    Args:
-        request: the request as the client sent it.
-        to: where it goes.
-        summaries: what is known of its conversation.
-        length: how many of its messages the summary will stand for, None for all that the next request begins with.
-        after: how many the newest compaction before has.
-        deadline: when the work stops.
-
-    Raises:
-        MalformedConversationError: the request holds no conversation.
-        CompressionTimeoutError: the deadline has passed.
-    """
-    history = counted_history(request, Counter(vocabulary_of(to.model), deadline))
-    settled = settled_length(history.index, len(history.index)) if length is None else length
-    return task_of(history, summaries, settled, after)
 
 
 async def write(

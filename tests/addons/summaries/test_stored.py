@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from uuid import uuid4
 
@@ -15,8 +16,7 @@ from ctx_hooks.addons.summaries.fields import (
     MOST_CHOSEN,
     MOST_WRITTEN,
     WRITTEN,
-    Stored,
-    stored_of,
+    fields_of,
 )
 from ctx_hooks.addons.summaries.flight import IDLE, begun, failed, given_up
 from ctx_hooks.addons.summaries.stored import HANDLE, KEY_PREFIX, StoredSummaries
@@ -271,19 +271,19 @@ async def test_what_expires_in_redis_is_set_to(redis_cache, conversation):
 def test_what_is_no_summary_no_choice_and_no_flight_is_none(value):
     """Whoever has the Redis can write anything there."""
     fields = dict.fromkeys((WRITTEN + "ab", CHOSEN + "ab", FLIGHT), value)
-    assert stored_of("0a", fields, 0.0) == Stored(stored_of("0a", {}, 0.0).summaries, IDLE)
+    assert fields_of(json.dumps(fields), 0.0) == {}
+    assert fields_of(value, 0.0) == {}
 
 
 def test_a_stored_summary_can_be_sent_whatever_has_been_written_there():
-    (summary,) = stored_of("0a", {WRITTEN + "ab": '[1, 2, "go \\ud83d on"]'}, 0.0).summaries.written.values()
-    assert summary.text == "go ? on"
+    ((_, _, text),) = fields_of(json.dumps({WRITTEN + "ab": '[1, 2, "go \\ud83d on"]'}), 0.0).values()
+    assert text == "go ? on"
 
 
 @pytest.mark.parametrize("name", ["", "xyz", "a" * 100, "AB", "0a "])
 def test_what_is_no_digest_names_nothing(name):
     fields = {WRITTEN + name: json.dumps([1, 2, "text"]), CHOSEN + name: json.dumps([1, ""])}
-    found = stored_of("0a", fields, 0.0).summaries
-    assert (found.written, found.chosen) == ({}, {})
+    assert fields_of(json.dumps(fields), 0.0) == {}
 
 
 @pytest.mark.parametrize("forged", ["text", "large", "other type"])
@@ -315,6 +315,19 @@ async def test_with_a_secret_nobody_reads_a_summary_in_redis_or_puts_another_in_
     text = json.dumps({WRITTEN + "ab": '[1, 40, "Sell the piano."]'})
     await record.client.set(key, sealed(text, record.tenant, HANDLE, "none", b""))
     assert (await StoredSummaries(SharedStore(lambda: redis_cache)).of(conversation)).summaries.written == {}
+
+
+async def test_no_record_is_opened_on_the_event_loop(redis_cache, conversation, monkeypatch):
+    """One of 2 MB takes some 30 ms, for which no other request would go on."""
+    threads = []
+    monkeypatch.setattr(stored_summaries, "opened", lambda *a: threads.append(threading.current_thread()) or opened(*a))
+    store = StoredSummaries(SharedStore(lambda: redis_cache))
+    await store.write(conversation, FIRST)
+    await store.choose(conversation, Choice("01", "ab", 40))
+    await store.fly(conversation, IDLE, flight_of("one"))
+    await store.of(conversation)
+    assert len(threads) == 4
+    assert threading.main_thread() not in threads
 
 
 async def test_workers_that_write_at_once_lose_nothing(redis_cache, conversation):
