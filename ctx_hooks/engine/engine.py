@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ctx_hooks.engine import fitting
 from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
 from ctx_hooks.learning.attempts import attempt_at
-from ctx_hooks.overflow.retry_plan import SMALLER_FRACTION, RetryPlan, lower_output, plan_of
+from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
 from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
 from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
 from ctx_hooks.tokens.counter import Counter
@@ -138,7 +138,12 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _unchanged(request, attempt, "fits", _repaired(request, to))
     budget = fitting.budget_of(to, known, plan, counter)
+    tool_tokens = plan.most_tokens - budget.goal_tokens
     outcome = compress(newest, history, budget, to)
+    refused = known.previous
+    if refused is not None and not plan.remedies and not _is_smaller(outcome, refused):
+        budget = budget.with_goal(min(budget.goal_tokens, smaller_than(refused.sent_tokens)))
+        outcome = compress(newest, history, budget, to)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
         outcome = compress(newest, history, replace(budget, cut_newest=True), to)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
@@ -150,7 +155,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         changes |= request.with_tool(to.retrievable.tool)
     attempt = replace(
         attempt,
-        sent_tokens=LocalTokens(outcome.tokens_after + (plan.most_tokens - budget.goal_tokens if offers else 0)),
+        sent_tokens=LocalTokens(outcome.tokens_after + (tool_tokens if offers else 0)),
         other_tokens=others,
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
@@ -195,7 +200,10 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     if request.continues_stored_history and history.tokens <= most:
         return None
     cut_newest = plan.cut_newest or known.window.source in ("learned", "refusal")
-    return replace(plan, most_tokens=max(LocalTokens(1), min(most, plan.most_tokens)), cut_newest=cut_newest)
+    if history.tokens <= most:
+        most = min(most, plan.most_tokens)
+    # What exceeds the budget is compacted for it, as the next request will be, which then begins with what this one sends.
+    return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest)
 
 
 def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, to: Target, known: Known) -> bool:
@@ -237,8 +245,7 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
     before, after, most = (to_provider(n, known.factor) for n in (received, sent, plan.most_tokens))
     figures = Figures(before, after, most, known.window.tokens)
     refused = known.previous
-    remedied = plan.truncates or plan.max_output_tokens is not None
-    if refused is not None and not remedied and not _is_smaller(outcome, refused):
+    if refused is not None and not plan.remedies and not _is_smaller(outcome, refused):
         return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
     if not outcome.fits:
         return _decided(GaveUp(changes, figures, outcome.reason or "", outcome.steps), attempt)
@@ -265,7 +272,7 @@ def _changed(changes: dict[str, Any], figures: Figures, steps: tuple[StepReport,
 
 def _is_smaller(outcome: Outcome, refused: Attempt) -> bool:
     """Whether it is smaller by a margin than what was refused, or what was refused is not known."""
-    return refused.sent_tokens is None or outcome.tokens_after <= refused.sent_tokens * SMALLER_FRACTION
+    return outcome.tokens_after <= smaller_than(refused.sent_tokens)
 
 
 def _not_retried(reason: str, figures: Figures | None, refused: Attempt) -> Decided:

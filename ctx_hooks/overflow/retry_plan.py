@@ -43,6 +43,11 @@ class RetryPlan:
     max_output_tokens: ProviderTokens | None = None
     truncates: bool = False
 
+    @property
+    def remedies(self) -> bool:
+        """Whether something else than a smaller request is to make it fit."""
+        return self.truncates or self.max_output_tokens is not None
+
 
 def lower_output(overflow: Overflow, asked_tokens: ProviderTokens | None) -> ProviderTokens | None:
     """Return the output that still fits when the input does, None when lowering the output is no remedy."""
@@ -103,11 +108,14 @@ def plan_of(
         lowered_output_tokens: the output that fits beside the unchanged input; None if only a smaller input helps.
     """
     last = number >= retries
-    if sent_tokens is None:
-        return RetryPlan(NO_BOUND, cut_newest=last)
-    if lowered_output_tokens is not None:
+    if sent_tokens is not None and lowered_output_tokens is not None:
         return RetryPlan(sent_tokens, cut_newest=False, max_output_tokens=lowered_output_tokens)
-    return RetryPlan(LocalTokens(int(sent_tokens * SMALLER_FRACTION)), cut_newest=last)
+    return RetryPlan(smaller_than(sent_tokens), cut_newest=last)
+
+
+def smaller_than(refused_tokens: LocalTokens | None) -> LocalTokens:
+    """Return the most that may be sent behind a refusal of so many tokens; no bound where they were not counted."""
+    return NO_BOUND if refused_tokens is None else LocalTokens(int(refused_tokens * SMALLER_FRACTION))
 
 
 def _of(fractions: tuple[float, ...], number: int) -> float:

@@ -20,17 +20,19 @@ from ctx_hooks.testing import agent_session
 LIMIT_TOKENS = 12_000
 
 
-def overflow_of(named, tokens):
+def overflow_of(named, tokens, limit_tokens):
     """Return what a refusal of so many tokens says: nothing, its limit, or also the count."""
-    limit = LIMIT_TOKENS if named != "nothing" else None
+    limit = limit_tokens if named != "nothing" else None
     return Overflow("input", "x", limit, tokens if named == "both" else None)
 
 
 class Deployment:
     """A deployment of a limit that nobody has stated, and what is learned of it."""
 
-    def __init__(self, named, ratio):
+    def __init__(self, named, ratio, limit_tokens=LIMIT_TOKENS, **policy):
         self.named = named
+        self.limit_tokens = limit_tokens
+        self.policy = policy
         self.ratio = ratio
         self.stats = DeploymentStats()
         self.now = NOW
@@ -40,16 +42,18 @@ class Deployment:
         decisions, refused = [], None
         for number in range(4):
             self.now += 1
-            target = to(attempt=number)
+            target = to(attempt=number, **self.policy)
             decision, attempt = decided(request, target, known_of(target, self.stats, self.now, refused))
             decisions.append(decision)
             now = sent(request, decision)
             tokens = int(tokens_of(now) * self.ratio)
-            if tokens <= LIMIT_TOKENS:
+            if tokens <= self.limit_tokens:
                 self.stats = self.stats.merged(updates.of_answer(self.stats, attempt, tokens, self.now, 200), self.now)
                 return decisions, [json.dumps(m, sort_keys=True) for m in now.fields[FIELDS[request.format]]]
             first = (refused and refused.first_tokens) or attempt.sent_tokens
-            refused = replace(attempt, overflow=overflow_of(self.named, tokens), failed=True, first_tokens=first)
+            refused = replace(
+                attempt, overflow=overflow_of(self.named, tokens, self.limit_tokens), failed=True, first_tokens=first
+            )
             shown = updates.of_refusal(self.stats, refused, refused.overflow, self.now)
             self.stats = self.stats.merged(shown, self.now)
         raise AssertionError("refused to the end")
@@ -69,7 +73,7 @@ def requests_of(fmt, turns):
     ("openai-responses", "both", 0, 1.0), ("gemini", "nothing", 0, 1.3), ("gemini", "its limit", 14, 1.0),
 ])  # fmt: skip
 def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, ratio):
-    """A session that grows until it is refused, and one whose first request here is too long."""
+    """A session that grows until it is refused, and one whose first request here is too long; no compaction is due again."""
     deployment = Deployment(named, ratio)
     rescued, before = 0, None
     for request in requests_of(fmt, turns=30)[first:]:
@@ -79,3 +83,15 @@ def test_the_next_request_begins_with_what_a_rescue_has_sent(fmt, named, first, 
             rescued += 1
         before = now if isinstance(decisions[-1], Rescued) else None
     assert rescued == 1
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "gemini"])
+def test_a_refusal_that_was_hardly_above_the_limit_is_compacted_for_the_limit_too(fmt):
+    """Not for what is smaller by a margin than what was refused: the next request has nothing but the limit to go by."""
+    requests = requests_of(fmt, turns=30)
+    refused = requests[14]
+    deployment = Deployment("both", 1.0, limit_tokens=int(tokens_of(refused) * 0.99), reserve_tokens=0)
+    (_, rescued), before = deployment.answer(refused)
+    assert isinstance(rescued, Rescued)
+    _, now = deployment.answer(requests[15])
+    assert now[: len(before)] == before

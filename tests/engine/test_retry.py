@@ -42,6 +42,14 @@ class TestRetries:
             assert decision.attempt == attempt.to.attempt == number
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
+    def test_what_another_deployment_refused_as_compacted_for_the_same_window_is_compacted_further(self):
+        target = to(int(self.size * 0.5))
+        _, first = decided(self.request, target)
+        refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
+        decision, again = decided(self.request, replace(target, attempt=1), Known(target.window, previous=refused))
+        assert isinstance(decision, Rescued)
+        assert again.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
+
     def test_what_the_error_names_is_kept_to_at_once(self):
         limit = int(self.size * 0.2)
         known, decision, attempt = self.retry(Overflow("input", "x", limit, self.size))

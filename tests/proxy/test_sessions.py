@@ -87,7 +87,5 @@ def test_a_session_is_answered_throughout_and_overflows_only_where_the_window_is
     native = "gemini" if model.startswith("gemini") else route.fmt
     assert {r["format"] for r in records} == {"openai-chat" if way == "gemini-to-openai" else native}
     assert max(r["input_tokens"] for r in answered) > 0.7 * WINDOW, "the window is used"
-    # In one of these sessions the request behind a rescue does not begin with what that has sent (docs/limitations.md).
-    least = 0.6 if window == "known" else 0.55
-    assert sum(r["cached_tokens"] for r in answered) / sum(r["input_tokens"] for r in answered) > least
+    assert sum(r["cached_tokens"] for r in answered) / sum(r["input_tokens"] for r in answered) > 0.6
     assert "careful reviewer" in json.dumps(answered[-1]["payload"])
