@@ -138,14 +138,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _unchanged(request, attempt, "fits", _repaired(request, to))
     budget = fitting.budget_of(to, known, plan, counter)
-    tool_tokens = plan.most_tokens - budget.goal_tokens
-    outcome = compress(newest, history, budget, to)
-    refused = known.previous
-    if refused is not None and not plan.remedies and not _is_smaller(outcome, refused):
-        budget = budget.with_goal(min(budget.goal_tokens, smaller_than(refused.sent_tokens)))
-        outcome = compress(newest, history, budget, to)
-    if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
-        outcome = compress(newest, history, replace(budget, cut_newest=True), to)
+    outcome = _fitted(lambda allowed: compress(newest, history, allowed, to), plan, budget, to, known)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     others, sent = attempt.other_tokens, outcome.conversation
     if changes and others and to.policy.enforces:
@@ -155,7 +148,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         changes |= request.with_tool(to.retrievable.tool)
     attempt = replace(
         attempt,
-        sent_tokens=LocalTokens(outcome.tokens_after + (tool_tokens if offers else 0)),
+        sent_tokens=LocalTokens(outcome.tokens_after + (plan.most_tokens - budget.goal_tokens if offers else 0)),
         other_tokens=others,
         lowered=plan.max_output_tokens is not None,
         truncates=attempt.truncates or plan.truncates,
@@ -172,6 +165,18 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     decided = _concluded(changes, outcome, plan, attempt)
     received_bytes = request.size_bytes if outcome.cut else 0
     return decided._replace(cut=outcome.cut, offers=offers, received_bytes=received_bytes)
+
+
+def _fitted(compress: Callable[[Budget], Outcome], plan: RetryPlan, budget: Budget, to: Target, known: Known) -> Outcome:
+    """Return the request within its budget; a retry has less only if it is not smaller than what was refused."""
+    outcome = compress(budget)
+    refused = known.previous
+    if refused is not None and not plan.remedies and not _is_smaller(outcome, refused):
+        budget = budget.with_goal(min(budget.goal_tokens, smaller_than(refused.sent_tokens)))
+        outcome = compress(budget)
+    if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
+        outcome = compress(replace(budget, cut_newest=True))
+    return outcome
 
 
 def _plan(request: Request, history: History, to: Target, known: Known) -> RetryPlan | None:
