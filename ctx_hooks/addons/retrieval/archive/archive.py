@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from ctx_hooks.addons.retrieval.archive import Store
-from ctx_hooks.addons.retrieval.archive.disk import Disk
-from ctx_hooks.addons.retrieval.archive.memory import Memory
+from ctx_hooks.addons.retrieval.archive.disk import Disk, Memory
 from ctx_hooks.addons.retrieval.archive.redis import Redis
 from ctx_hooks.addons.retrieval.archive.writer import Writer
 from ctx_hooks.conversation.cut_texts import is_handle
@@ -34,10 +32,6 @@ READ_AGAIN_SECONDS = 10.0
 """After a failure: one request waits for a store that hangs, the others do not."""
 STORE_SECONDS = 1.0
 """Behind an answer, which took longer than that."""
-MOST_KNOWN = 50_000
-"""Handles that this process has written lately, 23 MB at most (measured): a hundred of each of 500 conversations."""
-KNOWN_FRACTION = 0.5
-"""Of the retention: a text that is cut again later than that is written again, and so is kept as long as it is in use."""
 
 
 class Archives:
@@ -62,7 +56,6 @@ class Archives:
         self._secret = secret_of_environment() if secret is None else secret
         self._workers = Workers()
         self._stores: dict[Place, tuple[Store, Writer]] = {}
-        self._known: OrderedDict[tuple[Place, bytes, str], float] = OrderedDict()
         self._read_again_at: dict[Place, float] = {}
 
     def tenant(self, kind: str, identifier: str) -> bytes:
@@ -75,23 +68,13 @@ class Archives:
         What is too large, or finds the queue full, is dropped; what was stored lately is not stored again.
         """
         _, writer = self._at(settings)
-        dropped = 0
-        for handle, text in texts.items():
-            if self.has(settings, tenant, handle):
-                continue
-            written = writer.add(settings, tenant, handle, text)
-            if written is None:
-                dropped += 1
-            else:
-                written.add_done_callback(self._noting(settings, tenant, handle))
-        if dropped:
+        new = [handle for handle in texts if not writer.has(settings, tenant, handle)]
+        if dropped := sum(writer.add(settings, tenant, handle, texts[handle]) is None for handle in new):
             _tell_dropped(settings, dropped)
 
     def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
         """Whether a text waits to be written, or this process has written it lately."""
-        written_at = self._known.get((_place(settings), tenant, handle))
-        is_known = written_at is not None and time.monotonic() - written_at < settings.retention_seconds * KNOWN_FRACTION
-        return is_known or self._at(settings)[1].waiting(tenant, handle) is not None
+        return self._at(settings)[1].has(settings, tenant, handle)
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
@@ -126,7 +109,7 @@ class Archives:
             return texts
         for handle in stored:
             if handle not in texts:
-                self._known.pop((place, tenant, handle), None)  # the store has lost it
+                writer.lose(tenant, handle)
         return texts
 
     async def _read(self, store: Store, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
@@ -148,16 +131,6 @@ class Archives:
         if settings.backend == "redis":
             return Redis(self._store)
         return Disk(Path(settings.path)) if settings.backend == "disk" and settings.path else Memory()
-
-    def _noting(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> Callable[[asyncio.Future[bool]], None]:
-        def note(written: asyncio.Future[bool]) -> None:
-            if not written.cancelled() and written.result():
-                self._known[_place(settings), tenant, handle] = time.monotonic()
-                self._known.move_to_end((_place(settings), tenant, handle))
-                if len(self._known) > MOST_KNOWN:
-                    self._known.popitem(last=False)
-
-        return note
 
 
 def _place(settings: ArchiveSettings) -> Place:

@@ -1,4 +1,4 @@
-"""Sealed texts in one SQLite file that the workers of a machine share.
+"""Sealed texts in SQLite: in one file that the workers of a machine share, or in the memory of one worker process.
 
 Each operation opens the file anew, in a thread: a file that was deleted is made again, and a disk that hangs holds up its
 thread alone. With the write-ahead log readers wait for no writer, and what a dead process had half written is not there.
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Lock
 
 from ctx_hooks.addons.retrieval.archive import Stored
 from ctx_hooks.runtime.deadline import Deadline
@@ -59,6 +60,33 @@ class Disk:
         return await self._workers.run(lambda: read(self._folder, tenant, handles), Deadline(OPERATION_SECONDS))
 
 
+class Memory:
+    """The store of one process, gone with it."""
+
+    def __init__(self) -> None:
+        self._file = _empty()
+        self._lock = Lock()
+        self._workers = Workers()
+
+    async def write(self, tenant: str, sealed: Mapping[str, bytes], kept_seconds: float, max_bytes: int) -> None:
+        """Store sealed texts in one transaction, as `Disk` does."""
+
+        def work() -> None:
+            with self._lock, _transaction(self._file):
+                _put(self._file, tenant, sealed, time.time() + kept_seconds, max_bytes)
+
+        await self._workers.run(work, Deadline(OPERATION_SECONDS))
+
+    async def read(self, tenant: str, handles: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the sealed texts that there still are, by their handles."""
+
+        def work() -> Mapping[str, bytes]:
+            with self._lock:
+                return _found(self._file, tenant, handles)
+
+        return await self._workers.run(work, Deadline(OPERATION_SECONDS))
+
+
 def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
     """Store sealed texts, all or none; expired ones go, and above the bound the oldest of the tenant that has the most.
 
@@ -85,17 +113,25 @@ def write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: fl
 
 def _write(folder: Path, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
     with _opened(folder) as file, _transaction(file):
-        file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
-        _make_room(file, tenant, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
-        rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
-        file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
+        _put(file, tenant, sealed, expires_at, max_bytes)
+
+
+def _put(file: sqlite3.Connection, tenant: str, sealed: Mapping[str, bytes], expires_at: float, max_bytes: int) -> None:
+    file.execute("DELETE FROM texts WHERE expires_at <= ?", (time.time(),))
+    _make_room(file, tenant, sum(len(value) + ROW_BYTES for value in sealed.values()), max_bytes)
+    rows = [(tenant, handle, value, expires_at) for handle, value in sealed.items()]
+    file.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", rows)
 
 
 def read(folder: Path, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
     """Return the sealed texts that there still are, by their handles; a file that is damaged raises sqlite3.Error."""
     with _opened_to_read(folder) as file:
-        query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ?"
-        rows = [(handle, file.execute(query, (tenant, handle, time.time())).fetchone()) for handle in handles]
+        return _found(file, tenant, handles)
+
+
+def _found(file: sqlite3.Connection, tenant: str, handles: Sequence[str]) -> dict[str, bytes]:
+    query = "SELECT sealed FROM texts WHERE tenant = ? AND handle = ? AND expires_at > ?"
+    rows = [(handle, file.execute(query, (tenant, handle, time.time())).fetchone()) for handle in handles]
     return {handle: row[0] for handle, row in rows if row and isinstance(row[0], bytes)}
 
 
@@ -181,7 +217,7 @@ def _opened_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _empty() -> sqlite3.Connection:
-    file = sqlite3.connect(":memory:")
+    file = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     file.executescript(SCHEMA)
     return file
 

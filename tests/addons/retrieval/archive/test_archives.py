@@ -7,7 +7,7 @@ from base64 import b32encode
 import pytest
 from archived import by_handle, settled
 
-from ctx_hooks.addons.retrieval.archive import archive, disk, writer
+from ctx_hooks.addons.retrieval.archive import disk, writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.policy.archive_settings import ArchiveSettings
@@ -118,7 +118,7 @@ async def test_what_was_stored_lately_is_not_stored_again_until_it_is_lost_or_ha
     one.put(settings, tenant, texts)
     assert await settled(one, settings, tenant)
     assert texts_told == {"stored": len(texts) + 2}
-    monkeypatch.setattr(archive, "KNOWN_FRACTION", 0.0)
+    monkeypatch.setattr(writer, "KNOWN_FRACTION", 0.0)
     one.put(settings, tenant, texts)
     assert await settled(one, settings, tenant)
     assert texts_told == {"stored": 2 * len(texts) + 3}
