@@ -34,7 +34,8 @@ class WireFormat:
 
     Attributes:
         name: the format.
-        call_types: LiteLLM's types of the calls whose requests carry a conversation in it.
+        call_types: LiteLLM's types of the calls whose requests carry a conversation in it; the last one names the Router's
+            method, too.
         messages_field: the field of the messages.
         read_message: returns the neutral message of one of the provider's messages or items.
         write_message: returns the provider's message for a neutral one that was edited.

@@ -5,7 +5,7 @@ import re
 import pytest
 from documentation import ROOT
 
-from ctx_hooks.addons.retrieval import rounds
+from ctx_hooks.addons.retrieval import tool_rounds
 from ctx_hooks.addons.summaries import stored as stored_summaries
 from ctx_hooks.compaction import retrieval_share, thresholds
 from ctx_hooks.learning import calibration, known, learned, redis_store, stats, stored_histories
@@ -34,7 +34,7 @@ SAYS = [
     ("security", f"above {request.MOST_REQUEST_BYTES / 1e6:.0f} MB, or of more than {request.MOST_MESSAGES:,} messages"),
     ("security", f"at least {stats.LEAST_LIMIT_TOKENS:,} tokens"),
     ("security", f"at most {WORDS[MOST_RETRIES]} retries"),
-    ("security", f"at most {WORDS[rounds.MOST_ROUNDS]} rounds"),
+    ("security", f"at most {WORDS[tool_rounds.MOST_ROUNDS]} rounds"),
     ("security", f"until a command takes less than {shared_store.SLOW_SECONDS * 1000:.0f} ms"),
     ("limitations", f"at most {WORDS[reclassification.MOST_READ]} events"),
     ("limitations", f"of the last {calibration.REMEMBERED} counted requests"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.addons.retrieval.event_stream import EventBuffer, data_of, event_bytes
 from ctx_hooks.litellm_compat.failing_open import failing_open
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 HIDDEN = "_hidden_params"
 """What LiteLLM notes of an answer for its headers and logs, beside the answer's fields."""
+EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+"""An empty line ends an event (https://html.spec.whatwg.org/multipage/server-sent-events.html)."""
+LINE_END = re.compile(rb"\r\n|\n|\r")
+LONGEST_END_BYTES = 4
 
 
 def plain(answer: Any) -> Mapping[str, Any]:
@@ -45,6 +50,48 @@ def with_changes(answer: Any, fields: Mapping[str, Any]) -> Any:
         return {**answer, **fields} if changed else answer
     made = like(answer, fields)
     return answer.model_copy(update={name: getattr(made, name) for name in changed})
+
+
+class EventBuffer:
+    """Takes the bytes of a stream and gives its events back, each as the bytes that it came in."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._searched = 0
+
+    def add(self, piece: bytes) -> list[bytes]:
+        """Return the events that are whole with this piece, in their order."""
+        self._rest += piece
+        found, start = [], 0
+        while (end := EVENT_END.search(self._rest, max(start, self._searched))) is not None:
+            found.append(bytes(self._rest[start : end.end()]))
+            start = end.end()
+        del self._rest[:start]
+        self._searched = max(0, len(self._rest) - LONGEST_END_BYTES)
+        return found
+
+    def rest(self) -> bytes:
+        """Return what no empty line has ended."""
+        return bytes(self._rest)
+
+
+def data_of(event: bytes) -> Mapping[str, Any] | None:
+    r"""Return the JSON object that an event brings, None where it brings none, such as a comment or `[DONE]`.
+
+    >>> data_of(b'event: ping\ndata: {"type": "ping"}\n\n')
+    {'type': 'ping'}
+    """
+    lines = [line[len(b"data:") :] for line in LINE_END.split(event) if line.startswith(b"data:")]
+    try:
+        found = json.loads(b"\n".join(lines)) if lines else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def event_bytes(data: Mapping[str, Any]) -> bytes:
+    """Return an event in Anthropic's form, named after the type of its data."""
+    return f"event: {data['type']}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 
 class ShownStream:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.addons.retrieval.notes import KeptRequest, Offer, forget_offer, kept_of, notes_of, offer_tool
+from ctx_hooks.addons.retrieval.notes import NAME, KeptRequest, Offer, kept_of, notes_of
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.engine import engine
@@ -103,7 +103,9 @@ class Archiving:
                 most_bytes = int((decided.attempt.budget_tokens or to.window.tokens) * BYTES_PER_BUDGET_TOKEN)
                 offer = Offer(settings, tenant, names_of(request.call, to), most_bytes)
                 before = kept_of(state) if tool.is_among_tools(request) else None
-                offer_tool(state, offer, before or kept)
+                state.notes[NAME] = replace(notes_of(state), offer=offer)
+                state.held[NAME] = before or kept
+                state.awaited_by |= {NAME}
                 self._running.hold(to.request_id, state)
 
     def was_offered(self, request_id: str) -> bool:
@@ -166,7 +168,9 @@ class Archiving:
     def forget(self, request_id: str) -> None:
         """Keep a request no longer: it is answered."""
         state = self._running.of(request_id)
-        forget_offer(state)
+        state.notes[NAME] = replace(notes_of(state), offer=None)
+        state.held.pop(NAME, None)
+        state.awaited_by -= {NAME}
         self._running.hold(request_id, state)
 
     async def _page(

@@ -197,7 +197,6 @@ def _pieces(text: str) -> Iterator[str]:
 
 def role_of(message: Any) -> str:
     """Return who says a message or item, "" for what is neither."""
-    """Return who says a message or item, "" for what is neither."""
     if not isinstance(message, Mapping):
         return ""
     role, kind = _text(message.get("role")), _text(message.get(ITEM))

@@ -26,7 +26,6 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.identity import with_request_id
@@ -61,7 +60,7 @@ def asking(fitted_before_choice: Callable[[Request], Awaitable[dict[str, Any]]])
         data = with_request_id(further_fields(fields, changes))
         request = Request(format_of(data), data)
         data = await fitted_before_choice(request)
-        return data, await call_again(FORMS[request.format].ROUTER_METHOD, data)
+        return data, await call_again(request.wire.call_types[-1], data)
 
     return ask
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -90,17 +90,3 @@ def kept_of(state: RequestState) -> KeptRequest | None:
     """Return how what was cut from a request is cut again, None where that is not kept."""
     kept = state.held.get(NAME)
     return kept if isinstance(kept, KeptRequest) else None
-
-
-def offer_tool(state: RequestState, offer: Offer, kept: KeptRequest) -> None:
-    """Note that a request's model is offered the tool."""
-    state.notes[NAME] = replace(notes_of(state), offer=offer)
-    state.held[NAME] = kept
-    state.awaited_by |= {NAME}
-
-
-def forget_offer(state: RequestState) -> None:
-    """Note that a request's model will call the tool no more."""
-    state.notes[NAME] = replace(notes_of(state), offer=None)
-    state.held.pop(NAME, None)
-    state.awaited_by -= {NAME}

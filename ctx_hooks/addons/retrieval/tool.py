@@ -103,7 +103,13 @@ def tools_for_calls(request: Request) -> dict[str, Any]:
 
 def definition(fmt: Format) -> Mapping[str, Any]:
     """Return the tool's definition in a format that can hide its calls."""
-    return FORMS[fmt].tool(RETRIEVE, _DESCRIPTION, _PARAMETERS)
+    named = {"name": RETRIEVE, "description": _DESCRIPTION}
+    if fmt == "anthropic":
+        return {**named, "input_schema": _PARAMETERS}
+    function = {**named, "parameters": _PARAMETERS}
+    if fmt == "openai-chat":
+        return {"type": "function", "function": function}
+    return {"type": "function", **function, "strict": False}  # OpenAI's default is true, which allows of no optional field
 
 
 def _calls_it(item: Any) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ctx_hooks.addons.retrieval.event_stream import EventBuffer, data_of, event_bytes
+from ctx_hooks.addons.retrieval.answer_forms import EventBuffer, data_of, event_bytes
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.turn import results_of
 from ctx_hooks.testing import Call, Reply, responses, streams, violations

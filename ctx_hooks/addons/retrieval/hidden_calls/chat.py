@@ -13,7 +13,6 @@ from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
 from ctx_hooks.conversation.model import Format, ToolCall
 
 FORMAT: Format = "openai-chat"
-ROUTER_METHOD = "acompletion"
 REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 CALLED = frozenset({"tool_calls", "function_call"})
@@ -23,11 +22,6 @@ HEAD = ("id", "created", "model", "system_fingerprint")
 """What all chunks of a stream have in common, and clients join them by."""
 SENT_BACK = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
 """What LiteLLM's chat messages have beside text and calls, and take back."""
-
-
-def tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the definition of a tool."""
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:
@@ -52,11 +46,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     reason = last.get("finish_reason") if is_whole else "length"
     choice = {**last, "message": message, "finish_reason": _shown_reason(reason, has_calls=bool(calls))}
     return {**answers[0], "choices": [choice], "usage": total([a.get("usage") or {} for a in answers])}
-
-
-def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Return the messages that bring results of calls, where no others come with them."""
-    return tuple(results)
 
 
 def without(turn: Turn) -> Sequence[Mapping[str, Any]]:

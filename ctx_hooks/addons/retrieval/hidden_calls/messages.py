@@ -10,7 +10,6 @@ from ctx_hooks.conversation.model import Format, ToolCall
 from ctx_hooks.formats.fields import compact_json
 
 FORMAT: Format = "anthropic"
-ROUTER_METHOD = "anthropic_messages"
 REPEATS_TOOLS = False
 NO_CALLS: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
 CALLED = "tool_use"
@@ -23,11 +22,6 @@ GROWING: Mapping[str, tuple[str, str]] = {
 ARGUMENTS = "input_json_delta"
 CITATION = "citations_delta"
 NO_ARGUMENTS = "{}"
-
-
-def tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the definition of a tool."""
-    return {"name": name, "description": description, "input_schema": parameters}
 
 
 def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:
@@ -45,11 +39,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     if "stop_sequence" in last:
         end["stop_sequence"] = last["stop_sequence"]
     return {**answers[0], "content": blocks, **end, "usage": total([a.get("usage") or {} for a in answers])}
-
-
-def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Return the message that brings results of calls, where no others come with them."""
-    return ({"role": "user", "content": list(results)},)
 
 
 def without(turn: Turn) -> Sequence[Mapping[str, Any]]:

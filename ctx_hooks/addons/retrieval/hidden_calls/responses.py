@@ -14,7 +14,6 @@ from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
 from ctx_hooks.conversation.model import Format, ToolCall
 
 FORMAT: Format = "openai-responses"
-ROUTER_METHOD = "aresponses"
 REPEATS_TOOLS = True
 NO_CALLS: Mapping[str, Any] = {"tool_choice": "none"}
 CALL = "function_call"
@@ -34,17 +33,6 @@ ENDED = frozenset({COMPLETED, "incomplete", "failed"})
 """How a stream ends: the last event is named after it."""
 
 
-def tool(name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the definition of a tool."""
-    return {
-        "type": "function",
-        "name": name,
-        "description": description,
-        "parameters": parameters,
-        "strict": False,  # OpenAI's default there is true, which allows of no optional field
-    }
-
-
 def turn_of(answer: Mapping[str, Any], tool: str) -> Turn:
     """Return what a whole answer says."""
     return _turn(_items(answer), str(answer.get("status")), tool)
@@ -61,11 +49,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
         changes["output"] = _followed(shown)
         changes |= {"usage": total(usages)} if usages else {}
     return _without_tool({**answers[0], **changes}, tool)
-
-
-def messages_of(results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Return the items that bring results of calls, where no others come with them."""
-    return tuple(results)
 
 
 def without(turn: Turn) -> Sequence[Mapping[str, Any]]:

@@ -65,15 +65,10 @@ class HiddenCalls(Protocol):
     """What each format's module has."""
 
     FORMAT: Format
-    ROUTER_METHOD: str
-    """The Router's method that asks again."""
     NO_CALLS: Mapping[str, Any]
     """The fields by which a request forbids every call."""
     REPEATS_TOOLS: bool
     """Whether an answer repeats the tools of its request, so that each is changed, whether it calls anything or not."""
-
-    def tool(self, name: str, description: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the definition of a tool."""
 
     def stream(self, tool: str) -> Stream:
         """Return what makes one stream of the streams of a request's answers, without calls of `tool`."""
@@ -84,9 +79,6 @@ class HiddenCalls(Protocol):
     def joined(self, answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = True) -> dict[str, Any]:
         """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
 
-    def messages_of(self, results: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-        """Return the messages that bring results of calls, where no others come with them."""
-
     def without(self, turn: Turn) -> Sequence[Mapping[str, Any]]:
         """Return a turn's messages without its hidden calls, which nothing answers."""
 
@@ -96,6 +88,12 @@ def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> 
     write = WIRE_FORMATS[fmt].tool_result
     answers = [write(call, text, is_error=False) for call, text in zip(calls, texts, strict=True)]
     return tuple(answer.results[0].raw or answer.raw for answer in answers)
+
+
+def messages_of(results: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the messages that bring results of calls, where no others come with them."""
+    is_blocks = any("tool_use_id" in result for result in results)
+    return ({"role": "user", "content": list(results)},) if is_blocks else results
 
 
 def total(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
