@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from ctx_hooks.cli.files import paths_of
 from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
-from ctx_hooks.cli.replay.lines import Broken, rows_of
-from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, loads
 from ctx_hooks.cli.terminal import console, printable
 
 ENDINGS = ("*.jsonl", "*.json", "*.ndjson")
@@ -22,6 +21,16 @@ ENDINGS = ("*.jsonl", "*.json", "*.ndjson")
 MOST_NAMED = 10
 """Broken places that are named one by one; all are counted."""
 UNKNOWN = "no history of a known kind"
+MOST_ROW_BYTES = 64_000_000
+"""Of a line: twice the largest request that the plugin reads. It bounds the memory."""
+_BOM = b"\xef\xbb\xbf"
+
+
+class Broken(NamedTuple):
+    """A place in a file that could not be read, and why."""
+
+    line: int
+    reason: str
 
 
 class Reader(Protocol):
@@ -91,6 +100,61 @@ class Reading:
             self.not_read.append(f"{path}: {(error.strerror or str(error)).lower()}")
         self.broken += len(broken)
         self.named += [f"{path}:{b.line}: {b.reason}" for b in broken[: MOST_NAMED - len(self.named)]]
+
+
+def rows_of(file: BinaryIO) -> Iterator[Row | Broken]:
+    """Yield each object of a file, and each place where none could be read; raises OSError if the file cannot be read.
+
+    JSON lines are read one by one. An array, and a document of several lines, is read whole: its objects are numbered.
+    """
+    begin = file.readline(MOST_ROW_BYTES).removeprefix(_BOM).strip()
+    file.seek(0)
+    if begin == b"{" or begin.startswith(b"["):
+        yield from _of_document(file.read().removeprefix(_BOM))
+    else:
+        yield from _of_lines(file)
+
+
+def _of_document(text: bytes) -> Iterator[Row | Broken]:
+    try:
+        value = loads(text)
+    except (ValueError, RecursionError):
+        yield Broken(1, "no JSON")
+        return
+    for number, each in enumerate(value if isinstance(value, list) else [value], 1):
+        yield _of_value(number, each)
+
+
+def _of_lines(file: BinaryIO) -> Iterator[Row | Broken]:
+    for number, line in _bounded(file):
+        if line is None:
+            yield Broken(number, f"longer than {MOST_ROW_BYTES:,} bytes")
+        elif line.strip():
+            yield _row(number, line.removeprefix(_BOM))
+
+
+def _bounded(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the number of each line and the line; None for one that is too long, which is passed over."""
+    number = 0
+    while line := file.readline(MOST_ROW_BYTES):
+        number += 1
+        if len(line) < MOST_ROW_BYTES or line.endswith(b"\n"):
+            yield number, line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(MOST_ROW_BYTES)
+        yield number, None
+
+
+def _row(number: int, line: bytes) -> Row | Broken:
+    try:
+        return _of_value(number, loads(line))
+    except (ValueError, RecursionError):
+        return Broken(number, "no JSON")
+
+
+def _of_value(number: int, value: Any) -> Row | Broken:
+    return Row(number, value) if isinstance(value, dict) else Broken(number, "no JSON object")
 
 
 def _rows(file: BinaryIO, broken: list[Broken]) -> Iterator[Row]:

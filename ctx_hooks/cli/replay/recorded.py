@@ -1,10 +1,13 @@
-"""One request of a history, whatever recorded it."""
+"""One request of a history, whatever recorded it, and the rows of a file that it is read from."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+
+import orjson
 
 from ctx_hooks.formats.fields import text_or_empty
 from ctx_hooks.request.request import Request
@@ -65,3 +68,21 @@ class Recorded:
 def names_of(*values: Any) -> tuple[str, ...]:
     """Return the values that are texts and not empty."""
     return tuple(filter(None, map(text_or_empty, values)))
+
+
+def loads(text: str | bytes) -> Any:
+    """Return the value of a JSON text; raises ValueError, or RecursionError where it is nested too deeply."""
+    try:
+        return orjson.loads(text)
+    except ValueError:
+        return json.loads(text)  # takes lone surrogates and huge integers, which orjson refuses
+
+
+def json_of(value: Any) -> Any:
+    """Return a value that may be given as its JSON text, as columns of a database are; a text that is no JSON unchanged."""
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return value
+    try:
+        return loads(value)
+    except (ValueError, RecursionError):
+        return value

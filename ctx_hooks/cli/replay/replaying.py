@@ -8,12 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctx_hooks.cli.configuration import configuration_without_mistakes
-from ctx_hooks.cli.replay.prices import Prices
 from ctx_hooks.cli.replay.reading import Reading, files_of
 from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
-from ctx_hooks.cli.replay.sending import as_received, as_sent, with_not_held, without_markers
-from ctx_hooks.cli.replay.sessions import Bill, Course, KnownSessions, Session
-from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Way, target_of, tried_way
+from ctx_hooks.cli.replay.sessions import (
+    Bill,
+    Course,
+    KnownSessions,
+    Session,
+    as_received,
+    as_sent,
+    with_not_held,
+    without_markers,
+)
+from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Prices, Way, target_of, tried_way
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.learning.calibration import family_factor

@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ctx_hooks.cli.rendering import dollars, nice, percent, short
-from ctx_hooks.cli.report.counts import Counts
-from ctx_hooks.cli.report.figures import Series
+from ctx_hooks.cli.report.figures import Counts, Series
 
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.report.charts import charts
-from ctx_hooks.cli.report.counts import Counts, Tally
-from ctx_hooks.cli.report.figures import OTHERS, Figures
+from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, Tally
 from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text, working
 from ctx_hooks.telemetry.figures import names_for
 from ctx_hooks.telemetry.listeners import EVENTS, EventName

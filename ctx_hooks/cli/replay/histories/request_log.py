@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ctx_hooks.cli.files import request_of_body
-from ctx_hooks.cli.replay.lines import json_of
-from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, json_of
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.request.request import Request

@@ -14,8 +14,7 @@ from typing import Any
 import orjson
 
 from ctx_hooks.cli.files import request_of_body
-from ctx_hooks.cli.replay.lines import json_of
-from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded, Row, names_of
+from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded, Row, json_of, names_of
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.request.request import Request, format_of_call
