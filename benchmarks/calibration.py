@@ -21,7 +21,7 @@ from typing import Any
 from litellm import token_counter
 
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.learning.calibration import Calibration
+from ctx_hooks.learning.calibration import family_factor, observed
 from ctx_hooks.testing import ProviderSettings, agent_session
 from ctx_hooks.testing.counting import count_payload
 from ctx_hooks.tokens.counter import Counter
@@ -41,15 +41,15 @@ def synthetic(factor: float) -> list[float]:
         tokens_factor=factor, noise_fraction=0.03, message_overhead_tokens=7, tool_overhead_tokens=20
     )
     counter, codec = Counter(vocabulary_of("claude")), WIRE_FORMATS["openai-chat"]
-    calibration = Calibration()
+    ratios: tuple[float, ...] = ()
     errors = []
     for n in range(LEARNED_FROM + JUDGED_ON):
         payload = agent_session("openai-chat", turns=draw.randrange(3, 60), result_chars=draw.randrange(200, 4_000), seed=n)
         counted = counter.conversation(codec.read(payload["messages"], tools=payload.get("tools")))
         provider_tokens = count_payload("openai-chat", payload, provider)
         if n >= LEARNED_FROM:
-            errors.append(abs(counted * calibration.factor("x") / provider_tokens - 1))
-        calibration = calibration.observe(counted, provider_tokens)
+            errors.append(abs(counted * ratios[0] / provider_tokens - 1))
+        ratios = observed(ratios, counted, provider_tokens)
     return sorted(errors)
 
 
@@ -62,7 +62,7 @@ def growth_errors(session: dict[str, Any]) -> dict[str, list[float]]:
     """Return each counter's relative errors of the growth between turns with usage."""
     fmt, messages = session["format"], session["messages"]
     counter, codec = Counter(vocabulary_of("claude")), WIRE_FORMATS[fmt]
-    calibration = Calibration()
+    ratios: tuple[float, ...] = ()
     errors: dict[str, list[float]] = {"calibrated": [], "tiktoken": [], "litellm.token_counter": []}
     turns = billed_turns(session)
     for (start, before), (end, after) in pairwise(turns):
@@ -71,11 +71,11 @@ def growth_errors(session: dict[str, Any]) -> dict[str, list[float]]:
         new = messages[start:end]
         counted = counter.conversation(codec.read(new))
         grown = after - before
-        factor = calibration.factor("claude")
+        factor = ratios[0] if ratios else family_factor("claude")
         errors["calibrated"].append(abs(counted * factor / grown - 1))
         errors["tiktoken"].append(abs(counted / grown - 1))
         errors["litellm.token_counter"].append(abs(token_counter(model="claude-sonnet-4-5", messages=new) / grown - 1))
-        calibration = calibration.observe(counted, grown)
+        ratios = observed(ratios, counted, grown)
     return errors
 
 

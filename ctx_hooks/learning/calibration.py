@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
@@ -31,6 +31,8 @@ HYSTERESIS_FRACTION = 0.03
 Two workers without Redis that answer a conversation in turn differ for 14 % of the requests of 400 simulated sessions
 (59 % with a grid of 1.25 % and a hysteresis of 2.5 %), at a 95th percentile of the error of 2.8 %.
 """
+Ratios: TypeAlias = tuple[float, ...]
+"""The ratio in use, then the latest; empty before the first."""
 LEAST_LOCAL_TOKENS = 300
 """In a smaller request the fixed cost of messages and tools outweighs the text, and the ratio says little."""
 
@@ -41,35 +43,26 @@ def family_factor(model: str) -> float:
     return next((factor for family, factor in FAMILY_FACTORS.items() if family in name), 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """The latest ratios of provider tokens to local tokens of one deployment, and the one in use; None before the first.
+def observed(
+    ratios: Ratios, local_tokens: LocalTokens, provider_tokens: ProviderTokens, *, is_bound: bool = False
+) -> Ratios:
+    """Return a deployment's ratios after one more answer; themselves if the observation says nothing.
 
-    The one in use is their median; for other scripts their maximum, which is a bound for every mix between those seen.
+    The one in use is the median of the latest; with `is_bound`, as for other scripts, their maximum, which is a bound for
+    every mix between those seen.
 
-    >>> Calibration().observe(LocalTokens(10_000), ProviderTokens(13_000)).factor("claude-sonnet-4")
-    1.3159
+    >>> observed((), LocalTokens(10_000), ProviderTokens(13_000))
+    (1.3159, 1.3)
     """
-
-    ratios: tuple[float, ...] = ()
-    published: float | None = None
-    is_bound: bool = False
-
-    def observe(self, local_tokens: LocalTokens, provider_tokens: ProviderTokens) -> Calibration:
-        """Return the calibration after one more answer; itself when the observation says nothing."""
-        if local_tokens < LEAST_LOCAL_TOKENS or provider_tokens <= 0:
-            return self
-        ratio = provider_tokens / local_tokens
-        if not LEAST_RATIO <= ratio <= (LARGEST_OTHER_RATIO if self.is_bound else LARGEST_RATIO):
-            return self
-        ratios = (*self.ratios, round(ratio, 4))[-REMEMBERED:]
-        found = max(ratios) if self.is_bound else statistics.median(ratios)
-        moved = self.published is None or abs(found / self.published - 1) > HYSTERESIS_FRACTION
-        return Calibration(ratios, quantised(found) if moved else self.published, self.is_bound)
-
-    def factor(self, model: str) -> float:
-        """Return the provider tokens per local token: learned, else that of the model's family."""
-        return self.published if self.published is not None else family_factor(model)
+    if local_tokens < LEAST_LOCAL_TOKENS or provider_tokens <= 0:
+        return ratios
+    ratio = provider_tokens / local_tokens
+    if not LEAST_RATIO <= ratio <= (LARGEST_OTHER_RATIO if is_bound else LARGEST_RATIO):
+        return ratios
+    latest = (*ratios[1:], round(ratio, 4))[-REMEMBERED:]
+    found = max(latest) if is_bound else statistics.median(latest)
+    moved = not ratios or abs(found / ratios[0] - 1) > HYSTERESIS_FRACTION
+    return (quantised(found) if moved else ratios[0], *latest)
 
 
 def quantised(ratio: float) -> float:

@@ -80,27 +80,31 @@ def known_of(
     stored_tokens: ProviderTokens = ProviderTokens(0),
 ) -> Known:
     """Return what is known for an attempt; what is too old `now`, in epoch seconds, is not."""
-    tenant, policy = to.tenant, to.policy
-    factor, other_weight = stats.factor(tenant, to.model, now), stats.other_weight(tenant, to.model, now)
-    window = _learned_window(to, stats, now)
-    previous = previous and previous.weighed(other_weight)
-    if previous is not None and previous.to.deployment == to.deployment:
-        window = _window_for_retry(window, factor, to.attempt, previous, accepts=stats.accepted("accepted_input", now) > 0)
-    counts = bool(to.attempt) or not to.retried or policy.looks_at_every_request or stats.counts_next(tenant, now)
-    output_limit, answer = stats.output_limit_tokens(tenant, now), stats.answer_tokens(tenant, now)
-    return Known(window, factor, output_limit, answer, counts, stored_tokens, previous, other_weight=other_weight)
-
-
-def _learned_window(to: Target, stats: DeploymentStats, now: float) -> Window:
-    """Return the stated window with what was learned: a smaller limit, and whether it holds the output."""
+    seen = stats.seen_by(to.tenant, now)
+    factor, other_weight = seen.factor(to.model), seen.other_weight(to.model)
     window = to.window
-    limit = stats.limit_tokens(to.tenant, window.tokens, OTHERS_FLOOR_FRACTION, now)
+    limit = seen.limit_tokens(window.tokens, OTHERS_FLOOR_FRACTION)
     if limit is not None and limit < window.tokens:
         window = replace(window, tokens=limit, source="learned")
-    held = stats.output_held(to.tenant, window.tokens, now)
+    held = seen.output_held(window.tokens)
     if held is not None and to.policy.window_holds_output is None:
         window = replace(window, holds_output=held)
-    return window
+    if previous is not None:
+        previous = previous.weighed(other_weight)
+        if previous.to.deployment == to.deployment:
+            window = _window_for_retry(window, factor, to.attempt, previous, accepts="accepted_input" in seen.own)
+    # The tenant's last request had oddly few provider tokens: whatever the size of this one, it is counted.
+    is_odd = "low_bill" in seen.own
+    return Known(
+        window,
+        factor,
+        output_limit_tokens=seen.output_limit_tokens(),
+        answer_tokens=seen.answer_tokens(),
+        counts=bool(to.attempt) or not to.retried or to.policy.looks_at_every_request or is_odd,
+        stored_tokens=stored_tokens,
+        previous=previous,
+        other_weight=other_weight,
+    )
 
 
 def _window_for_retry(window: Window, factor: float, number: int, previous: Attempt, *, accepts: bool) -> Window:

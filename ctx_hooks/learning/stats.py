@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
@@ -19,7 +19,6 @@ from ctx_hooks.learning.calibration import (
     LARGEST_RATIO,
     LEAST_RATIO,
     REMEMBERED,
-    Calibration,
     family_factor,
     quantised,
 )
@@ -51,6 +50,8 @@ KEPT_SECONDS: Mapping[Kind, float] = {
     "low_bill": 3600.0,
 }
 """How long an observation holds: providers raise windows and operators change servers, tokenizers stay."""
+CLOCK_SECONDS = 60.0
+"""How far the clock of another worker may be ahead."""
 LEAST_LIMIT_TOKENS = 1_000
 """No chat model in use has a smaller window; a smaller figure is an error number, an index or made up."""
 LARGEST_TOKENS = 1_000_000_000
@@ -72,7 +73,8 @@ RANGES: Mapping[Kind, tuple[int, float, float]] = {
     "answer": (1, 1, LARGEST_TOKENS),
 }
 """Of each kind the most values, the least and the largest: what is read from a shared store is checked against it."""
-LARGEST_STAYS = frozenset({"accepted_input", "accepted_output", "accepted_total", "answer"})
+ACCEPTED: frozenset[Kind] = frozenset({"accepted_input", "accepted_output", "accepted_total"})
+LARGEST_STAYS = ACCEPTED | {"answer"}
 """Kinds of which the largest figure stays; of all others the newest."""
 ANSWER_FACTOR = 2
 """So many times the largest answer of a day is kept free: an answer that would be cut short is twice as long as any."""
@@ -122,7 +124,11 @@ def valid(kind: Kind, observation: Observation, now: float) -> bool:
     """Return whether an observation is one at all and still holds."""
     most, least, largest = RANGES[kind]
     in_range = all(least <= v <= largest for v in observation.values)
-    return 1 <= len(observation.values) <= most and in_range and now - KEPT_SECONDS[kind] < observation.at <= now + 60
+    return (
+        1 <= len(observation.values) <= most
+        and in_range
+        and now - KEPT_SECONDS[kind] < observation.at <= now + CLOCK_SECONDS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,85 +146,98 @@ class DeploymentStats:
                 merged[key] = other
         return DeploymentStats(merged if len(merged) <= MOST_TENANTS else bounded(merged))
 
-    def of(self, kind: Kind, tenant: str, now: float) -> Observation | None:
-        """Return what a tenant has shown, while it holds."""
-        found = self.observations.get((kind, tenant))
-        return found if found is not None and valid(kind, found, now) else None
+    def seen_by(self, tenant: str, now: float) -> Seen:
+        """Return what holds for a tenant `now`, in epoch seconds."""
+        own: dict[Kind, Observation] = {}
+        others: dict[str, dict[Kind, Observation]] = {}
+        for (kind, whose), observation in self.observations.items():
+            if now - KEPT_SECONDS[kind] < observation.at <= now + CLOCK_SECONDS:
+                is_own = whose == tenant or (whose == ANYONE and kind in ACCEPTED)
+                (own if is_own else others.setdefault(whose, {}))[kind] = observation
+        return Seen(own, tuple(others.values()))
 
-    def accepted(self, kind: Kind, now: float) -> float:
-        """Return the largest figure of the kind that the deployment has accepted, 0 when it has shown none."""
-        found = self.of(kind, ANYONE, now)
-        return found.values[0] if found else 0.0
 
-    def limit_tokens(
-        self, tenant: str, window_tokens: ProviderTokens, floor_fraction: float, now: float
-    ) -> ProviderTokens | None:
-        """Return the limit that holds for a tenant, None when nothing was shown.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a deployment has shown of late, as it holds for one tenant.
+
+    Attributes:
+        own: what it has shown to the tenant, and to anyone.
+        others: what it has shown to each other tenant.
+    """
+
+    own: Mapping[Kind, Observation] = field(default_factory=dict)
+    others: tuple[Mapping[Kind, Observation], ...] = ()
+
+    def limit_tokens(self, window_tokens: ProviderTokens, floor_fraction: float) -> ProviderTokens | None:
+        """Return the limit that holds for the tenant, None when nothing was shown.
 
         It holds never less than what the deployment has accepted, but for a limit that the provider named to this tenant
         later. What a single other tenant was told is bounded by `floor_fraction` of the window of `window_tokens`; the
         second smallest figure of the others stands on two of them.
         """
-        accepted = self.accepted("accepted_input", now)
-        own = self._own_limit(tenant, accepted, now)
-        others = sorted(self._of_others(("limit", "refused"), tenant, now).values())
-        shown = [own] if own else []
+        accepted, accepted_at = self._accepted("accepted_input")
+        named = [self.own[kind] for kind in ("limit", "own_limit") if kind in self.own]
+        shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
+        if "refused" in self.own:
+            size, kept = _refused_tokens(self.own), self.own.get("kept")
+            held = min(kept.values[0], size) if kept and kept.at >= self.own["refused"].at else 0.0
+            shown.append(max(held, _between(accepted, size)))
+        own = [min(shown)] if shown else []
+        others = self._of_others("limit", "refused")
         if others:
-            shown.append(max(others[0], window_tokens * floor_fraction, accepted))
+            own.append(max(others[0], window_tokens * floor_fraction, accepted))
         if len(others) >= CONFIRMING_TENANTS:
-            shown.append(max(others[CONFIRMING_TENANTS - 1], accepted))
-        return ProviderTokens(int(min(shown))) if shown else None
+            own.append(max(others[CONFIRMING_TENANTS - 1], accepted))
+        return ProviderTokens(int(min(own))) if own else None
 
-    def output_limit_tokens(self, tenant: str, now: float) -> ProviderTokens | None:
-        """Return the largest output that the deployment gives a tenant: named to it, or to two others."""
-        own = self.of("output_limit", tenant, now)
-        accepted = self.of("accepted_output", ANYONE, now)
-        if own and not (accepted and accepted.at > own.at and accepted.values[0] > own.values[0]):
+    def output_limit_tokens(self) -> ProviderTokens | None:
+        """Return the largest output that the deployment gives the tenant: named to it, or to two others."""
+        own = self.own.get("output_limit")
+        accepted, accepted_at = self._accepted("accepted_output")
+        if own and not (accepted_at > own.at and accepted > own.values[0]):
             return ProviderTokens(int(own.values[0]))
-        others = sorted(self._of_others(("output_limit",), tenant, now).values())
-        if len(others) < CONFIRMING_TENANTS:
+        others = self._of_others("output_limit")
+        if len(others) < CONFIRMING_TENANTS or accepted > others[CONFIRMING_TENANTS - 1]:
             return None
-        confirmed = others[CONFIRMING_TENANTS - 1]
-        return ProviderTokens(int(confirmed)) if not accepted or accepted.values[0] <= confirmed else None
+        return ProviderTokens(int(others[CONFIRMING_TENANTS - 1]))
 
-    def answer_tokens(self, tenant: str, now: float) -> ProviderTokens | None:
-        """Return what an answer to a tenant may need, None where it had no answer yet.
+    def answer_tokens(self) -> ProviderTokens | None:
+        """Return what an answer to the tenant may need, None where it had no answer yet.
 
         It is rounded up to a power of two: the budget that follows from it, and with it the compacted prefix, seldom moves.
         """
-        largest = self.of("answer", tenant, now)
+        largest = self.own.get("answer")
         return ProviderTokens(2 ** math.ceil(math.log2(ANSWER_FACTOR * largest.values[0]))) if largest else None
 
-    def output_held(self, tenant: str, window_tokens: ProviderTokens, now: float) -> bool | None:
+    def output_held(self, window_tokens: ProviderTokens) -> bool | None:
         """Return whether a window of that size holds the output too, as far as answers and refusals have shown it."""
-        others = self._of_others(("holds_output",), tenant, now)
-        if self.of("holds_output", tenant, now) or len(others) >= CONFIRMING_TENANTS:
+        if "holds_output" in self.own or len(self._of_others("holds_output")) >= CONFIRMING_TENANTS:
             return True
-        return False if self.accepted("accepted_total", now) > window_tokens else None
+        return False if self._accepted("accepted_total")[0] > window_tokens else None
 
-    def calibration(self, kind: Kind, tenant: str, now: float) -> Calibration:
-        """Return the ratios of a kind that a tenant's answers have shown."""
-        found, is_bound = self.of(kind, tenant, now), kind == "other_ratios"
-        return Calibration(found.values[1:], found.values[0], is_bound) if found else Calibration(is_bound=is_bound)
-
-    def factor(self, tenant: str, model: str, now: float) -> float:
-        """Return a tenant's provider tokens per local token.
+    def factor(self, model: str) -> float:
+        """Return the tenant's provider tokens per local token.
 
         Where its own answers have shown nothing yet it is the median over the others, within a quarter of the model
         family's factor as long as these are fewer than three.
         """
-        return self._ratio("ratios", tenant, family_factor(model), now)
+        return self._ratio("ratios", family_factor(model))
 
-    def other_weight(self, tenant: str, model: str, now: float) -> float:
+    def other_weight(self, model: str) -> float:
         """Return what a local token of other scripts, figures and base64 counts as, so that `factor` holds for it too."""
-        factor = self.factor(tenant, model, now)
-        return quantised(self._ratio("other_ratios", tenant, factor, now) / factor)
+        factor = self.factor(model)
+        return quantised(self._ratio("other_ratios", factor) / factor)
 
-    def _ratio(self, kind: Kind, tenant: str, expected: float, now: float) -> float:
-        own = self.calibration(kind, tenant, now).published
-        if own is not None:
-            return own
-        others = list(self._of_others((kind,), tenant, now).values())
+    def _accepted(self, kind: Kind) -> tuple[float, float]:
+        """Return the largest figure of the kind that the deployment has accepted, and when; 0 when it has shown none."""
+        found = self.own.get(kind)
+        return (found.values[0], found.at) if found else (0.0, 0.0)
+
+    def _ratio(self, kind: Kind, expected: float) -> float:
+        if kind in self.own:
+            return self.own[kind].values[0]
+        others = self._of_others(kind)
         if not others:
             return expected
         median = statistics.median(others)
@@ -226,40 +245,25 @@ class DeploymentStats:
             return median
         return min(max(median, expected / FOREIGN_RATIO_FACTOR), expected * FOREIGN_RATIO_FACTOR)
 
-    def counts_next(self, tenant: str, now: float) -> bool:
-        """Whether the tenant's next request is counted, whatever its size: the last had oddly few provider tokens."""
-        return self.of("low_bill", tenant, now) is not None
+    def _of_others(self, *kinds: Kind) -> list[float]:
+        """Return the smallest figure of these kinds of each other tenant that was shown one, in order."""
+        found = []
+        for shown in self.others:
+            figures = [_refused_tokens(shown) if k == "refused" else shown[k].values[0] for k in kinds if k in shown]
+            if figures:
+                found.append(min(figures))
+        return sorted(found)
 
-    def _own_limit(self, tenant: str, accepted: float, now: float) -> float | None:
-        refused = self.of("refused", tenant, now)
-        named = [o for o in (self.of("limit", tenant, now), self.of("own_limit", tenant, now)) if o]
-        accepted_at = getattr(self.of("accepted_input", ANYONE, now), "at", 0.0)
-        shown = [max(o.values[0], accepted) if accepted_at > o.at else o.values[0] for o in named]
-        if refused:
-            kept = self.of("kept", tenant, now)
-            size = self._refused_tokens(tenant, refused, now)
-            held = min(kept.values[0], size) if kept and kept.at >= refused.at else 0.0
-            shown.append(max(held, _between(accepted, size)))
-        return min(shown, default=None)
 
-    def _refused_tokens(self, tenant: str, refused: Observation, now: float) -> float:
-        """Return a refused size by the ratio of other scripts that the tenant's answers have shown since."""
-        mix, ratio = self.of("refused_mix", tenant, now), self.calibration("other_ratios", tenant, now).published
-        if mix is None or ratio is None or mix.at != refused.at or len(mix.values) < RANGES["refused_mix"][0]:
-            return refused.values[0]
-        size, other, counted_by = mix.values
-        if math.isclose(ratio, counted_by, rel_tol=GRID_FRACTION):
-            return refused.values[0]
-        return max(LEAST_LIMIT_TOKENS, on_grid(max(1, size + other * (ratio - counted_by))))
-
-    def _of_others(self, kinds: Iterable[Kind], tenant: str, now: float) -> dict[str, float]:
-        """Return for each other tenant the smallest figure of these kinds."""
-        found: dict[str, float] = {}
-        for (kind, other), observation in self.observations.items():
-            if kind in kinds and other != tenant and valid(kind, observation, now):
-                value = self._refused_tokens(other, observation, now) if kind == "refused" else observation.values[0]
-                found[other] = min(value, found.get(other, value))
-        return found
+def _refused_tokens(shown: Mapping[Kind, Observation]) -> float:
+    """Return the refused size of a tenant by the ratio of other scripts that its answers have shown since."""
+    refused, mix, ratios = shown["refused"], shown.get("refused_mix"), shown.get("other_ratios")
+    if mix is None or ratios is None or mix.at != refused.at or len(mix.values) < RANGES["refused_mix"][0]:
+        return refused.values[0]
+    size, other, counted_by = mix.values
+    if math.isclose(ratios.values[0], counted_by, rel_tol=GRID_FRACTION):
+        return refused.values[0]
+    return max(LEAST_LIMIT_TOKENS, on_grid(max(1, size + other * (ratios.values[0] - counted_by))))
 
 
 def on_grid(tokens: float) -> ProviderTokens:

@@ -17,9 +17,9 @@ from ctx_hooks.learning.calibration import (
     LEAST_OTHER_FRACTION,
     LEAST_RATIO,
     OTHER_FRACTION,
-    Calibration,
+    observed,
 )
-from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation, on_grid
+from ctx_hooks.learning.stats import ANYONE, LEAST_LIMIT_TOKENS, DeploymentStats, Key, Kind, Observation, Seen, on_grid
 from ctx_hooks.overflow.patterns.other_errors import RATE_TOO_LARGE
 from ctx_hooks.telemetry.events import LimitEvent, TruncationEvent
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, LocalTokens, ProviderTokens
@@ -54,18 +54,24 @@ def of_answer(
 ) -> Shown:
     """Return what an answer shows that was there `now`, in epoch seconds."""
     tenant = attempt.to.tenant
+    seen = stats.seen_by(tenant, now)
     shown: dict[Key, Observation] = {}
     if attempt.sent_tokens is None:
         if provider_tokens >= LEAST_LOW_TOKENS and provider_tokens * USUAL_TOKEN_BYTES < attempt.most_tokens:
             shown["low_bill", tenant] = Observation((0, provider_tokens), now)
-    elif truncates(stats, attempt, provider_tokens, now):
-        return {("limit", tenant): Observation((max(provider_tokens, LEAST_LIMIT_TOKENS),), now)}
-    elif _is_low(attempt, provider_tokens) and not _grew(stats, attempt, now):
-        before = stats.of("low_bill", tenant, now)
-        if before is None or not 0 < before.values[0] <= attempt.sent_provider_tokens:
-            shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
-    elif attempt.counts_all and _mostly_text(attempt):
-        shown |= _ratio(stats, attempt, provider_tokens, now)
+    else:
+        before = seen.own.get("low_bill")
+        sent_before, billed_before = (*(before.values if before else ()), 0, 0)[:2]
+        is_low = _is_low(attempt, provider_tokens)
+        grew = 0 < sent_before * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
+        if is_low and grew and abs(provider_tokens - billed_before) <= STILL_FRACTION * billed_before:
+            # Ollama reads a part of what it is sent, in silence. Fewer tokens that grow show a better vocabulary.
+            return {("limit", tenant): Observation((max(provider_tokens, LEAST_LIMIT_TOKENS),), now)}
+        if is_low and not grew:
+            if not 0 < sent_before <= attempt.sent_provider_tokens:
+                shown["low_bill", tenant] = Observation((attempt.sent_provider_tokens, provider_tokens), now)
+        elif attempt.counts_all and _mostly_text(attempt):
+            shown |= _ratio(seen, attempt, provider_tokens, now)
     if answer_tokens:
         shown["answer", tenant] = Observation((answer_tokens,), now)
     if attempt.to.attempt and attempt.known.window.source == "refusal" and attempt.known.window.tokens >= LEAST_LIMIT_TOKENS:
@@ -102,7 +108,7 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
     shown: dict[Key, Observation] = {}
     if given and not overflow.at_least:
         exceeds = given > attempt.sent_provider_tokens * (1 + ESTIMATE_ERROR_FRACTION)
-        shown |= _ratio(stats, attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
+        shown |= _ratio(stats.seen_by(tenant, now), attempt, given, now, LEAST_OTHER_FRACTION if exceeds else OTHER_FRACTION)
     refused = attempt.sent_provider_tokens
     if overflow.kind == "input_plus_output":
         shown["holds_output", tenant] = Observation((1,), now)
@@ -131,32 +137,17 @@ def _told(attempt: Attempt, overflow: Overflow, now: float) -> Shown:
     return {("own_limit", attempt.to.tenant): Observation((limit,), now)}
 
 
-def truncates(stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float) -> bool:
-    """Return whether the deployment reads a part of what it is sent, as Ollama does in silence.
-
-    Fewer provider tokens than expected show a vocabulary that is better than the local one; provider tokens that stand
-    still while requests grow show a request that was cut.
-    """
-    before = stats.of("low_bill", attempt.to.tenant, now)
-    if before is None or not _is_low(attempt, provider_tokens) or not _grew(stats, attempt, now):
-        return False
-    provider_tokens_before = before.values[1]
-    return abs(provider_tokens - provider_tokens_before) <= STILL_FRACTION * provider_tokens_before
-
-
-def truncation(
-    stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float
-) -> TruncationEvent | None:
-    """Return the event when an answer shows that the request was too long and was not refused.
+def truncation(shown: Shown, attempt: Attempt, provider_tokens: ProviderTokens) -> TruncationEvent | None:
+    """Return the event when what an answer has shown is that the request was too long and was not refused.
 
     Either only a part of it was read, or more was read than the window is configured to hold.
     """
-    exceeds = attempt.known.window.source not in ("learned", "refusal") and provider_tokens > attempt.known.window.tokens
-    if not exceeds and not truncates(stats, attempt, provider_tokens, now):
+    to, window = attempt.to, attempt.known.window
+    exceeds = window.source not in ("learned", "refusal") and provider_tokens > window.tokens
+    if not exceeds and ("limit", to.tenant) not in shown:
         return None
-    sent = attempt.sent_provider_tokens
-    figures, whose = (sent, provider_tokens, attempt.known.window.tokens), (attempt.to.request_id, attempt.to.policy.mode)
-    return TruncationEvent("silent_truncation", attempt.to.deployment, *figures, *whose)
+    figures = attempt.sent_provider_tokens, provider_tokens, window.tokens
+    return TruncationEvent("silent_truncation", to.deployment, *figures, to.request_id, to.policy.mode)
 
 
 def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
@@ -164,16 +155,13 @@ def limit_learned(shown: Shown, attempt: Attempt) -> LimitEvent | None:
     for kind in ("limit", "refused", "output_limit"):
         found = shown.get((kind, attempt.to.tenant))
         if found is not None:
-            figures, whose = (
-                (ProviderTokens(int(found.values[0])), attempt.to.window.tokens),
-                (attempt.to.request_id, attempt.to.policy.mode),
-            )
-            return LimitEvent("limit_learned", attempt.to.deployment, kind, *figures, *whose)
+            to, limit = attempt.to, ProviderTokens(int(found.values[0]))
+            return LimitEvent("limit_learned", to.deployment, kind, limit, to.window.tokens, to.request_id, to.policy.mode)
     return None
 
 
 def _ratio(
-    stats: DeploymentStats, attempt: Attempt, provider_tokens: ProviderTokens, now: float, least: float = OTHER_FRACTION
+    seen: Seen, attempt: Attempt, provider_tokens: ProviderTokens, now: float, least: float = OTHER_FRACTION
 ) -> dict[Key, Observation]:
     """Return the ratio that a count shows: of other scripts where their share is `least`, else of the whole."""
     if attempt.unbilled:
@@ -183,11 +171,9 @@ def _ratio(
     if attempt.other_tokens >= max(1, least * _unweighed_tokens(attempt)):
         kind, local = "other_ratios", attempt.other_tokens
         provider_tokens = ProviderTokens(int(provider_tokens - _latin_tokens(attempt) * attempt.known.factor))
-    before = stats.calibration(kind, attempt.to.tenant, now)
-    after: Calibration = before.observe(local, provider_tokens)
-    if after == before or after.published is None:
-        return {}
-    return {(kind, attempt.to.tenant): Observation((after.published, *after.ratios), now)}
+    before = seen.own[kind].values if kind in seen.own else ()
+    after = observed(before, local, provider_tokens, is_bound=kind == "other_ratios")
+    return {} if after == before else {(kind, attempt.to.tenant): Observation(after, now)}
 
 
 def _latin_tokens(attempt: Attempt) -> float:
@@ -218,12 +204,6 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
     expected = (_unweighed_tokens(attempt) - attempt.guessed_tokens) * attempt.known.factor
     return attempt.counts_all and LEAST_LOW_TOKENS <= provider_tokens < LOW_BILL_FRACTION * expected
-
-
-def _grew(stats: DeploymentStats, attempt: Attempt, now: float) -> bool:
-    """Whether more was sent than when provider tokens were low before."""
-    before = stats.of("low_bill", attempt.to.tenant, now)
-    return before is not None and 0 < before.values[0] * (1 + GROWTH_FRACTION) <= attempt.sent_provider_tokens
 
 
 def _mostly_text(attempt: Attempt) -> bool:

@@ -177,7 +177,8 @@ class AttemptEnds:
             whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
             await self.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
         stats, now = await self.learned.of(attempt.to.deployment), time.time()
-        event = updates.truncation(stats, attempt, billed.input_tokens, now)
+        shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
+        event = updates.truncation(shown, attempt, billed.input_tokens)
         if event is not None:
             emit(event)
             logger.warning(
@@ -187,7 +188,7 @@ class AttemptEnds:
                 event.read_tokens,
                 event.window_tokens,
             )
-        await self._learn(attempt, updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens))
+        await self._learn(attempt, shown)
 
     async def _learn(self, attempt: Attempt, shown: updates.Shown) -> None:
         event = updates.limit_learned(shown, attempt)

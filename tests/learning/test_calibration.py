@@ -5,23 +5,23 @@ import statistics
 
 import pytest
 
-from ctx_hooks.learning.calibration import Calibration
+from ctx_hooks.learning.calibration import family_factor, observed
 
 
 def learned(ratios, counted=10_000):
-    calibration = Calibration()
+    found = ()
     for ratio in ratios:
-        calibration = calibration.observe(counted, int(counted * ratio))
-    return calibration
+        found = observed(found, counted, int(counted * ratio))
+    return found
 
 
 def test_before_anything_is_learned_the_family_speaks():
-    assert Calibration().factor("anthropic/claude-sonnet-4-5") == 1.3
-    assert Calibration().factor("openai/gpt-4o") == 1.0
+    assert family_factor("anthropic/claude-sonnet-4-5") == 1.3
+    assert family_factor("openai/gpt-4o") == 1.0
 
 
 def test_the_first_answer_counts_at_once():
-    assert learned([1.17]).factor("gpt-4o") == pytest.approx(1.17, rel=0.02)
+    assert learned([1.17])[0] == pytest.approx(1.17, rel=0.02)
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.17, 1.31])
@@ -30,7 +30,7 @@ def test_after_ten_noisy_answers_the_error_is_small(factor):
     for seed in range(300):
         draw = random.Random(seed)
         calibration = learned([factor * draw.gauss(1, 0.03) for _ in range(10)])
-        errors.append(abs(calibration.factor("x") / (factor * draw.gauss(1, 0.03)) - 1))
+        errors.append(abs(calibration[0] / (factor * draw.gauss(1, 0.03)) - 1))
     errors.sort()
     assert statistics.median(errors) <= 0.03
     assert errors[int(0.95 * len(errors))] <= 0.08
@@ -38,14 +38,14 @@ def test_after_ten_noisy_answers_the_error_is_small(factor):
 
 def test_a_single_outlier_changes_nothing():
     steady = learned([1.1] * 9)
-    assert steady.observe(10_000, 24_000).factor("x") == steady.factor("x")
+    assert observed(steady, 10_000, 24_000)[0] == steady[0]
 
 
 def test_small_noise_does_not_move_the_published_factor():
     calibration = learned([1.1])
     for ratio in (1.11, 1.09, 1.105, 1.095, 1.12, 1.1):
-        assert calibration.observe(10_000, int(10_000 * ratio)).factor("x") == calibration.factor("x")
-        calibration = calibration.observe(10_000, int(10_000 * ratio))
+        assert observed(calibration, 10_000, int(10_000 * ratio))[0] == calibration[0]
+        calibration = observed(calibration, 10_000, int(10_000 * ratio))
 
 
 def test_two_workers_that_see_a_conversation_in_turn_mostly_agree():
@@ -54,27 +54,27 @@ def test_two_workers_that_see_a_conversation_in_turn_mostly_agree():
     for seed in range(200):
         draw = random.Random(seed)
         base, drift = draw.uniform(0.8, 1.6), 0.0
-        workers = [Calibration(), Calibration()]
+        workers = [(), ()]
         for turn in range(1, 51):
             drift += draw.gauss(0, 0.04)
             n = draw.randrange(2)
-            workers[n] = workers[n].observe(10_000, int(10_000 * base * (1 + drift / turn)))
-        agreed += workers[0].published == workers[1].published
+            workers[n] = observed(workers[n], 10_000, int(10_000 * base * (1 + drift / turn)))
+        agreed += workers[0][:1] == workers[1][:1]
     assert agreed >= 150
 
 
 def test_a_lasting_change_is_followed():
-    assert learned([1.0] * 15 + [1.3] * 12).factor("x") == pytest.approx(1.3, rel=0.02)
+    assert learned([1.0] * 15 + [1.3] * 12)[0] == pytest.approx(1.3, rel=0.02)
 
 
 @pytest.mark.parametrize(("counted", "billed"), [(10_000, 60_000), (10_000, 100), (10, 11), (10_000, 0)])
 def test_what_is_no_tokenizer_is_not_learned(counted, billed):
-    assert Calibration().observe(counted, billed) == Calibration()
+    assert observed((), counted, billed) == ()
 
 
 def test_the_ratio_of_other_scripts_is_the_largest_of_the_last_fifteen():
-    calibration = Calibration(is_bound=True)
+    calibration = ()
     for ratio in (3.0, *[1.5] * 14):
-        calibration = calibration.observe(10_000, int(10_000 * ratio))
-    assert calibration.published == pytest.approx(3.0, rel=0.02)
-    assert calibration.observe(10_000, 15_000).published == pytest.approx(1.5, rel=0.02)
+        calibration = observed(calibration, 10_000, int(10_000 * ratio), is_bound=True)
+    assert calibration[0] == pytest.approx(3.0, rel=0.02)
+    assert observed(calibration, 10_000, 15_000, is_bound=True)[0] == pytest.approx(1.5, rel=0.02)

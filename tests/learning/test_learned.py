@@ -62,8 +62,8 @@ async def test_a_tenant_that_goes_on_asking_keeps_what_it_was_told_among_three_h
     assert KEPT_FIELDS <= await client.hlen(KEY_PREFIX + "crowded") <= MOST_FIELDS
     for found in (await asked.of("crowded"), await worker().of("crowded")):
         assert found.observations.items() >= told.items()
-        assert found.factor("busy", "some/model", time.time()) == 1.2
-        assert found.accepted("accepted_input", time.time()) == 90_000
+        assert found.seen_by("busy", time.time()).factor("some/model") == 1.2
+        assert found.observations["accepted_input", ANYONE].values[0] == 90_000
 
 
 async def test_what_redis_does_not_take_is_kept_of_a_bounded_number_of_tenants():
@@ -80,7 +80,7 @@ async def test_of_what_was_accepted_the_larger_stays_until_it_is_old(redis_cache
     one, other = worker(), worker()
     await one.learn("accepting", seen("accepted_input", ANYONE, 90_000, ago=60))
     await other.learn("accepting", seen("accepted_input", ANYONE, 20_000))
-    assert (await worker().of("accepting")).accepted("accepted_input", time.time()) == 90_000
+    assert (await worker().of("accepting")).observations["accepted_input", ANYONE].values[0] == 90_000
     await one.learn("aged", seen("accepted_input", ANYONE, 90_000, ago=23 * 3600))
     later = {("accepted_input", ANYONE): Observation((20_000.0,), time.time() + 2 * 3600)}
     await other.learn("aged", later)

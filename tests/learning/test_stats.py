@@ -30,7 +30,7 @@ def stats_of(*shown, at=NOW):
 
 
 def limit(stats, tenant="cat", now=NOW):
-    return stats.limit_tokens(tenant, WINDOW, FLOOR, now)
+    return stats.seen_by(tenant, now).limit_tokens(WINDOW, FLOOR)
 
 
 def test_a_tenant_keeps_to_what_it_was_told_and_others_to_the_floor():
@@ -64,9 +64,9 @@ def test_what_others_have_shown_is_forgotten_too():
     stats = stats_of(
         ("limit", "ann", 8_000), ("limit", "bob", 8_000), ("holds_output", "ann", 1), ("holds_output", "bob", 1)
     )
-    assert (limit(stats), stats.output_held("cat", WINDOW, NOW)) == (8_000, True)
+    assert (limit(stats), stats.seen_by("cat", NOW).output_held(WINDOW)) == (8_000, True)
     later = NOW + DAY_SECONDS + 1
-    assert (limit(stats, now=later), stats.output_held("cat", WINDOW, later)) == (None, None)
+    assert (limit(stats, now=later), stats.seen_by("cat", later).output_held(WINDOW)) == (None, None)
 
 
 def test_of_what_a_tenant_was_shown_the_smallest_holds():
@@ -75,37 +75,39 @@ def test_of_what_a_tenant_was_shown_the_smallest_holds():
 
 def test_the_ratio_in_use_is_the_published_one():
     stats = DeploymentStats({("ratios", "ann"): Observation((1.1, 0.9, 1.3), NOW)})
-    assert stats.factor("ann", "model", NOW) == 1.1
+    assert stats.seen_by("ann", NOW).factor("model") == 1.1
 
 
 def test_an_output_limit_is_one_tenants_until_a_second_has_met_it():
     stats = stats_of(("output_limit", "ann", 256))
-    assert stats.output_limit_tokens("ann", NOW) == 256
-    assert stats.output_limit_tokens("cat", NOW) is None
+    assert stats.seen_by("ann", NOW).output_limit_tokens() == 256
+    assert stats.seen_by("cat", NOW).output_limit_tokens() is None
     stats = stats_of(("output_limit", "ann", 256), ("output_limit", "bob", 4_096))
-    assert stats.output_limit_tokens("cat", NOW) == 4_096
+    assert stats.seen_by("cat", NOW).output_limit_tokens() == 4_096
 
 
 def test_an_answer_with_more_output_disproves_an_output_limit():
     stats = stats_of(("output_limit", "ann", 256), at=NOW - 1)
     stats = stats.merged({("accepted_output", ANYONE): Observation((8_000,), NOW)}, NOW)
-    assert stats.output_limit_tokens("ann", NOW) is None
+    assert stats.seen_by("ann", NOW).output_limit_tokens() is None
     confirmed = stats.merged({("output_limit", "bob"): Observation((10_000,), NOW)}, NOW)
-    assert confirmed.output_limit_tokens("ann", NOW) is None, "what was disproved confirms nothing"
+    assert confirmed.seen_by("ann", NOW).output_limit_tokens() is None, "what was disproved confirms nothing"
 
 
 @pytest.mark.parametrize(("accepted", "ago"), [(8_000, 10), (200, 0)], ids=["an answer before it", "a shorter answer"])
 def test_no_other_answer_disproves_it(accepted, ago):
     stats = stats_of(("output_limit", "ann", 256), at=NOW - 1)
     stats = stats.merged({("accepted_output", ANYONE): Observation((accepted,), NOW - ago)}, NOW)
-    assert stats.output_limit_tokens("ann", NOW) == 256
+    assert stats.seen_by("ann", NOW).output_limit_tokens() == 256
 
 
 def test_an_answer_shows_that_the_output_has_a_window_of_its_own():
     stats = stats_of(("accepted_total", ANYONE, 88_000))
-    assert stats.output_held("ann", 60_000, NOW) is False
-    assert stats.output_held("ann", 90_000, NOW) is None
-    assert stats.merged({("holds_output", "ann"): Observation((1,), NOW)}, NOW).output_held("ann", 60_000, NOW) is True
+    assert stats.seen_by("ann", NOW).output_held(60_000) is False
+    assert stats.seen_by("ann", NOW).output_held(90_000) is None
+    assert (
+        stats.merged({("holds_output", "ann"): Observation((1,), NOW)}, NOW).seen_by("ann", NOW).output_held(60_000) is True
+    )
 
 
 def test_the_ratio_of_others_moves_a_newcomer_by_a_quarter_at_most():
@@ -114,10 +116,10 @@ def test_the_ratio_of_others_moves_a_newcomer_by_a_quarter_at_most():
             {("ratios", f"t{n}"): Observation((p, p), NOW) for n, p in enumerate(published)}, NOW
         )
 
-    assert ratios(2.5).factor("cat", "model", NOW) == 1.25
-    assert ratios(0.5, 0.5).factor("cat", "claude", NOW) == 1.3 / 1.25
-    assert ratios(1.4, 1.4, 2.5).factor("cat", "model", NOW) == 1.4
-    assert ratios(2.5).factor("t0", "model", NOW) == 2.5
+    assert ratios(2.5).seen_by("cat", NOW).factor("model") == 1.25
+    assert ratios(0.5, 0.5).seen_by("cat", NOW).factor("claude") == 1.3 / 1.25
+    assert ratios(1.4, 1.4, 2.5).seen_by("cat", NOW).factor("model") == 1.4
+    assert ratios(2.5).seen_by("t0", NOW).factor("model") == 2.5
 
 
 def test_the_newer_observation_wins_and_the_larger_acceptance():
@@ -125,7 +127,10 @@ def test_the_newer_observation_wins_and_the_larger_acceptance():
     assert old.merged(new.observations, NOW) == new.merged(old.observations, NOW) == new
     more, less = ({("accepted_input", ANYONE): Observation((v,), at)} for v, at in ((90_000, NOW - 10), (20_000, NOW)))
     for first, second in ((more, less), (less, more)):
-        assert DeploymentStats().merged(first, NOW).merged(second, NOW).accepted("accepted_input", NOW) == 90_000
+        assert (
+            DeploymentStats().merged(first, NOW).merged(second, NOW).observations["accepted_input", ANYONE].values[0]
+            == 90_000
+        )
 
 
 @pytest.mark.parametrize(("kind", "values"), [
@@ -175,8 +180,8 @@ def test_nothing_that_one_tenant_sends_moves_another_beyond_the_bounds(history):
     now = NOW + len(history)
     found = limit(stats, "bob", now)
     assert found is None or found >= WINDOW * FLOOR
-    assert 1 / FOREIGN_RATIO_FACTOR <= stats.factor("bob", "model", now) <= FOREIGN_RATIO_FACTOR
-    assert stats.output_limit_tokens("bob", now) is None
-    assert stats.output_held("bob", WINDOW, now) is not True
-    assert not stats.counts_next("bob", now)
+    assert 1 / FOREIGN_RATIO_FACTOR <= stats.seen_by("bob", now).factor("model") <= FOREIGN_RATIO_FACTOR
+    assert stats.seen_by("bob", now).output_limit_tokens() is None
+    assert stats.seen_by("bob", now).output_held(WINDOW) is not True
+    assert "low_bill" not in stats.seen_by("bob", now).own
     assert len(stats.observations) <= len(KINDS)

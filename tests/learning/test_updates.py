@@ -21,6 +21,10 @@ def values(shown):
     return {kind: o.values for (kind, _), o in shown.items()}
 
 
+def truncation(stats, attempt, billed):
+    return updates.truncation(updates.of_answer(stats, attempt, billed, NOW), attempt, billed)
+
+
 def after(*answers, attempt=COUNTED, stats=NOTHING):
     """Return the statistics after answers, each of what was sent and what was billed for it."""
     for n, (sent, billed) in enumerate(answers):
@@ -40,39 +44,39 @@ def test_an_answer_shows_what_answers_need_to_its_tenant_alone():
     stats = NOTHING
     for n, answer in enumerate((300, 40, 1_100, 0)):
         stats = stats.merged(updates.of_answer(stats, COUNTED, 60_000, NOW + n, answer), NOW + n)
-    assert stats.answer_tokens("ann", NOW + 9) == 4_096, "twice the largest, up to a power of two"
-    assert stats.answer_tokens("bob", NOW + 9) is None
-    assert stats.answer_tokens("ann", NOW + 2 * 86_400) is None
+    assert stats.seen_by("ann", NOW + 9).answer_tokens() == 4_096, "twice the largest, up to a power of two"
+    assert stats.seen_by("bob", NOW + 9).answer_tokens() is None
+    assert stats.seen_by("ann", NOW + 2 * 86_400).answer_tokens() is None
 
 
 def test_a_low_bill_for_an_uncounted_request_has_the_next_one_counted():
     stats = NOTHING.merged(updates.of_answer(NOTHING, UNCOUNTED, 4_000, NOW), NOW)
-    assert stats.counts_next("ann", NOW)
-    assert not stats.counts_next("bob", NOW)
+    assert "low_bill" in stats.seen_by("ann", NOW).own
+    assert "low_bill" not in stats.seen_by("bob", NOW).own
 
 
 def test_one_low_bill_is_no_truncation_and_no_ratio():
     """A vocabulary made for the language bills a third of what an old one counts."""
     stats = after((50_000, 20_000))
-    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) is None
-    assert stats.factor("ann", "model", NOW) == 1.0
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) is None
+    assert stats.seen_by("ann", NOW).factor("model") == 1.0
 
 
 def test_bills_that_grow_with_the_requests_show_a_better_vocabulary():
     stats = after((50_000, 26_000), (60_000, 31_200), (70_000, 36_400))
-    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) is None
-    assert stats.factor("ann", "model", NOW) == pytest.approx(0.52, rel=0.05)
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) is None
+    assert stats.seen_by("ann", NOW).factor("model") == pytest.approx(0.52, rel=0.05)
 
 
 def test_a_bill_that_stands_still_while_requests_grow_shows_a_limit_to_that_tenant():
     grown = replace(COUNTED, sent_tokens=60_000)
     stats = after((50_000, 4_096))
-    event = updates.truncation(stats, grown, 4_096, NOW)
+    event = truncation(stats, grown, 4_096)
     assert event is not None
     assert (event.sent_tokens, event.read_tokens, event.window_tokens) == (60_000, 4_096, 200_000)
     stats = stats.merged(updates.of_answer(stats, grown, 4_096, NOW), NOW)
-    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) == 4_096
-    assert stats.limit_tokens("bob", 200_000, 0.5, NOW) == 100_000
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) == 4_096
+    assert stats.seen_by("bob", NOW).limit_tokens(200_000, 0.5) == 100_000
 
 
 def test_what_is_mostly_guessed_shows_neither_a_limit_nor_a_ratio():
@@ -90,7 +94,7 @@ def test_what_is_mostly_guessed_shows_neither_a_limit_nor_a_ratio():
         "the first was not counted"])  # fmt: skip
 def test_a_bill_that_stands_still_for_another_reason_shows_no_limit(before, now):
     stats = NOTHING.merged({("low_bill", "ann"): Observation(tuple(map(float, before)), NOW)}, NOW)
-    assert updates.truncation(stats, replace(COUNTED, **now), 20_000, NOW) is None
+    assert truncation(stats, replace(COUNTED, **now), 20_000) is None
 
 
 @pytest.mark.parametrize("billed", [1_000, 20_000])
@@ -113,10 +117,10 @@ def test_a_bill_of_another_conversation_leaves_the_ratio_and_its_age():
 
 
 def test_more_input_than_the_window_is_told_of():
-    assert updates.truncation(NOTHING, COUNTED, 210_000, NOW) is not None
-    assert updates.truncation(NOTHING, COUNTED, 49_000, NOW) is None
+    assert truncation(NOTHING, COUNTED, 210_000) is not None
+    assert truncation(NOTHING, COUNTED, 49_000) is None
     learned = replace(COUNTED, known=Known(Window(45_000, "learned")))
-    assert updates.truncation(NOTHING, learned, 50_000, NOW) is None, "a learned limit may have been too small"
+    assert truncation(NOTHING, learned, 50_000) is None, "a learned limit may have been too small"
 
 
 def test_a_refusal_shows_its_limit_and_its_count():
@@ -132,8 +136,8 @@ def test_a_refusal_that_adds_the_output_to_the_input_shows_that_the_window_holds
     shown = updates.of_refusal(NOTHING, COUNTED, Overflow("input_plus_output", "x", 56_000, 50_000, 8_000), NOW)
     assert values(shown)["holds_output"] == (1,)
     assert values(shown)["limit"] == (56_000,)
-    assert NOTHING.merged(shown, NOW).output_held("ann", 200_000, NOW) is True
-    assert NOTHING.merged(shown, NOW).output_held("bob", 200_000, NOW) is None
+    assert NOTHING.merged(shown, NOW).seen_by("ann", NOW).output_held(200_000) is True
+    assert NOTHING.merged(shown, NOW).seen_by("bob", NOW).output_held(200_000) is None
 
 
 def test_what_is_refused_without_a_figure_is_the_sum_where_the_output_counts_too():
@@ -160,24 +164,24 @@ def test_a_size_in_other_scripts_that_was_refused_before_their_ratio_was_known_i
     """Else English requests keep for a day to a limit that is too small by the ratio."""
     japanese = replace(COUNTED, sent_tokens=33_000, received_tokens=33_000, other_tokens=32_000)
     stats = NOTHING.merged(updates.of_refusal(NOTHING, japanese, Overflow("input", "x"), NOW), NOW)
-    assert stats.limit_tokens("ann", 200_000, 0.1, NOW) == 32_768
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.1) == 32_768
     fields = {"to": replace(japanese.to, attempt=1), "known": replace(japanese.known, window=Window(28_000, "refusal"))}
     smaller = replace(japanese, sent_tokens=17_000, other_tokens=16_000, **fields)
     stats = stats.merged(updates.of_answer(stats, smaller, 33_000, NOW + 1), NOW + 1)
-    assert stats.limit_tokens("bob", 200_000, 0.1, NOW + 1) == 65_536, "twice as many, and 1,000"
-    assert 33_000 < stats.limit_tokens("ann", 200_000, 0.1, NOW + 1) < 65_536
-    weighed = japanese.weighed(stats.other_weight("ann", "model", NOW + 1))
+    assert stats.seen_by("bob", NOW + 1).limit_tokens(200_000, 0.1) == 65_536, "twice as many, and 1,000"
+    assert 33_000 < stats.seen_by("ann", NOW + 1).limit_tokens(200_000, 0.1) < 65_536
+    weighed = japanese.weighed(stats.seen_by("ann", NOW + 1).other_weight("model"))
     shown = updates.of_refusal(stats, weighed, Overflow("input", "x"), NOW + 2)
     assert values(shown)["refused"] == (65_536,)
-    assert stats.merged(shown, NOW + 2).limit_tokens("bob", 200_000, 0.1, NOW + 2) == 65_536, "once, and not twice"
+    assert stats.merged(shown, NOW + 2).seen_by("bob", NOW + 2).limit_tokens(200_000, 0.1) == 65_536, "once, and not twice"
 
 
 @pytest.mark.parametrize("mix", [(0, 0, 0), (1e9, 1e9, 0), (2_000, 1e9, 1e9), (50_000,)], ids=str)
 def test_what_somebody_has_written_of_a_refused_size_is_survived(mix):
     shown = {"refused": (46_340,), "refused_mix": mix, "other_ratios": (2.0, 2.0)}
     stats = NOTHING.merged({(kind, "ann"): Observation(values, NOW) for kind, values in shown.items()}, NOW)
-    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) >= 1_000
-    assert stats.limit_tokens("bob", 200_000, 0.5, NOW) >= 100_000
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) >= 1_000
+    assert stats.seen_by("bob", NOW).limit_tokens(200_000, 0.5) >= 100_000
 
 
 @pytest.mark.parametrize(("other", "kind"), [(9_500, "ratios"), (10_000, "other_ratios")])
@@ -234,8 +238,8 @@ def test_where_not_all_was_counted_a_named_limit_holds_for_the_tenant_alone():
     shown = updates.of_refusal(NOTHING, hidden, Overflow("input", "x", 40_000, 70_000), NOW)
     assert values(shown) == {"own_limit": (40_000,)}
     stats = NOTHING.merged(shown, NOW)
-    assert stats.limit_tokens("ann", 200_000, 0.5, NOW) == 40_000
-    assert stats.limit_tokens("bob", 200_000, 0.5, NOW) is None
+    assert stats.seen_by("ann", NOW).limit_tokens(200_000, 0.5) == 40_000
+    assert stats.seen_by("bob", NOW).limit_tokens(200_000, 0.5) is None
     for limit, given in ((70_000, 40_000), (999, 70_000)):
         assert not updates.of_refusal(NOTHING, hidden, Overflow("input", "x", limit, given), NOW), (
             "no limit is above its input"
@@ -254,7 +258,7 @@ def test_what_was_not_counted_whole_shows_nobody_what_is_accepted(attempt, bille
     )
     stats = NOTHING.merged(refused, NOW)
     stats = stats.merged(updates.of_answer(stats, attempt, billed, NOW + 1), NOW + 1)
-    assert stats.limit_tokens("bob", 200_000, 0.5, NOW + 2) == 40_000
+    assert stats.seen_by("bob", NOW + 2).limit_tokens(200_000, 0.5) == 40_000
     assert not any(kind.startswith("accepted") for kind, _ in stats.observations)
 
 

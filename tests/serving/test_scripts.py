@@ -144,11 +144,11 @@ class TestAfterTheFirstRefusals:
 async def test_sessions_in_latin_letters_keep_their_ratio_and_their_prompt(script):
     provider = Provider(names_figures=True, stated_tokens=WINDOW)
     await provider.refusals_of("latin", LATIN)
-    before = (await provider.stats()).factor("ann", "some/model", time.time())
+    before = (await provider.stats()).seen_by("ann", time.time()).factor("some/model")
     sent = provider.sent
     assert sum(await provider.refusals_of(script, [0.9] * 10)) <= 1
     stats = await provider.stats()
-    assert stats.factor("ann", "some/model", time.time()) == before
-    assert stats.other_weight("ann", "some/model", time.time()) >= FACTORS[script] * 0.9
+    assert stats.seen_by("ann", time.time()).factor("some/model") == before
+    assert stats.seen_by("ann", time.time()).other_weight("some/model") >= FACTORS[script] * 0.9
     await provider.refusals_of("latin", LATIN)
     assert provider.sent == sent

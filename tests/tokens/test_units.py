@@ -12,7 +12,7 @@ from ctx_hooks.tokens.units import to_local, to_provider
 
 SETTING = """
 from ctx_hooks.learning.attempts import Attempt
-from ctx_hooks.learning.calibration import Calibration
+from ctx_hooks.learning.calibration import observed
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.overflow.retry_plan import plan_of
@@ -38,7 +38,7 @@ RIGHT = (
     "Window(to_provider(local, 1.3), 'default')",
     "plan_of(1, 3, local, provider)",
     "Attempt(to, known, 'anthropic', local, local, output_tokens=provider)",
-    "Calibration().observe(local, provider)",
+    "observed((), local, provider)",
     "Overflow('input', 'x', provider, provider)",
     "target_tokens_of(to_local(window.tokens, 1.3), Policy())",
 )
@@ -48,7 +48,7 @@ WRONG = (
     "plan_of(1, 3, provider)", "plan_of(1, 3, local, local)",
     "Attempt(to, known, 'anthropic', provider, local)",
     "Attempt(to, known, 'anthropic', local, local, output_tokens=local)",
-    "Calibration().observe(provider, local)", "Overflow('input', 'x', local)", "target_tokens_of(window.tokens, Policy())",
+    "observed((), provider, local)", "Overflow('input', 'x', local)", "target_tokens_of(window.tokens, Policy())",
 )  # fmt: skip
 
 

@@ -71,8 +71,11 @@ async def write(
     try:
         deployment, window_tokens = smallest_of(settings.model)
         stats = await learned.of(litellm_compat.deployment_key_of(deployment))
-        whose = asking.to.tenant, deployment.model, time.time()
-        local_tokens, other_weight = to_local(window_tokens, stats.factor(*whose)), stats.other_weight(*whose)
+        seen = stats.seen_by(asking.to.tenant, time.time())
+        local_tokens, other_weight = (
+            to_local(window_tokens, seen.factor(deployment.model)),
+            seen.other_weight(deployment.model),
+        )
 
         async def away(work: Callable[[Counter], T]) -> T:
             deadline = Deadline(settings.timeout_seconds)  # work that takes longer outlasts the lease

@@ -14,7 +14,7 @@ from ctx_hooks.cli.configuration import Configuration, configuration_without_mis
 from ctx_hooks.cli.files import format_of, read_json, yaml_of
 from ctx_hooks.cli.terminal import CommandError
 from ctx_hooks.engine.decision import Decision, changes_of
-from ctx_hooks.learning.calibration import Calibration
+from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.resolve import Resolved
@@ -81,7 +81,7 @@ def decided(
     target = of_deployment(deployment, resolved, "explain")
     decision = asyncio.run(RequestFlow().decide(received, _without_stores(target)))
     sent = Request(received.format, {**fields, **changes_of(decision)})
-    factor = Calibration().factor(deployment.model)
+    factor = family_factor(deployment.model)
     return Decided(group, len(listed), received, target, resolved, decision, sent, factor, policy or "")
 
 

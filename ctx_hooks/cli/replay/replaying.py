@@ -111,8 +111,8 @@ class Replay:
         self, found: Recorded, request: Request, deployment: Deployment, plain: Target, targets: Sequence[Target]
     ) -> None:
         shown = self._shown.get(deployment.model, DeploymentStats())
-        weight = shown.other_weight(plain.tenant, deployment.model, NOW)
-        counter = Counter(vocabulary_of(deployment.model), other_weight=weight)
+        seen = shown.seen_by(plain.tenant, NOW)
+        counter = Counter(vocabulary_of(deployment.model), other_weight=seen.other_weight(deployment.model))
         request = without_markers(request)
         received = as_received(request, counter)
         session = self._open.of(
@@ -125,7 +125,7 @@ class Replay:
         if not found.has_all:
             request = with_not_held(request, _not_held(found, session, received.tokens, deployment.model))
             received = as_received(request, counter)
-        ratio = shown.factor(plain.tenant, deployment.model, NOW)
+        ratio = seen.factor(deployment.model)
         if found.billed is not None:
             ratio = found.billed.input_tokens / max(1, received.tokens)
         self._note(found, session, deployment, plain.window.tokens)
