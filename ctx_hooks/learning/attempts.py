@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ctx_hooks.compaction.summary.model_written import Choice
     from ctx_hooks.conversation.model import Format
     from ctx_hooks.learning.known import Known
+    from ctx_hooks.litellm_compat.call import DeploymentName
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
@@ -182,30 +183,6 @@ def holds_more(to: Target, refused: Attempt) -> bool:
     return prefers and to.deployment != refused.to.deployment and to.window.tokens > refused.known.window.tokens
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentName:
-    """How LiteLLM names a deployment in a hook's arguments or in its record of a call.
-
-    Attributes:
-        id: the Router's id, which all models behind a wildcard share; "" without a Router.
-        model: the model, in the record of a call without its provider.
-
-    >>> DeploymentName("id", "gpt-4o").fits("id:openai/gpt-4o")
-    True
-    """
-
-    id: str
-    model: str
-
-    def fits(self, key: str) -> bool:
-        """Whether this may be the deployment of that key."""
-        return key.startswith(f"{self.id}:")
-
-    def fits_model(self, key: str) -> bool:
-        """Whether the deployment of that key has this model."""
-        return key == f"{self.id}:{self.model}" or key.endswith(f"/{self.model}")
-
-
 class Attempts:
     """The newest attempt of one request at each deployment: LiteLLM may send it to several at once. Thread-safe."""
 
@@ -276,10 +253,13 @@ class Attempts:
             return self._at(name)
 
     def _at(self, name: DeploymentName | None) -> Attempt | None:
-        if name is None or not name.id:
-            return _newest(self._newest.values())
-        found = [a for key, a in self._newest.items() if name.fits(key)]
-        return found[0] if len(found) == 1 else _newest(a for a in found if name.fits_model(a.to.deployment))
+        found = list(self._newest.values())
+        if name is not None and name.id:
+            found = [a for a in found if a.to.deployment.startswith(f"{name.id}:")]
+            if len(found) > 1:
+                keys = f"{name.id}:{name.model}", f"/{name.model}"
+                found = [a for a in found if a.to.deployment == keys[0] or a.to.deployment.endswith(keys[1])]
+        return found[-1] if found else None
 
     def _put(self, attempt: Attempt) -> Attempt:
         self._newest[attempt.to.deployment] = attempt

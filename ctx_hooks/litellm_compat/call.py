@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ctx_hooks.formats.fields import mapping_or_empty
+from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty
 from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
 
@@ -49,53 +49,55 @@ class Deployment:
     model_info: Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
-    """A call as LiteLLM hands it to one hook; each property is read once.
+class DeploymentName(NamedTuple):
+    """How LiteLLM names a deployment in the arguments of an attempt or in its record of a call.
 
     Attributes:
+        id: the Router's id, which all models behind a wildcard share; "" without a Router.
+        model: the model, in the record of a call without its provider.
+    """
+
+    id: str
+    model: str
+
+
+class Call:
+    """A call as LiteLLM hands it to one hook, read once.
+
+    Args:
         fields: the arguments of a hook, or LiteLLM's record of a call, which has some of them under `litellm_params`.
+
+    Attributes:
+        came_over_google_route: whether the proxy received it on a route of Google's, also if LiteLLM has translated it for
+            another provider.
+        metadata: LiteLLM's own metadata.
+        auth: LiteLLM's object of key and team, None outside a proxy.
+        request_id: the id that this process has given the request, "" where it has none. A caller may set LiteLLM's call
+            id, and several concurrent requests may have the same.
+        deployment: the deployment that the Router chose, from the Router's own metadata: a request body could name another.
+        model_group: the model group of an attempt, the model's name where there is no Router. For attempts only: before the
+            Router sets it, a caller can.
+        named_deployment: the same deployment by its names. A record has the Router's id among its `litellm_params`: several
+            attempts at once may share the metadata.
 
     >>> Call({"model": "gpt", "metadata": {"model_group": "group"}}).model_group
     'group'
     """
 
-    fields: Mapping[str, Any]
-
-    @cached_property
-    def came_over_google_route(self) -> bool:
-        """Whether the proxy received it on a route of Google's, also if LiteLLM has translated it for another provider."""
-        received = self.fields.get("proxy_server_request")
-        url = received.get("url") if isinstance(received, Mapping) else None
-        return isinstance(url, str) and url.split("?")[0].endswith(METHODS)
-
-    @cached_property
-    def metadata(self) -> Mapping[str, Any]:
-        """LiteLLM's own metadata: `litellm_metadata` where `metadata` belongs to the provider.
-
-        A caller's fallback entry may replace the metadata of its attempt. LiteLLM's own has the object of key and team. Over
-        Google's routes that is `metadata`; once a stream has failed the Router's, beside it, has that object as well.
-        """
-        names = ("metadata", "litellm_metadata") if self.came_over_google_route else ("litellm_metadata", "metadata")
-        found = [m for m in map(self.fields.get, names) if isinstance(m, Mapping) and m]
-        return next((m for m in found if _auth_in(m) is not None), found[0] if found else {})
-
-    @cached_property
-    def auth(self) -> Any:
-        """LiteLLM's object of key and team, None outside a proxy."""
-        return _auth_in(self.metadata)
-
-    @cached_property
-    def request_id(self) -> str:
-        """The id that this process has given the request, "" where it has none.
-
-        A caller may set LiteLLM's call id, and several concurrent requests may have the same.
-        """
-        logged = Call(mapping_or_empty(self.fields.get("litellm_params")))
-        for found in (metadata.get(REQUEST_ID) for metadata in (self.metadata, logged.metadata)):
-            if isinstance(found, str) and found.startswith(SECRET):
-                return found
-        return ""
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.fields = fields
+        self.came_over_google_route, self.metadata, self.auth, notes = _metadata_in(fields)
+        model, info = str(fields.get("model") or ""), mapping_or_empty(notes.get("model_info"))
+        self.deployment = Deployment(model, info)
+        self.model_group = str(notes.get("model_group") or model)
+        ids = [self.metadata.get(REQUEST_ID)]
+        recorded = mapping_or_empty(fields.get("litellm_params"))
+        if recorded:
+            _, metadata, _, notes = _metadata_in(recorded)
+            ids.append(metadata.get(REQUEST_ID))
+            info = mapping_or_empty(recorded.get("model_info")) or mapping_or_empty(notes.get("model_info")) or info
+        self.named_deployment = DeploymentName(str(info.get("id") or "")[:LONGEST_ID_CHARS], model)
+        self.request_id = next((i for i in ids if isinstance(i, str) and i.startswith(SECRET)), "")
 
     @property
     def is_for_summary(self) -> bool:
@@ -122,39 +124,6 @@ class Call:
         request = self.fields.get("proxy_server_request")
         found = request.get("headers") if isinstance(request, Mapping) else self.metadata.get("headers")
         return {str(k).lower(): str(v) for k, v in found.items()} if isinstance(found, Mapping) else {}
-
-    @property
-    def deployment(self) -> Deployment:
-        """The deployment that the Router chose, from the Router's own metadata: a request body could name another."""
-        return Deployment(str(self.fields.get("model") or ""), mapping_or_empty(self._router_notes.get("model_info")))
-
-    @property
-    def named_deployment(self) -> tuple[str, str]:
-        """The Router's id and the model, as the arguments of an attempt or LiteLLM's record of a call name them.
-
-        A record has the Router's id among its `litellm_params`: several attempts at once may share the metadata.
-        """
-        logged = mapping_or_empty(self.fields.get("litellm_params"))
-        found = mapping_or_empty(logged.get("model_info")) or Call({**self.fields, **logged}).deployment.model_info
-        return str(found.get("id") or "")[:LONGEST_ID_CHARS], str(self.fields.get("model") or "")
-
-    @property
-    def model_group(self) -> str:
-        """The model group of an attempt, the model's name where there is no Router.
-
-        For attempts only: before the Router sets `model_group`, a caller can.
-        """
-        return str(self._router_notes.get("model_group") or self.fields.get("model") or "")
-
-    @property
-    def _router_notes(self) -> Mapping[str, Any]:
-        """The metadata in which the Router notes group and deployment of an attempt.
-
-        On Google's routes that is `litellm_metadata`, while the proxy writes to `metadata` there; on all others both write
-        to the same. What a caller sends under these names the Router overwrites.
-        """
-        notes = self.fields.get("litellm_metadata")
-        return notes if isinstance(notes, Mapping) and self.came_over_google_route else self.metadata
 
     @cached_property
     def tenant(self) -> str:
@@ -236,10 +205,31 @@ class Call:
         )
 
 
-def _auth_in(metadata: Mapping[str, Any]) -> Any:
-    """Return LiteLLM's object of key and team, None outside a proxy. A caller sends JSON and so cannot forge it."""
-    auth = metadata.get("user_api_key_auth")
-    return auth if isinstance(auth, BaseModel) else None
+def _metadata_in(fields: Mapping[str, Any]) -> tuple[bool, Mapping[str, Any], Any, Mapping[str, Any]]:
+    """Return whether a call came over Google's routes, LiteLLM's own metadata, its object of key and team, and the Router's.
+
+    `metadata` belongs to the provider on some routes; there LiteLLM's own is `litellm_metadata`. Over Google's routes the
+    proxy writes to `metadata`, while the Router notes group and deployment of an attempt in `litellm_metadata`; on all
+    others both write to the same, where the Router overwrites what a caller sends. A caller's fallback entry may replace the
+    metadata of its attempt: LiteLLM's own has the object of key and team, a model which no caller can send as JSON. Once a
+    stream over Google's routes has failed the Router's metadata has that object as well.
+    """
+    received = fields.get("proxy_server_request")
+    url = received.get("url") if isinstance(received, MAPPINGS) else None
+    is_google = isinstance(url, str) and url.split("?")[0].endswith(METHODS)
+    own: Mapping[str, Any] = {}
+    for name in ("metadata", "litellm_metadata") if is_google else ("litellm_metadata", "metadata"):
+        metadata = fields.get(name)
+        if isinstance(metadata, MAPPINGS) and metadata:
+            own = own or metadata
+            auth = metadata.get("user_api_key_auth")
+            if isinstance(auth, BaseModel):
+                own = metadata
+                break
+    else:
+        auth = None
+    routers = fields.get("litellm_metadata")
+    return is_google, own, auth, routers if is_google and isinstance(routers, MAPPINGS) else own
 
 
 def _name(text: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning import updates
-from ctx_hooks.learning.attempts import DeploymentName
 from ctx_hooks.learning.stored_histories import stored_tokens_after
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.overflow.message import CODE, Facts, NotRetried, readable_error
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.learned import Learned
     from ctx_hooks.learning.stored_histories import StoredHistories
-    from ctx_hooks.litellm_compat import Call
+    from ctx_hooks.litellm_compat.call import Call, DeploymentName
     from ctx_hooks.overflow.recognise import Overflow
     from ctx_hooks.policy.resolve import Policies
     from ctx_hooks.policy.settings import Mode, Policy
@@ -62,7 +61,7 @@ class AttemptEnds:
         """Return the mode that holds for an attempt; what goes wrong here leaves the attempt to LiteLLM."""
         with failing_open("leaves an error as it is"):
             if litellm_compat.passed_pre_call_hook(call) and not switched_off():
-                attempt = self.running.of(call.request_id).attempts.at(DeploymentName(*call.named_deployment))
+                attempt = self.running.of(call.request_id).attempts.at(call.named_deployment)
                 to = target.of_attempt(call, self.policies, 0) if attempt is None else attempt.to
                 return to.policy.mode
         return "off"
@@ -72,8 +71,7 @@ class AttemptEnds:
         call = litellm_compat.Call(fields)
         mode = self.mode(call)
         overflow = litellm_compat.overflow_of(error) if mode != "off" else None
-        name = DeploymentName(*call.named_deployment)
-        noted = await self.failed(call.request_id, overflow, litellm_compat.text_of(error), name)
+        noted = await self.failed(call.request_id, overflow, litellm_compat.text_of(error), call.named_deployment)
         if noted is not None:
             self.usage.failed(call.request_id, noted.to.deployment)
             if overflow is not None:
@@ -113,7 +111,7 @@ class AttemptEnds:
             return
         call = litellm_compat.Call(logged)
         usage, stored = litellm_compat.billed_usage_of(logged, answer), litellm_compat.stored_response_of(answer)
-        name = DeploymentName(*call.named_deployment)
+        name = call.named_deployment
         answered = await self.answered(call.request_id, usage, stored, name, used_hosted_tools=used_hosted_tools(answer))
         if answered is not None:
             self.recorder.answered(call.request_id, answered, logged)

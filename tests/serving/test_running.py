@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from engine_requests import attempted
 
-from ctx_hooks.learning.attempts import DeploymentName
+from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.serving import running as module
 from ctx_hooks.serving.running import Running

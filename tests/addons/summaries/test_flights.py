@@ -11,7 +11,7 @@ from ctx_hooks.addons.summaries import candidates
 from ctx_hooks.addons.summaries.candidates import asking_of
 from ctx_hooks.addons.summaries.stored import StoredSummaries
 from ctx_hooks.engine.decision import Compressed
-from ctx_hooks.learning.attempts import DeploymentName
+from ctx_hooks.litellm_compat.call import DeploymentName
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
