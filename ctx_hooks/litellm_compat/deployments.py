@@ -117,7 +117,8 @@ def known_window_tokens(deployment: Deployment) -> int | None:
 
 def _known(deployment: Deployment) -> Mapping[str, Any]:
     """Return the entry of LiteLLM's model map for the deployment's base model, else for its model."""
-    listed = model_map()
+    loaded = getattr(sys.modules.get("litellm"), "model_cost", None)
+    listed = _bundled() if loaded is None else loaded
     for name in (deployment.model_info.get("base_model"), deployment.model):
         if isinstance(name, str):
             known: Mapping[str, Any] = listed.get(name) or listed.get(name.split("/", 1)[-1]) or {}
@@ -135,17 +136,9 @@ BUNDLED = "model_prices_and_context_window_backup.json"
 """The map inside LiteLLM's package: with `LITELLM_LOCAL_MODEL_COST_MAP=True`, or without a network, LiteLLM loads it too."""
 
 
-def model_map() -> Mapping[str, Any]:
-    """Return the map of the LiteLLM that is loaded; where none is, as on the command line, the map that it brings.
-
-    Loading LiteLLM takes seconds, the map alone 40 ms.
-    """
-    loaded: Mapping[str, Any] | None = getattr(sys.modules.get("litellm"), "model_cost", None)
-    return _bundled() if loaded is None else loaded
-
-
 @lru_cache(maxsize=1)
 def _bundled() -> Mapping[str, Any]:
+    """Return the map that LiteLLM brings, in 40 ms: loading LiteLLM, as the command line need not, takes seconds."""
     spec = find_spec("litellm")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         path = Path(folder, BUNDLED)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from ctx_hooks.litellm_compat.call import Call
 from ctx_hooks.litellm_compat.errors import as_overflow
 from ctx_hooks.litellm_compat.failing_open import failing_open
-from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, EXCEPTIONS, IN_STREAM, MAKE_CALL
+from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import (
     StreamedError,
     error_before_content,
@@ -47,21 +47,24 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
     IN_STREAM.wrap(lambda original: _in_stream(original, note))
     ERROR_EVENTS.wrap(lambda original: _with_flat_errors(original, recognise))
     CHUNKS.wrap(lambda original: _with_flat_chat_errors(original, recognise))
-    return MAKE_CALL.wrap(lambda original: _make_call(original, recognise, note, handles))
+    return MAKE_CALL.wrap(lambda original: _make_call(original, note, handles))
 
 
-def _make_call(original: Any, recognise: Recognise, note: Note, handles: Handles) -> Any:
+def _make_call(original: Any, note: Note, handles: Handles) -> Any:
+    """Note every error of an attempt: what a failure hook of LiteLLM has told before counts once.
+
+    No hook hears of what a stream reports when it is opened or first read.
+    """
     import litellm  # noqa: PLC0415
 
     async def make_call(self: Any, original_function: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             answer = await original(self, original_function, *args, **kwargs)
         except Exception as error:
-            known = False
+            is_overflow = False
             with failing_open("leaves an error as it is"):
-                if handles(kwargs):
-                    known = recognise(error) if _was_told(kwargs, error) else await note(kwargs, error)
-            if not known or isinstance(error, litellm.ContextWindowExceededError):
+                is_overflow = await note(kwargs, error)
+            if not is_overflow or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error
         if not hasattr(answer, "__anext__") or not inspect.iscoroutinefunction(original_function) or not handles(kwargs):
@@ -69,16 +72,6 @@ def _make_call(original: Any, recognise: Recognise, note: Note, handles: Handles
         return await _begun(answer, kwargs, note)
 
     return make_call
-
-
-def _was_told(attempt: Mapping[str, Any], error: Exception) -> bool:
-    """Whether a failure hook of LiteLLM has surely heard of the error: it maps errors before it calls these hooks.
-
-    No hook hears of what a stream reports when the Router first reads it: unmapped from Gemini, Predibase and Codestral,
-    whose streams are opened then, and mapped from chat streams, whose first chunk the Router reads itself from LiteLLM 1.109
-    on. What is noted twice counts once.
-    """
-    return not attempt.get("stream") and isinstance(error, tuple(EXCEPTIONS.find() or ()))
 
 
 async def _begun(stream: Any, kwargs: Mapping[str, Any], note: Note) -> Any:

@@ -47,7 +47,6 @@ ERROR_EVENTS = PrivateName(
 PATCHED = (MAKE_CALL, IN_STREAM, USAGE, CHUNKS, ERROR_EVENTS)
 """Those that the plugin wraps when it is loaded."""
 
-EXCEPTIONS = PrivateName("litellm:LITELLM_EXCEPTION_TYPES", "each refusal is looked at twice, and counted once")
 RETRIES = PrivateName(
     ROUTER,
     "configured fallbacks may be lost behind the plugin's retries",

@@ -38,53 +38,30 @@ def arrange_rescue(data: Mapping[str, Any], retries: int) -> dict[str, Any]:
     group = data.get("model")
     if not isinstance(group, str) or retries <= 0:
         return dict(data)
+    router: Any = proxy_router()
+    callers: Any = data.get("fallbacks")
+    own = _filled(data.get("context_window_fallbacks"), getattr(router, "context_window_fallbacks", None))
+    changes: dict[str, Any] = {}
     if data.get("disable_fallbacks") is True:
-        changes = without_other_models(group, retries)
-    elif _is_plain_list(data.get("fallbacks")):
-        changes = before_callers_list(data, group, retries)
+        # The Router raises the error at once "if disable_fallbacks is True", before any list is read. So the switch is off,
+        # and every list is there and empty: a list that a request lacks is the operator's.
+        changes = {"disable_fallbacks": False, "fallbacks": [], "content_policy_fallbacks": []}
+        following, own = [], []
+    elif _is_plain_list(callers):
+        # The Router takes a list in this form (`check_non_standard_fallback_format`) for every error, before it looks at
+        # context-window fallbacks: these would never be read. In the standard form, under the group's name, the list holds
+        # for all other errors; for this one it stands behind the retries.
+        following = list(callers)
+        changes = {"fallbacks": [{group: following}]}
     else:
-        changes = before_configured_fallbacks(data, group, retries)
-    return {**data, **changes}
-
-
-def before_configured_fallbacks(data: Mapping[str, Any], group: str, retries: int) -> dict[str, Any]:
-    """Return the fields by which the retries come before the fallbacks that are configured for the group.
-
-    The Router reads `kwargs.get("context_window_fallbacks", self.context_window_fallbacks)`: the caller's replace the
-    operator's. Where neither has any, it goes on to `fallbacks`, which are general: "No context_window_fallback set.
-    Defaulting to fallbacks, if available."
-    """
-    own = _context_window_fallbacks(data)
-    general = _first_filled(data.get("fallbacks"), getattr(proxy_router(), "fallbacks", None))
-    return {"context_window_fallbacks": _chain(group, retries, _fallbacks_of(group, own or general), own)}
-
-
-def before_callers_list(data: Mapping[str, Any], group: str, retries: int) -> dict[str, Any]:
-    """Return the fields by which the retries come before a caller's plain list of fallbacks.
-
-    The Router takes a list in this form (`check_non_standard_fallback_format`) for every error, before it looks at
-    context-window fallbacks: these would never be read. In the standard form, under the group's name, the list holds for
-    all other errors; for this one it stands behind the retries.
-    """
-    listed = list(data["fallbacks"])
-    return {
-        "fallbacks": [{group: listed}],
-        "context_window_fallbacks": _chain(group, retries, listed, _context_window_fallbacks(data)),
-    }
-
-
-def without_other_models(group: str, retries: int) -> dict[str, Any]:
-    """Return the fields by which a caller's `disable_fallbacks` allows retries on the same model and nothing else.
-
-    The Router raises the error at once "if disable_fallbacks is True", before any list is read. So the switch is off, and
-    every list is there and empty: a list that a request lacks is the operator's.
-    """
-    return {
-        "disable_fallbacks": False,
-        "fallbacks": [],
-        "content_policy_fallbacks": [],
-        "context_window_fallbacks": _chain(group, retries, [], []),
-    }
+        # The caller's context-window fallbacks replace the operator's. Where neither has any, the Router goes on to
+        # `fallbacks`: "No context_window_fallback set. Defaulting to fallbacks, if available."
+        following = _fallbacks_of(group, own or _filled(callers, getattr(router, "fallbacks", None)))
+    most = int(getattr(router, "max_fallbacks", None) or MOST_FALLBACKS)
+    allowed = min(retries, most - min(len(following), most - 1))
+    ours = [{"model": group, RETRY_MARK_KEY: Mark(group=group, number=n)} for n in range(1, allowed + 1)]
+    others = [e for e in own if not (isinstance(e, Mapping) and group in e)]
+    return {**data, **changes, "context_window_fallbacks": [{group: [*ours, *following]}, *others]}
 
 
 def take_retry_mark(kwargs: dict[str, Any]) -> int:
@@ -100,24 +77,12 @@ def take_retry_mark(kwargs: dict[str, Any]) -> int:
     return int(mark["number"]) if mark["group"] == Call(kwargs).model_group else 0
 
 
-def _chain(group: str, retries: int, after: Sequence[Any], own: Sequence[Any]) -> list[Any]:
-    """Return context-window fallbacks: the group's retries with `after` behind them, and the entries of other groups.
-
-    Retries give way to what is behind them, all but one, as far as the Router's limit would hide it.
-    """
-    most = int(getattr(proxy_router(), "max_fallbacks", None) or MOST_FALLBACKS)
-    allowed = min(retries, most - min(len(after), most - 1))
-    ours = [{"model": group, RETRY_MARK_KEY: Mark(group=group, number=n)} for n in range(1, allowed + 1)]
-    return [{group: [*ours, *after]}, *(e for e in own if not (isinstance(e, Mapping) and group in e))]
-
-
-def _context_window_fallbacks(data: Mapping[str, Any]) -> list[Any]:
-    """Return the caller's context-window fallbacks, else the operator's."""
-    return _first_filled(data.get("context_window_fallbacks"), getattr(proxy_router(), "context_window_fallbacks", None))
-
-
-def _first_filled(*lists: Any) -> list[Any]:
-    return next((list(found) for found in lists if isinstance(found, (list, tuple)) and found), [])
+def _filled(*lists: Any) -> list[Any]:
+    """Return the first of the lists that is one and has an entry, else an empty one."""
+    for found in lists:
+        if isinstance(found, (list, tuple)) and found:
+            return list(found)
+    return []
 
 
 def _is_plain_list(fallbacks: Any) -> bool:

@@ -211,16 +211,6 @@ async def test_an_overflow_of_a_stream_that_is_opened_late_is_told_once(provider
     assert [fields["litellm_call_id"] for fields in noted.told] == ["one"]
 
 
-async def test_what_a_failure_hook_has_heard_of_is_not_told_again(call):
-    async def fail():
-        raise litellm.BadRequestError(OVERFLOW, "served", "openai")
-
-    noted = Noted()
-    with pytest.raises(litellm.ContextWindowExceededError):
-        await call(noted, fail)
-    assert noted.told == []
-
-
 async def test_what_the_router_meets_in_the_first_chunk_of_a_stream_is_told(call):
     """From 1.109 on the Router reads it within the attempt, behind LiteLLM's failure hooks, and raises the mapped error."""
 
