@@ -209,18 +209,19 @@ class Archiving:
         The other's caller may have left, or the store may have failed. One request at a time is made again; until it is the
         turn of a conversation, its later requests come here as well.
         """
-        if time.monotonic() >= self._store_behind_at:
-            self._store_behind_at = math.inf
-            self.storing = asyncio.get_running_loop().create_task(self._stored_behind(settings, tenant, kept))
+        if time.monotonic() < self._store_behind_at:
+            return
+        self._store_behind_at = math.inf
 
-    async def _stored_behind(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> None:
-        start = time.monotonic()
-        try:
-            with failing_open("archives nothing of a request"):
-                await self._made_again(settings, tenant, kept)
-        finally:
-            spent_seconds = time.monotonic() - start
-            self._store_behind_at = start + spent_seconds / MOST_BEHIND_FRACTION
+        async def store() -> None:
+            start = time.monotonic()
+            try:
+                with failing_open("archives nothing of a request"):
+                    await self._made_again(settings, tenant, kept)
+            finally:
+                self._store_behind_at = start + (time.monotonic() - start) / MOST_BEHIND_FRACTION
+
+        self.storing = asyncio.get_running_loop().create_task(store())
 
     def _tenant_of(self, call: Call, settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*call.owner(settings.scope))

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from ctx_hooks.formats.fields import CACHE_MARKER, text_or_empty
+
 DIGEST_BYTES = 16
-CACHE_MARKER = "cache_control"
 TEXTS = frozenset({"", "text", "input_text", "output_text"})
 THINKING = frozenset({"thinking", "redacted_thinking"})
 ASSISTANT = "assistant"
@@ -113,14 +114,14 @@ def sent_before(fields: Mapping[str, Any], asker: Sequence[str]) -> dict[str, An
 
 
 def _is_billing_header(block: Any) -> bool:
-    return isinstance(block, Mapping) and _text(block.get("text")).startswith(BILLING_HEADER)
+    return isinstance(block, Mapping) and text_or_empty(block.get("text")).startswith(BILLING_HEADER)
 
 
 def _said(message: Any) -> Iterator[str]:
     """Yield what a message says: of an answer its words and calls, of any other all of it."""
     if not isinstance(message, Mapping) or message.get(ITEM) == REASONING:
         return
-    kind, content = _text(message.get(ITEM)), message.get("content")
+    kind, content = text_or_empty(message.get(ITEM)), message.get("content")
     if isinstance(content, str):
         yield from _pieces(content)
     for block in content if isinstance(content, (list, tuple)) else ():
@@ -141,7 +142,7 @@ def _block(block: Any) -> Iterator[str]:
     if not isinstance(block, Mapping):
         yield from _values(block)
         return
-    kind = _text(block.get(ITEM))
+    kind = text_or_empty(block.get(ITEM))
     if kind in CALLS:
         yield from _call(block)
     elif kind in TEXTS and isinstance(block.get("text"), str):
@@ -199,11 +200,7 @@ def role_of(message: Any) -> str:
     """Return who says a message or item, "" for what is neither."""
     if not isinstance(message, Mapping):
         return ""
-    role, kind = _text(message.get("role")), _text(message.get(ITEM))
+    role, kind = text_or_empty(message.get("role")), text_or_empty(message.get(ITEM))
     if role or not kind:
         return role
     return "tool" if kind.endswith(GIVEN_BY_CLIENT) else ASSISTANT
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

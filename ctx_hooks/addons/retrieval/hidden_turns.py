@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ctx_hooks.addons.retrieval.conversation_digest import ASSISTANT, CACHE_MARKER, ITEM, THINKING, role_of
+from ctx_hooks.addons.retrieval.conversation_digest import ASSISTANT, ITEM, THINKING, role_of
+from ctx_hooks.formats.fields import CACHE_MARKER
 
 
 @dataclass(frozen=True, slots=True)

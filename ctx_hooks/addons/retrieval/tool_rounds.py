@@ -89,12 +89,11 @@ class ToolRounds:
             Exception: a further call failed, and nothing was said before it.
         """
         rounds = self._begun(fields)
-        if rounds is None:
-            return answer
         try:
-            return await self._joined(rounds, fields, answer) if rounds.is_known else answer
+            return await self._joined(rounds, fields, answer) if rounds is not None and rounds.is_known else answer
         finally:
-            rounds.end()
+            if rounds is not None:
+                rounds.end()
 
     async def _joined(self, rounds: Rounds, fields: Mapping[str, Any], answer: Any) -> Any:
         answers: list[Mapping[str, Any]] = []
@@ -102,11 +101,9 @@ class ToolRounds:
         with failing_open("shows an answer as it came"):
             answers.append(plain(answer))
             turn = rounds.form.turn_of(answers[0], RETRIEVE)
-        if turn is None or not (turn.hidden or rounds.form.REPEATS_TOOLS):
-            return answer
-        if not turn.hidden:
-            with failing_open("shows an answer as it came"):
+            if not turn.hidden and rounds.form.REPEATS_TOOLS:
                 return with_changes(answer, rounds.form.joined(answers, RETRIEVE))
+        if turn is None or not turn.hidden:
             return answer
         with failing_open("leaves the cost of an answer to be calculated from what the client sees"):
             litellm_compat.price(fields, answer)

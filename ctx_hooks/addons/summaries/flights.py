@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from ctx_hooks.addons.summaries import flight as flight_states
+from ctx_hooks.addons.summaries import record
 from ctx_hooks.addons.summaries.call import start_apart
 from ctx_hooks.addons.summaries.candidates import Asking, asking_of, task_of
 from ctx_hooks.addons.summaries.stored import FLIGHT_TIMEOUT_SECONDS, StoredSummaries
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ctx_hooks.addons.summaries.candidates import SummaryTask
-    from ctx_hooks.addons.summaries.flight import Flight
+    from ctx_hooks.addons.summaries.record import Flight
     from ctx_hooks.compaction.summary.model_written import Choice, Summaries
     from ctx_hooks.engine.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
@@ -184,14 +184,14 @@ class _Lease:
     """
 
     def __init__(self, store: StoredSummaries, asking: Asking) -> None:
-        self.flight = flight_states.IDLE
+        self.flight = record.IDLE
         self._store = store
         self._conversation = asking.conversation
         self._seconds = asking.settings.timeout_seconds + LEASE_MARGIN_SECONDS
 
     async def begin(self, found: Flight) -> bool:
         """Take the flight, and return whether no other worker was first."""
-        begun = flight_states.begun(found, uuid4().hex, time.time(), self._seconds)
+        begun = record.begun(found, uuid4().hex, time.time(), self._seconds)
         if begun is None or not await self._store.fly(self._conversation, found, begun):
             return False
         self.flight = begun
@@ -199,7 +199,7 @@ class _Lease:
 
     async def renew(self) -> bool:
         """Hold the flight for another call, and return whether it still was this process's."""
-        return await self.end(flight_states.renewed(self.flight, time.time(), self._seconds))
+        return await self.end(record.renewed(self.flight, time.time(), self._seconds))
 
     async def end(self, flight: Flight) -> bool:
         """Store the next state, and return whether the flight still was this process's."""
@@ -210,8 +210,8 @@ class _Lease:
 
 def _end_of(flight: Flight, writing: Writing) -> Flight:
     if writing.outcome == "cancelled":
-        return flight_states.given_up(flight)
-    return flight_states.IDLE if writing.text else flight_states.failed(flight, time.time())
+        return record.given_up(flight)
+    return record.IDLE if writing.text else record.failed(flight, time.time())
 
 
 def _ended(began: SummaryEvent, writing: Writing, seconds: float) -> SummaryEvent:

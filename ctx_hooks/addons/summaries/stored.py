@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ctx_hooks.addons.summaries.fields import (
+from ctx_hooks.addons.summaries.record import (
     CHOSEN,
     FLIGHT,
     LARGEST_VALUE_BYTES,
@@ -35,7 +35,7 @@ from ctx_hooks.store.sealing import opened, sealed, secret_of_environment, tenan
 from ctx_hooks.store.shared_store import DEAD_SECONDS, SharedStore, UnavailableError
 
 if TYPE_CHECKING:
-    from ctx_hooks.addons.summaries.flight import Flight
+    from ctx_hooks.addons.summaries.record import Flight
     from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
 
 KEY_PREFIX = "ctx_hooks:summaries:"

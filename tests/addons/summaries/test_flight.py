@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.addons.summaries.flight import (
+from ctx_hooks.addons.summaries.record import (
     FIRST_PAUSE_SECONDS,
     IDLE,
     MOST_PAUSE_SECONDS,

@@ -9,16 +9,19 @@ from uuid import uuid4
 import pytest
 
 from ctx_hooks.addons.summaries import stored as stored_summaries
-from ctx_hooks.addons.summaries.fields import (
+from ctx_hooks.addons.summaries.record import (
     CHOSEN,
     FLIGHT,
+    IDLE,
     LARGEST_VALUE_BYTES,
     MOST_CHOSEN,
     MOST_WRITTEN,
     WRITTEN,
+    begun,
+    failed,
     fields_of,
+    given_up,
 )
-from ctx_hooks.addons.summaries.flight import IDLE, begun, failed, given_up
 from ctx_hooks.addons.summaries.stored import HANDLE, KEY_PREFIX, StoredSummaries
 from ctx_hooks.compaction.summary.model_written import Choice, WrittenSummary
 from ctx_hooks.store.sealing import SECRET_VARIABLE, opened, sealed, tenant_key

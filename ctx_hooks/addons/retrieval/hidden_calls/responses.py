@@ -12,6 +12,7 @@ from typing import Any
 
 from ctx_hooks.addons.retrieval.hidden_calls.turn import Turn, object_of, total
 from ctx_hooks.conversation.model import Format, ToolCall
+from ctx_hooks.formats.fields import mapping_or_empty
 
 FORMAT: Format = "openai-responses"
 REPEATS_TOOLS = True
@@ -87,7 +88,7 @@ class ResponseStream:
             self._end = event
             return None
         key = self._key(event)
-        item = _mapping(event, "item") if kind in ITEM else self._items.get(key)
+        item = mapping_or_empty(event.get("item")) if kind in ITEM else self._items.get(key)
         if key != "" and item is not None:
             self._items[key] = item
         if _is_hidden(item, self._tool):
@@ -104,7 +105,7 @@ class ResponseStream:
     def _key(self, event: Mapping[str, Any]) -> int | str:
         """Return what names an event's item: its number, its id where a server gives no number, "" for no item."""
         index = event.get("output_index")
-        item_id = str(event.get("item_id") or _mapping(event, "item").get("id") or "")
+        item_id = str(event.get("item_id") or mapping_or_empty(event.get("item")).get("id") or "")
         if isinstance(index, int):
             self._keys[item_id] = index
             return index
@@ -124,19 +125,19 @@ class ResponseStream:
         """Return the withheld end of the last answer, with the items and the usage of all."""
         if self._end is None:
             return ()
-        response = _mapping(self._end, "response")
+        response = mapping_or_empty(self._end.get("response"))
         whole = joined([*self._responses, self._response()] if self._hides else [response], self._tool)
         return (self._numbered(self._end if whole == response else {**self._end, "response": whole}),)
 
     def _response(self) -> Mapping[str, Any]:
         """Return the last answer as its end states it; some servers leave out there what they have streamed."""
-        response = _mapping(self._end or {}, "response")
+        response = mapping_or_empty((self._end or {}).get("response"))
         return response if response.get("output") else {**response, "output": list(self._items.values())}
 
     def _seen_opening(self, event: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if self._responses:
             return None
-        response = _mapping(event, "response")
+        response = mapping_or_empty(event.get("response"))
         shown = _without_tool(response, self._tool)
         return self._numbered(event if shown == response else {**event, "response": shown})
 
@@ -199,11 +200,6 @@ def _without_tool(response: Mapping[str, Any], tool: str) -> dict[str, Any]:
 def _items(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     output = answer.get("output")
     return [item for item in output if isinstance(item, Mapping)] if isinstance(output, (list, tuple)) else []
-
-
-def _mapping(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = holder.get(name)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _call_id(item: Mapping[str, Any]) -> str:
