@@ -122,7 +122,6 @@ def doctor(**options: Any) -> int:
 @click.option("--team", help="Team id or alias.")
 @click.option("--key", help="Alias of a virtual key.")
 @click.option("--policy", help="A policy to try: a preset's name, or fields, as '{reserve_tokens: 8192}'.")
-@click.option("--diff", is_flag=True, help="Print what changes in the request's JSON, too.")
 @click.option("--sent", is_flag=True, help="Print the request as it would be sent, and nothing else.")
 @click.option("--last", is_flag=True, help="Explain the last request that the proxy has written to its event file.")
 @click.option("--id", "wanted", help="With --last: of this id (x-litellm-call-id).")

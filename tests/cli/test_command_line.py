@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from proxies import printed_by
 from told_events import ANSWER, DECISION
 
 from ctx_hooks.cli import main
@@ -241,7 +240,7 @@ def test_a_request_may_come_from_standard_input_and_what_a_terminal_cannot_show_
 
 @pytest.mark.parametrize("arguments", [
     ["check", "controls.yaml"], ["check", "mistaken.yaml"], ["doctor", "--no-proxy", "controls.yaml"],
-    ["explain", "controls.json", "--policy", "window_tokens: 6000", "--diff"],
+    ["explain", "controls.json", "--policy", "window_tokens: 6000"],
     ["explain", "controls.json", "--policy", "window_tokens: 6000", "--sent"], ["explain", "--model", CONTROLS],
     ["explain", f"{CONTROLS}/none"], ["explain", "controls.json", CONTROLS],
     ["replay", "controls.json", "--window", "6000"], ["replay", CONTROLS],
@@ -255,33 +254,6 @@ def test_no_control_character_of_a_file_or_a_name_reaches_the_terminal(arguments
 
 def test_a_text_of_the_terminal_is_printed_with_its_markup(here):
     assert "[/][red]" in here("check", "controls.yaml").stdout
-
-
-ON_A_TERMINAL = """
-import os, pty, sys, threading
-from ctx_hooks.cli import main
-
-def read():
-    while not text.endswith(b"end\\r\\n"):
-        text.extend(os.read(shown, 65_536))
-
-shown, terminal = pty.openpty()
-sys.stderr, text, reader = os.fdopen(terminal, "w"), bytearray(), threading.Thread(target=read)
-reader.start()
-os.chdir(FOLDER)
-code = main(["replay", NAME])
-print("end", file=sys.stderr, flush=True)
-reader.join()
-print("code", code, bytes(text))
-"""
-
-
-def test_the_progress_of_a_replay_shows_the_name_of_a_file_as_it_is(inputs):
-    code = ON_A_TERMINAL.replace("FOLDER", repr(str(inputs))).replace("NAME", repr(CONTROLS.replace("/", "")))
-    text = printed_by(code, TERM="xterm-256color").rpartition("code ")[2]
-    assert text.startswith("0 b'")
-    assert "title" in text
-    assert "\\x1b]0;title" not in text
 
 
 @pytest.mark.parametrize("arguments", [["schema"], ["check", CONFIG], ["check", CONFIG, "--help"]], ids=" ".join)

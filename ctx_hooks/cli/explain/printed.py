@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -41,7 +40,7 @@ REMOVED_BY_RULE = "a message rule of the provider would be broken"
 GAVE_WAY = "one of the least useful older exchanges: it gave way"
 
 
-def run(*, diff: bool, sent: bool, as_json: bool, **asked: Any) -> None:
+def run(*, sent: bool, as_json: bool, **asked: Any) -> None:
     """Print what would be done with a request; the arguments are the form of the output, and those of `decided`."""
     found = decided(**asked)
     if sent:
@@ -52,8 +51,6 @@ def run(*, diff: bool, sent: bool, as_json: bool, **asked: Any) -> None:
         print_json({**document(found), "messages": [asdict(message) for message in messages]})
         return
     _print_decided(console(), found, messages)
-    if diff and not isinstance(found.decision, (Untouched, NotRetried)):
-        _print_diff(found)
 
 
 def document(found: Decided) -> dict[str, Any]:
@@ -77,7 +74,6 @@ def document(found: Decided) -> dict[str, Any]:
         "tokens_after": figures.tokens_after if figures else None,
         "fields": _fields(found),
         "steps": [asdict(step) for step in getattr(found.decision, "steps", ())],
-        "summary": summary_place(found),
         "policy": {n: {"value": v, "set_by": origins.get(n, "default")} for n, v in values.items()},
         "ignored": list(found.resolved.ignored),
     }
@@ -129,21 +125,6 @@ def messages_of(found: Decided) -> list[Changed]:
 
     fmt = found.request.format
     return changed(received, sent, lambda m: to_provider(counter.message(m, fmt), found.factor), why)
-
-
-def summary_place(found: Decided) -> str:
-    """Return where a summary would stand that a model has written, "" where none is written; none is written here."""
-    policy = found.resolved.policy
-    if policy.summary is None or isinstance(found.decision, (Untouched, NotRetried)):
-        return ""
-    place = next((i for i, m in enumerate(found.sent.conversation().messages) if m.role != "system"), 0)
-    if policy.summary_in_use is None:
-        where = "none with `compaction: gentle` or `max_turns`"
-    elif all(step.name != oldest_turns.STEP.name for step in found.decision.steps):
-        where = "no place: no exchange gives way"
-    else:
-        where = f"stands in message {place + 1}, for the exchanges that gave way, instead of what is extracted from them"
-    return f"summary by {policy.summary.model}, once written: {where}"
 
 
 def _fields(found: Decided) -> dict[str, dict[str, Any]]:
@@ -205,9 +186,3 @@ def _numbers(messages: Sequence[Changed]) -> str:
     if not known:
         return "new"
     return str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"
-
-
-def _print_diff(found: Decided) -> None:
-    before, after = (json.dumps(r.fields, indent=1, ensure_ascii=False).splitlines() for r in (found.request, found.sent))
-    for line in difflib.unified_diff(before, after, "received", "sent", lineterm="", n=1):
-        print_text(line)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter as Occurrences
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 from ctx_hooks.cli.files import paths_of
 from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, loads
-from ctx_hooks.cli.terminal import console, printable
+from ctx_hooks.cli.terminal import working
 
 ENDINGS = ("*.jsonl", "*.json", "*.ndjson")
 """Of the files that are read in a folder, and in the folders below it."""
@@ -87,7 +85,7 @@ class Reading:
         """Yield the requests of a file."""
         broken: list[Broken] = []
         try:
-            with _opened(path) as file:
+            with working("Reading histories"), path.open("rb") as file:
                 rows = _rows(file, broken)
                 first = next(((reader, row) for row in rows if (reader := reader_of(row.fields)) is not None), None)
                 if first is None:
@@ -164,13 +162,3 @@ def _rows(file: BinaryIO, broken: list[Broken]) -> Iterator[Row]:
             broken.append(row)
         else:
             yield row
-
-
-def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
-    """Open a file; on a terminal a bar on stderr shows how much of it is read."""
-    if not sys.stderr.isatty():
-        return path.open("rb")
-    from rich import markup, progress  # noqa: PLC0415 - slow to load, and for a terminal only
-
-    name = markup.escape(printable(path.name))
-    return progress.open(path, "rb", description=name, console=console(stderr=True), transient=True)
