@@ -23,8 +23,6 @@ from ctx_hooks.serving.startup import start
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
-    from ctx_hooks.request.request import Request
-
 
 class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untyped here
     """The callback of `litellm_settings.callbacks: ["ctx_hooks.proxy_handler_instance"]`.
@@ -47,7 +45,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> dict[str, Any]:
         """Arrange the retries with the Router; fit the request here only where the Router would refuse it itself."""
         with failing_open("forwards the request unchanged"):
-            request = _conversation(call_type, data)
+            request = request_of(call_type, data)
             if request is not None:
                 return await self.flow.before_choice(request)
         return data
@@ -58,7 +56,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         """Leave the Router the deployments that hold the request whole, where the policy prefers them."""
         with failing_open("leaves the choice of the deployment to the Router"):
             fields = litellm_compat.routed_fields(request_kwargs, messages)
-            request = _conversation(litellm_compat.Call(fields).call_type, fields)
+            request = request_of(litellm_compat.Call(fields).call_type, fields)
             if request is not None:
                 return await preferred(request, healthy_deployments, self.flow)
         return healthy_deployments
@@ -68,7 +66,7 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
         sent = dict(kwargs)
         with failing_open("forwards the request unchanged"):
             attempt = litellm_compat.take_retry_mark(sent)
-            request = _conversation(call_type, sent)
+            request = request_of(call_type, sent)
             if request is not None:
                 sent = litellm_compat.with_id_outside_proxy(sent, request.format)
                 request = replace(request, fields=sent)
@@ -117,8 +115,3 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     def log_pre_api_call(self, model: Any, messages: Any, kwargs: Mapping[str, Any]) -> None:
         """Warn that a synchronous call is not fitted: before it is sent, LiteLLM calls no other hook."""
         litellm_compat.warn_of_synchronous_call(kwargs)
-
-
-def _conversation(call_type: object, fields: Mapping[str, Any]) -> Request | None:
-    """Return the request of a call; None where it holds no conversation, or the environment switches the plugin off."""
-    return None if switched_off() else request_of(call_type, fields)

@@ -4,7 +4,6 @@ from strategies import called
 
 from ctx_hooks.compaction.cost import Prices
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.learning.attempts import Attempt
 from ctx_hooks.learning.known import Known
 from ctx_hooks.learning.stats import DeploymentStats, Observation
@@ -35,7 +34,7 @@ def tokens_of(request):
 
 def sent(request, decision):
     """Return the request as the decision sends it."""
-    return Request(request.format, {**request.fields, **changes_of(decision)})
+    return Request(request.format, {**request.fields, **decision.changes})
 
 
 def to(window_tokens=200_000, *, model=MODEL, attempt=0, prices=None, **policy):

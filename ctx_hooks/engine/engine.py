@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.engine import fitting
-from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched
 from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
-from ctx_hooks.request.output_limit import allowed_output_tokens, changed_output_tokens
+from ctx_hooks.request.output_limit import allowed_output_tokens
 from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
@@ -67,7 +67,7 @@ def decide_by_size(request: Request, to: Target, known: Known, most_tokens: int)
     if known.counts or most_tokens > budget_tokens - to_local(known.stored_tokens, known.factor):
         return None
     attempt = replace(attempt_at(request, to, known), most_tokens=most_tokens)
-    return _unchanged(request, attempt, "fits by its size alone", {})
+    return _unchanged(request, attempt, "fits by its size alone")
 
 
 def decide(request: Request, to: Target, known: Known, deadline: Deadline, timings: Timings) -> Decided:
@@ -117,16 +117,18 @@ def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) ->
     The arguments and errors are those of `decide`.
     """
     counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
-    compress = partial(fitting.with_all_cut_texts, known)
+    compress = partial(fitting.compressed, known, remakes=True)
     cut = _decide(request, to, known, counter, partial(counted_history, counter=counter), compress).cut
     return {handle: text for handle, text in cut.items() if text is not None}
 
 
 def _decide(request: Request, to: Target, known: Known, counter: Counter, measure: Measure, compress: Compress) -> Decided:
+    request = replace(request)  # the thread that decides frees what it has read: on the event loop that would take 30 ms
     if known.previous is not None and not known.window.tokens:
         return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
     received = measure(request)
-    newest = request.newest_turns(received.index, to.policy.max_turns)
+    most_turns = to.policy.max_turns
+    newest = request if most_turns is None else request.newest_turns(received.index, most_turns)
     history = received if newest is request else measure(newest)
     plan = _plan(request, history, to, known)
     if plan is None:
@@ -136,7 +138,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if plan.truncates and received.tokens <= plan.most_tokens:
         return _left_to_provider(received.tokens, plan, attempt)
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
-        return _unchanged(request, attempt, "fits", _repaired(request, to))
+        return _unchanged(request, attempt, "fits")
     budget = fitting.budget_of(to, known, plan, counter)
     outcome = _fitted(lambda allowed: compress(newest, history, allowed, to), plan, budget, to, known)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
@@ -155,13 +157,14 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
         rewrites=outcome.rewrites,
         choice=outcome.choice,
     )
-    changes = changes or _repaired(request, to)
+    if not changes and to.policy.repair == "always":
+        changes = request.repaired()
     if plan.truncates:
         changes |= TRUNCATION
-    if plan.max_output_tokens is None:
-        changes |= _lower_output(request, attempt)
-    else:
-        changes |= request.with_output(plan.max_output_tokens)
+    output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
+    if output_tokens is not None:
+        changes |= request.with_output(output_tokens)
+        attempt = replace(attempt, output_tokens=output_tokens)
     decided = _concluded(changes, outcome, plan, attempt)
     received_bytes = request.size_bytes if outcome.cut else 0
     return decided._replace(cut=outcome.cut, offers=offers, received_bytes=received_bytes)
@@ -171,7 +174,7 @@ def _fitted(compress: Callable[[Budget], Outcome], plan: RetryPlan, budget: Budg
     """Return the request within its budget; a retry has less only if it is not smaller than what was refused."""
     outcome = compress(budget)
     refused = known.previous
-    if refused is not None and not plan.remedies and not _is_smaller(outcome, refused):
+    if refused is not None and not plan.remedies and outcome.tokens_after > smaller_than(refused.sent_tokens):
         budget = budget.with_goal(min(budget.goal_tokens, smaller_than(refused.sent_tokens)))
         outcome = compress(budget)
     if not outcome.fits and (to.attempt or to.checked) and not plan.cut_newest:
@@ -216,31 +219,32 @@ def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, to: Targe
 
     What a request sends besides is new, and is not cut to make room for what is old.
     """
-    if not request.may_be_truncated or to.policy.stored_history != "truncate":
+    can_drop = request.wire.has_items and request.continues_stored_history and not request.asks_for_truncation
+    if not can_drop or to.policy.stored_history != "truncate":
         return False
     if known.previous is not None:
         return not known.previous.truncates
     return known.stored_tokens > 0 and sent + to_local(known.stored_tokens, known.factor) > most
 
 
-def _repaired(request: Request, to: Target) -> dict[str, Any]:
-    return request.repaired() if to.policy.repair == "always" else {}
-
-
-def _lower_output(request: Request, attempt: Attempt) -> dict[str, Any]:
-    """Return the fields that ask for less output, for a deployment that would refuse the requested one."""
+def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None:
+    """Return the output to ask for at a deployment that would refuse the requested one; None where it would not."""
     requested = request.max_output_tokens
     if requested is None:
-        return {}
+        return None
     sent = attempt.sent_provider_tokens if attempt.sent_tokens is not None else None
     allowed = allowed_output_tokens(requested, attempt.known.output_limit_tokens, attempt.known.window, sent)
-    return request.with_output(allowed) if allowed < requested else {}
+    return allowed if allowed < requested else None
 
 
-def _unchanged(request: Request, attempt: Attempt, reason: str, repaired: dict[str, Any]) -> Decided:
-    """Return the decision about a request that fits; it may be repaired, or ask for less output."""
-    changes = repaired | _lower_output(request, attempt)
-    return _decided(Compressed(changes, None, ()) if changes else Untouched(reason), attempt)
+def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
+    """Return the decision about a request that fits; a counted one may be repaired, and any may ask for less output."""
+    repairs = attempt.to.policy.repair == "always" and attempt.sent_tokens is not None
+    changes, output_tokens = request.repaired() if repairs else {}, _allowed_output(request, attempt)
+    if output_tokens is not None:
+        changes |= request.with_output(output_tokens)
+        attempt = replace(attempt, output_tokens=output_tokens)
+    return Decided(Compressed(changes) if changes else Untouched(reason=reason), attempt)
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:
@@ -250,12 +254,12 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
     before, after, most = (to_provider(n, known.factor) for n in (received, sent, plan.most_tokens))
     figures = Figures(before, after, most, known.window.tokens)
     refused = known.previous
-    if refused is not None and not plan.remedies and not _is_smaller(outcome, refused):
+    if refused is not None and not plan.remedies and outcome.tokens_after > smaller_than(refused.sent_tokens):
         return _not_retried(outcome.reason or "it cannot be made smaller", figures, refused)
     if not outcome.fits:
-        return _decided(GaveUp(changes, figures, outcome.reason or "", outcome.steps), attempt)
+        return Decided(GaveUp(changes, figures, outcome.steps, outcome.reason or ""), attempt)
     if not changes:
-        return Decided(Untouched("nothing to do", figures), attempt)
+        return Decided(Untouched(figures=figures, reason="nothing to do"), attempt)
     return _changed(changes, figures, outcome.steps, attempt)
 
 
@@ -270,22 +274,10 @@ def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) 
 
 def _changed(changes: dict[str, Any], figures: Figures, steps: tuple[StepReport, ...], attempt: Attempt) -> Decided:
     """Return the decision to send a changed request, before the call or as a retry."""
-    number = attempt.to.attempt
-    decision = Rescued(changes, figures, steps, number) if number else Compressed(changes, figures, steps)
-    return _decided(decision, attempt)
-
-
-def _is_smaller(outcome: Outcome, refused: Attempt) -> bool:
-    """Whether it is smaller by a margin than what was refused, or what was refused is not known."""
-    return outcome.tokens_after <= smaller_than(refused.sent_tokens)
+    kind = Rescued if attempt.to.attempt else Compressed
+    return Decided(kind(changes, figures, steps), attempt)
 
 
 def _not_retried(reason: str, figures: Figures | None, refused: Attempt) -> Decided:
     """Return the decision to send nothing, and the refused attempt, which no retry follows."""
-    return Decided(NotRetried(reason, figures), replace(refused, spent=True))
-
-
-def _decided(decision: Decision, attempt: Attempt) -> Decided:
-    """Return the decision with the attempt that asks for the output which the decision leaves."""
-    output = changed_output_tokens(changes_of(decision))
-    return Decided(decision, attempt if output is None else replace(attempt, output_tokens=output))
+    return Decided(NotRetried(figures=figures, reason=reason), replace(refused, spent=True))

@@ -42,8 +42,15 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Bu
     return Budget(goal_tokens, known.window.tokens, counter, policy, plan.cut_newest, cut_texts)
 
 
-def compressed(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
-    """Return the history as it is to be sent, and tell the listeners."""
+def compressed(
+    known: Known, request: Request, history: History, budget: Budget, to: Target, *, remakes: bool = False
+) -> Outcome:
+    """Return the history as it is to be sent, and tell the listeners.
+
+    One that `remakes` what was sent has all texts that are cut, those of earlier requests' compactions too; nobody is told.
+    """
+    if remakes:
+        budget = replace(budget, cut_texts=budget.cut_texts and budget.cut_texts.remaking())
     event = CompactionEvent(
         name="before_compaction",
         model=to.model,
@@ -55,29 +62,21 @@ def compressed(known: Known, request: Request, history: History, budget: Budget,
         request_id=to.request_id,
         mode=to.policy.mode,
     )
-    emit(event)
-    outcome = _outcome(known, history, budget, to)
-    steps = tuple(step.name for step in outcome.steps)
-    emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
-    return outcome
-
-
-def with_all_cut_texts(known: Known, request: Request, history: History, budget: Budget, to: Target) -> Outcome:
-    """Return the same with all texts that are cut, those of earlier requests' compactions too, without an event."""
-    del request  # the history has its messages
-    return _outcome(known, history, replace(budget, cut_texts=budget.cut_texts and budget.cut_texts.remaking()), to)
-
-
-def _outcome(known: Known, history: History, budget: Budget, to: Target) -> Outcome:
-    """Return the history as it is to be sent."""
+    if not remakes:
+        emit(event)
     target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
     thresholds = Thresholds(budget, target_tokens, to.prices or cost.CACHE_PRICES)
     holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
     if holds and _does_not_pay(history, thresholds, to):
-        return compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)[0]
-    return compacted(history, thresholds, repair=to.policy.repair != "off", summaries=known.summaries)[0]
+        outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
+    else:
+        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off", summaries=known.summaries)
+    if not remakes:
+        steps = tuple(step.name for step in outcome.steps)
+        emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))
+    return outcome
 
 
 def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:

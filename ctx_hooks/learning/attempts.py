@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ctx_hooks.request.uncounted import uncounted_in
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_provider
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def attempt_at(request: Request, to: Target, known: Known, history: History | No
 
 def counted(attempt: Attempt, request: Request, history: History) -> Attempt:
     """Return an attempt that sends its request unchanged, with what was counted of it later."""
-    uncounted, tokens = request.uncounted(), history.tokens
+    uncounted, tokens = uncounted_in(request), history.tokens
     return replace(
         attempt,
         received_tokens=tokens,

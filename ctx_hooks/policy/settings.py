@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -220,11 +221,11 @@ class Policy(BaseModel):
         """
         return self.summary if self.compaction == "full" and self.max_turns is None else None
 
-    @property
+    @cached_property
     def addon_names(self) -> tuple[str, ...]:
         """The add-ons that take part in a request, the outermost first."""
-        own = {"retrieval": self.archive_in_use, "summaries": self.summary_in_use}
-        return (*(name for name, settings in own.items() if settings is not None), *self.addons)
+        archives = ("retrieval",) if self.archive is not None or self.retrieval else ()
+        return (*archives, *(("summaries",) if self.summary_in_use is not None else ()), *self.addons)
 
     @property
     def looks_at_every_request(self) -> bool:

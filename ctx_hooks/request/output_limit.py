@@ -11,7 +11,7 @@ from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.tokens.units import ESTIMATE_ERROR_FRACTION, ProviderTokens
 
 if TYPE_CHECKING:
-    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.formats.wire_format import WireFormat
     from ctx_hooks.tokens.window import Window
 
 LEAST_ANSWER_TOKENS = 1_024
@@ -20,9 +20,8 @@ LEAST_THINKING_TOKENS = 1_024
 """Anthropic: "`max_tokens` must be greater than `thinking.budget_tokens`", which is at least 1,024."""
 
 
-def requested_output_tokens(fmt: Format, fields: Mapping[str, Any]) -> ProviderTokens | None:
+def requested_output_tokens(wire: WireFormat, fields: Mapping[str, Any]) -> ProviderTokens | None:
     """Return the output that a request asks for, None where it states none; what is no positive number is logged."""
-    wire = WIRE_FORMATS[fmt]
     options = wire.options(fields)
     for name in wire.output_fields:
         value = options.get(name)
@@ -45,15 +44,11 @@ def least_output_tokens(fields: Mapping[str, Any]) -> ProviderTokens:
 
 def output_limits_in(changes: Mapping[str, Any]) -> dict[str, int]:
     """Return the output limits among changed fields by name, wherever a format has them."""
-    if not changes:
-        return {}  # called three times for an unchanged request
-    options = [(wire.output_fields, wire.options(changes)) for wire in WIRE_FORMATS.values()]
-    return {name: found[name] for names, found in options for name in names if name in found}
-
-
-def changed_output_tokens(changes: Mapping[str, Any]) -> ProviderTokens | None:
-    """Return the output among changed fields, None where it is not changed."""
-    return next(map(ProviderTokens, output_limits_in(changes).values()), None)
+    found: dict[str, int] = {}
+    for wire in WIRE_FORMATS.values() if changes else ():
+        options = wire.options(changes)
+        found |= {name: options[name] for name in wire.output_fields if name in options}
+    return found
 
 
 def is_output_change(changes: Mapping[str, Any]) -> bool:
@@ -85,9 +80,8 @@ def allowed_output_tokens(
     return allowed
 
 
-def with_output(fmt: Format, fields: Mapping[str, Any], tokens: ProviderTokens) -> dict[str, Any]:
+def with_output(wire: WireFormat, fields: Mapping[str, Any], tokens: ProviderTokens) -> dict[str, Any]:
     """Return the fields that ask for an output of `tokens`, with Anthropic's thinking kept below it."""
-    wire = WIRE_FORMATS[fmt]
     options = wire.options(fields)
     name = next((n for n in wire.output_fields if options.get(n) is not None), wire.output_field)
     changes = wire.with_options(fields, {name: int(tokens)})

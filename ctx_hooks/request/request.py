@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,9 @@ from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
+from ctx_hooks.policy.resolve import switched_off
 from ctx_hooks.request.output_limit import least_output_tokens, requested_output_tokens, with_output
 from ctx_hooks.request.size_bound import most_tokens
-from ctx_hooks.request.uncounted import Uncounted, uncounted_in
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 
 if TYPE_CHECKING:
@@ -46,24 +46,48 @@ collector, which stops all threads, takes half a second for the objects of so ma
 
 @dataclass(frozen=True)
 class Request:
-    """A request's format and fields. `fields` are the caller's: read, never changed.
+    """A request's format and fields, and what is read of them once. `fields` are the caller's: read, never changed.
 
-    `honors_skip` says whether the caller's `truncation_skip` keeps a message whole, as the policy has it.
+    Attributes:
+        format: of its messages.
+        fields: the arguments of LiteLLM's call.
+        honors_skip: whether the caller's `truncation_skip` keeps a message whole, as the policy has it.
+        call: what LiteLLM says of it beside the conversation.
+        wire: what is particular to its format.
+        items: the messages or input items; what an API takes for a list of one is its one item.
+        beside: what is sent and counted beside the messages: system text, schemas and tools.
+        max_output_tokens: the output that the caller asks for, None when it does not say or says nonsense.
+        least_output_tokens: the output below which it is not lowered before a refusal: what its thinking takes, and an
+            answer beside it.
+        continues_stored_history: whether part of the conversation lies with the provider.
+        asks_for_truncation: whether the provider may drop the oldest items by itself: of a stored history nobody else can
+            (OpenAI).
     """
 
     format: Format
     fields: Mapping[str, Any]
     honors_skip: bool = True
+    call: Call = field(init=False, repr=False, compare=False)
+    wire: WireFormat = field(init=False, repr=False, compare=False)
+    items: Any = field(init=False, repr=False, compare=False)
+    beside: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    max_output_tokens: ProviderTokens | None = field(init=False, repr=False, compare=False)
+    least_output_tokens: ProviderTokens = field(init=False, repr=False, compare=False)
+    continues_stored_history: bool = field(init=False, repr=False, compare=False)
+    asks_for_truncation: bool = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def call(self) -> Call:
-        """What LiteLLM says of it beside the conversation."""
-        return Call(self.fields)
-
-    @property
-    def wire(self) -> WireFormat:
-        """What is particular to its format."""
-        return WIRE_FORMATS[self.format]
+    def __post_init__(self) -> None:
+        fields, wire = self.fields, WIRE_FORMATS[self.format]
+        vars(self).update(
+            call=Call(fields),
+            wire=wire,
+            items=wire.items(fields.get(wire.messages_field)),
+            beside=(*wire.counted_values(fields), fields.get("tools")),
+            max_output_tokens=requested_output_tokens(wire, fields),
+            least_output_tokens=least_output_tokens(fields),
+            continues_stored_history=any(map(fields.get, STORED_HISTORY)),
+            asks_for_truncation=fields.get("truncation") == "auto",
+        )
 
     @property
     def model(self) -> str:
@@ -71,64 +95,18 @@ class Request:
         model = self.fields.get("model")
         return model if isinstance(model, str) else ""
 
-    @property
-    def continues_stored_history(self) -> bool:
-        """Whether part of the conversation lies with the provider."""
-        return any(self.fields.get(name) for name in STORED_HISTORY)
-
-    @property
-    def asks_for_truncation(self) -> bool:
-        """Whether the provider may drop the oldest items by itself: of a stored history nobody else can (OpenAI)."""
-        return bool(self.fields.get("truncation") == "auto")
-
-    @property
-    def may_be_truncated(self) -> bool:
-        """Whether the provider keeps part of the conversation and can drop its oldest items, and is not asked to already."""
-        return self.wire.has_items and self.continues_stored_history and not self.asks_for_truncation
-
-    def uncounted(self) -> Uncounted:
-        """Return what of it only the provider can count."""
-        return uncounted_in(self.fields, self.items, has_items=self.wire.has_items)
-
-    @property
-    def max_output_tokens(self) -> ProviderTokens | None:
-        """The output that the caller asks for, None when it does not say or says nonsense."""
-        return requested_output_tokens(self.format, self.fields)
-
-    @property
-    def least_output_tokens(self) -> ProviderTokens:
-        """The output below which it is not lowered before a refusal: what its thinking takes, and an answer beside it."""
-        return least_output_tokens(self.fields)
-
     @cached_property
     def messages(self) -> MessageReader:
         """The messages, each read when it is first asked for; raises MalformedConversationError when there are none."""
-        texts, markers = self._preamble
-        return MessageReader(self.format, self.items, texts, markers, self.honors_skip)
+        return MessageReader(self.format, self.items, *preamble_of(*self.beside), self.honors_skip)
 
     def conversation(self) -> Conversation:
         """Return the conversation; raises MalformedConversationError when the fields hold none."""
         return self.messages.conversation()
 
-    @property
-    def items(self) -> Any:
-        """The messages or input items; what an API takes for a list of one is its one item."""
-        return self.wire.items(self.fields.get(self.wire.messages_field))
-
-    def preamble(self) -> tuple[str, ...]:
-        """Return what is sent and counted beside the messages: system text, tools and schemas."""
-        return self._preamble[0]
-
-    @cached_property
-    def _preamble(self) -> tuple[tuple[str, ...], int]:
-        return preamble_of(*self._preamble_values())
-
-    def _preamble_values(self) -> tuple[Any, ...]:
-        return (*self.wire.counted_values(self.fields), self.fields.get("tools"))
-
     def most_tokens(self, enough: int) -> int:
         """Return an upper bound of the request's tokens; once it is above `enough`, no more is looked at."""
-        return most_tokens([self.items, *self._preamble_values()], enough)
+        return most_tokens([self.items, *self.beside], enough)
 
     @property
     def size_bytes(self) -> int:
@@ -144,17 +122,17 @@ class Request:
         items = self.items
         if isinstance(items, (list, tuple)) and len(items) > MOST_MESSAGES:
             return True
-        return most_tokens([items, *self._preamble_values()], MOST_REQUEST_BYTES, most_values=math.inf) > MOST_REQUEST_BYTES
+        return most_tokens([items, *self.beside], MOST_REQUEST_BYTES, most_values=math.inf) > MOST_REQUEST_BYTES
 
     def changes(self, conversation: Conversation) -> dict[str, Any]:
         """Return the field that carries the messages, holding a copy of `conversation`.
 
         A copy, because parts of it may be remembered, and whoever sends the request may change it further.
         """
-        return {self.wire.messages_field: copied(WIRE_FORMATS[self.format].write(conversation))}
+        return {self.wire.messages_field: copied(self.wire.write(conversation))}
 
-    def newest_turns(self, index: Sequence[MessageStats], max_turns: int | None) -> Request:
-        """Return the request with only the newest turns of the user; itself if all are allowed.
+    def newest_turns(self, index: Sequence[MessageStats], max_turns: int) -> Request:
+        """Return the request with only the newest turns of the user; itself if it has no more.
 
         `index` holds the stats of each message.
         """
@@ -175,7 +153,7 @@ class Request:
 
     def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
         """Return the fields that ask for an output of `tokens`."""
-        return with_output(self.format, self.fields, tokens)
+        return with_output(self.wire, self.fields, tokens)
 
     def with_tool(self, definition: Mapping[str, Any]) -> dict[str, Any]:
         """Return the field of the tools with another one behind them, so that what the client has marked stays cached."""
@@ -194,16 +172,20 @@ def format_of(fields: Mapping[str, Any]) -> Format:
 def format_of_call(call_type: object) -> Format | None:
     """Return the format of the conversation that a call of LiteLLM's carries, None where it carries none."""
     name = str(getattr(call_type, "value", call_type))
-    return next((wire.name for wire in WIRE_FORMATS.values() if name in wire.call_types), None)
+    for wire in WIRE_FORMATS.values():
+        if name in wire.call_types:
+            return wire.name
+    return None
 
 
 def request_of(call_type: object, fields: Mapping[str, Any]) -> Request | None:
     """Return the request of a LiteLLM call, None for a call without a conversation (embeddings, images, files).
 
     None as well for the chat request that LiteLLM makes of Google's for another provider: what it asks has been fitted, and
-    of the deployment that the Router chose, by which policies go, LiteLLM tells the first call alone.
+    of the deployment that the Router chose, by which policies go, LiteLLM tells the first call only. None for every call
+    while the environment switches the plugin off.
     """
-    fmt = format_of_call(call_type)
+    fmt = None if switched_off() else format_of_call(call_type)
     if fmt is None or not fields.get(WIRE_FORMATS[fmt].messages_field):
         return None
     request = Request(fmt, fields)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
@@ -80,23 +82,24 @@ class Target:
 
 def of_attempt(call: Call, policies: Policies, attempt: int) -> Target:
     """Return the target of an attempt whose deployment the Router has chosen."""
-    to = _resolved(call.deployment, call, policies, call.model_group, attempt)
+    to = _resolved(call, policies, call.model_group, call.deployment, attempt)
     return replace(to, retried=litellm_compat.is_proxy())
 
 
 def of_listed(call: Call, policies: Policies, listed: Sequence[Mapping[str, Any]]) -> tuple[Target, ...]:
     """Return each deployment that the Router has listed for an attempt as its target, in the same order."""
-    return tuple(_resolved(litellm_compat.listed_deployment(d), call, policies, call.model_group) for d in listed)
+    resolved = partial(_resolved, call, policies, call.model_group)
+    return tuple(map(resolved, map(litellm_compat.listed_deployment, listed)))
 
 
 def of_group(call: Call, policies: Policies) -> Target:
     """Return the target with the largest window among the deployments of the request's model group."""
     group = str(call.fields.get("model") or "")
     deployments = litellm_compat.deployments(group) or (litellm_compat.Deployment(group, {}),)
-    return max((_resolved(d, call, policies, group) for d in deployments), key=lambda d: d.window.tokens)
+    return max(map(partial(_resolved, call, policies, group), deployments), key=attrgetter("window.tokens"))
 
 
-def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, attempt: int = 0, tenant: str = "") -> Target:
+def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, attempt: int = 0) -> Target:
     """Return a deployment as the target of a request whose policy is resolved."""
     policy = resolved.policy
     writer = policy.summary_in_use if policy.cost_aware else None
@@ -106,11 +109,10 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
         window_at(deployment, policy),
         policy,
         request_id,
-        tenant,
-        litellm_compat.prices_of(deployment),
-        attempt,
-        resolved.ignored,
-        resolved.origins,
+        prices=litellm_compat.prices_of(deployment),
+        attempt=attempt,
+        ignored=resolved.ignored,
+        origins=resolved.origins,
         writing_prices=None if writer is None else litellm_compat.writing_prices_of(writer.model),
     )
 
@@ -121,10 +123,10 @@ def window_at(deployment: Deployment, policy: Policy) -> Window:
     return window_of(policy, stated, known, holds_output=holds_output(deployment.model, policy))
 
 
-def _resolved(deployment: Deployment, call: Call, policies: Policies, group: str, attempt: int = 0) -> Target:
+def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment, attempt: int = 0) -> Target:
     resolved = policies.resolve(call.caller(deployment, policies.settings.session_header, group))
     if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
-    to = of_deployment(deployment, resolved, call.request_id, attempt, call.tenant)
-    waits = to.policy.client_compaction == "first" and compacts_itself(call.headers.get("user-agent"))
-    return replace(to, waits=waits, continued=litellm_compat.stored_history_of(call.fields))
+    waits = resolved.policy.client_compaction == "first" and compacts_itself(call.headers.get("user-agent"))
+    to = of_deployment(deployment, resolved, call.request_id, attempt)
+    return replace(to, tenant=call.tenant, waits=waits, continued=litellm_compat.stored_history_of(call.fields))

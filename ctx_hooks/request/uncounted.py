@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ctx_hooks.formats.fields import MEDIA_KINDS, text_or_empty
 from ctx_hooks.formats.payloads import SEALED_FIELDS, SIGNATURE_FIELDS, payload_kind
 from ctx_hooks.tokens.media import has_known_size
 from ctx_hooks.tokens.units import LocalTokens
+
+if TYPE_CHECKING:
+    from ctx_hooks.request.request import Request
 
 UNCOUNTED_FIELDS = (
     "previous_response_id",
@@ -102,43 +105,24 @@ class Uncounted(NamedTuple):
     holds_unbilled: bool
 
 
-def uncounted_in(fields: Mapping[str, Any], items: object, *, has_items: bool) -> Uncounted:
-    """Return what of a request of these `fields` and message `items` cannot be counted here. The walk is linear.
-
-    Args:
-        fields: the arguments of the call.
-        items: its messages.
-        has_items: whether each part of a turn is an item of its own, which the provider may keep (Responses).
-    """
-    listed = fields.get("tools")
-    tools = listed if isinstance(listed, (list, tuple)) else ()
+def uncounted_in(request: Request) -> Uncounted:
+    """Return what of a request cannot be counted here. The walk is linear."""
+    fields, items, tools = request.fields, request.items, request.fields.get("tools")
     hosted, others = _uncounted_content([items, *map(fields.get, SYSTEM_FIELDS)])
-    others = (
-        others
-        or fields.get("truncation") == "auto"
-        or any(fields.get(name) not in NOT_GIVEN for name in UNCOUNTED_FIELDS)
-        or any(map(_is_fetched, tools))
-    )
-    sealed = has_items and isinstance(items, (list, tuple)) and any(map(_is_sealed_reasoning, items))
-    tools_tokens = LocalTokens(HOSTED_TOOL_TOKENS * sum(map(_is_hosted, tools)))
-    return Uncounted(hosted or others, hosted and not others, tools_tokens, sealed)
+    others = others or request.asks_for_truncation or any(fields.get(name) not in NOT_GIVEN for name in UNCOUNTED_FIELDS)
+    tools_tokens = 0
+    for tool in tools if isinstance(tools, (list, tuple)) else ():
+        if isinstance(tool, Mapping):
+            kind = text_or_empty(tool.get("type"))
+            others = others or kind in FETCHED_TOOL_TYPES or not FETCHED_TOOL_NAMES.isdisjoint(tool)
+            if kind not in COUNTED_TOOL_TYPES or (not kind and TOOL_DEFINITIONS.isdisjoint(tool)):
+                tools_tokens += HOSTED_TOOL_TOKENS
+    sealed = request.wire.has_items and isinstance(items, (list, tuple)) and any(map(_is_sealed_reasoning, items))
+    return Uncounted(hosted or others, hosted and not others, LocalTokens(tools_tokens), sealed)
 
 
 def _is_sealed_reasoning(item: object) -> bool:
     return isinstance(item, Mapping) and item.get("type") == "reasoning" and bool(item.get("encrypted_content"))
-
-
-def _is_fetched(tool: object) -> bool:
-    if not isinstance(tool, Mapping):
-        return False
-    return text_or_empty(tool.get("type")) in FETCHED_TOOL_TYPES or not FETCHED_TOOL_NAMES.isdisjoint(tool)
-
-
-def _is_hosted(tool: object) -> bool:
-    if not isinstance(tool, Mapping):
-        return False
-    kind = text_or_empty(tool.get("type"))
-    return kind not in COUNTED_TOOL_TYPES or (not kind and TOOL_DEFINITIONS.isdisjoint(tool))
 
 
 def _uncounted_content(waiting: list[object]) -> tuple[bool, bool]:

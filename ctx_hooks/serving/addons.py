@@ -187,7 +187,8 @@ class Addons:
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raises what an add-on raises."""
-        return await self._shown_by(self._core.running.of(Call(fields).request_id).addons, fields, answer, streamed=False)
+        names = self._core.running.of(Call(fields).request_id).addons
+        return await self._shown_by(names, fields, answer, streamed=False) if names else answer
 
     async def streamed(self, fields: Mapping[str, Any], stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the chunks of a stream as the client is to see them.

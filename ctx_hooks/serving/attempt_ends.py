@@ -87,7 +87,8 @@ class AttemptEnds:
         """Note that an attempt failed, and learn from its overflow; return the attempt, None where that was known."""
         attempt = self.running.of(request_id).attempts.failed(overflow, refusal, name)
         if attempt is not None:
-            self.addons.ended(attempt, None)
+            if attempt.to.policy.addon_names:
+                self.addons.ended(attempt, None)
             await self.learn_refusal(attempt)
         return attempt
 
@@ -140,9 +141,12 @@ class AttemptEnds:
             return None  # after a failed attempt it comes from a model that the plugin is off for
         billed = billed_of(usage) if attempt.states_usage else None
         if billed is not None:
-            learned = replace(attempt, counts_all=attempt.counts_all and not used_hosted_tools)
-            await self._learn_answer(learned, billed, response_id)
-        self.addons.ended(attempt, billed)
+            if response_id:
+                whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
+                await self.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
+            await self._learn_answer(replace(attempt, counts_all=attempt.counts_all and not used_hosted_tools), billed)
+        if attempt.to.policy.addon_names:
+            self.addons.ended(attempt, billed)
         return Answered(attempt, billed)
 
     def after_failure(self, fields: Mapping[str, Any], error: Exception) -> Exception | None:
@@ -170,10 +174,7 @@ class AttemptEnds:
             stats = await self.learned.of(attempt.to.deployment)
             await self._learn(attempt, updates.of_refusal(stats, attempt, attempt.overflow, time.time()))
 
-    async def _learn_answer(self, attempt: Attempt, billed: Billed, response_id: str) -> None:
-        if response_id:
-            whole_tokens = ProviderTokens(billed.input_tokens + billed.output_tokens)
-            await self.stored.note(attempt.to.tenant, response_id, stored_tokens_after(attempt, whole_tokens))
+    async def _learn_answer(self, attempt: Attempt, billed: Billed) -> None:
         stats, now = await self.learned.of(attempt.to.deployment), time.time()
         shown = updates.of_answer(stats, attempt, billed.input_tokens, now, billed.output_tokens)
         event = updates.truncation(shown, attempt, billed.input_tokens)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction import last_resort
-from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of, outcome_of
+from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, outcome_of
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
-from ctx_hooks.request.output_limit import changed_output_tokens, output_limits_in
+from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.telemetry import otel
 from ctx_hooks.telemetry.call import CallNames
@@ -19,7 +19,7 @@ from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
 from ctx_hooks.telemetry.spend_log import figures_of, notes_of
-from ctx_hooks.tokens.units import to_local, to_provider
+from ctx_hooks.tokens.units import ProviderTokens, to_local, to_provider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,8 @@ class Recorder:
         """Record what was decided for an attempt."""
         if isinstance(decision, ShownAgain):
             return  # its decision is recorded, and is what its answer is about
-        event = decision_event(names_of(request.call, to), request, to, decision, attempt)
+        limits = output_limits_in(decision.changes)
+        event = decision_event(request, to, decision, attempt, limits)
         state = self._running.open(to.request_id)
         first = state.before_choice
         if first is not None:
@@ -63,8 +64,8 @@ class Recorder:
         else:
             state.decided = event
         if to.policy.enforces:
-            limits, is_changed = output_limits_in(changes_of(decision)), not isinstance(decision, Untouched)
             if not isinstance(decision, NotRetried):  # the attempt before it says what was sent
+                is_changed = not isinstance(decision, Untouched)
                 state.headers = with_decision(state.headers, event, limits, is_changed=is_changed)
             litellm_compat.write_figures(request.call, figures_of(event, limits))
         if first is None or not isinstance(decision, Untouched):
@@ -159,9 +160,9 @@ def _with_first(event: DecisionEvent, first: DecisionEvent) -> DecisionEvent:
 
 
 def decision_event(
-    call: CallNames, request: Request, to: Target, decision: Decision, attempt: Attempt | None
+    request: Request, to: Target, decision: Decision, attempt: Attempt | None, limits: Mapping[str, int]
 ) -> DecisionEvent:
-    """Return the record of a decision; the arguments are those of `Recorder.decided`, with whose request it is."""
+    """Return the record of a decision; the arguments are those of `Recorder.decided`, with the changed output limits."""
     before, after, factor, window = None, None, 1.0, to.window
     if attempt is not None:
         before, factor, window = attempt.received_tokens, attempt.known.factor, attempt.known.window
@@ -173,11 +174,11 @@ def decision_event(
     return DecisionEvent(
         name="decision",
         time_seconds=time.time(),
-        call=call,
+        call=names_of(request.call, to),
         mode=to.policy.mode,
         decision=outcome_of(decision, to.attempt),
-        reason=getattr(decision, "reason", ""),
-        trigger=_trigger(to.attempt, decision),
+        reason=decision.reason,
+        trigger=_trigger(to.attempt, decision, limits),
         attempt=to.attempt,
         format=request.format,
         local_tokens_before=before,
@@ -190,21 +191,21 @@ def decision_event(
         stated_window_tokens=to.window.tokens,
         factor=factor,
         requested_output_tokens=requested,
-        sent_output_tokens=changed_output_tokens(changes_of(decision)) or requested,
-        steps=tuple(StepFigures(s.name, s.tokens_saved, s.items_touched) for s in getattr(decision, "steps", ())),
+        sent_output_tokens=next(map(ProviderTokens, limits.values()), requested),
+        steps=tuple(StepFigures(s.name, s.tokens_saved, s.items_touched) for s in decision.steps),
         milliseconds={} if attempt is None else attempt.milliseconds,
         policy=to.origins,
     )
 
 
-def _trigger(number: int, decision: Decision) -> Trigger:
+def _trigger(number: int, decision: Decision, limits: Mapping[str, int]) -> Trigger:
     """Return what led to a decision that changes the request, "none" for one that does not."""
     if number:
         return "overflow"
     if isinstance(decision, (Untouched, NotRetried)):
         return "none"
     if decision.figures is None:
-        return "output" if changed_output_tokens(decision.changes) is not None else "repair"
+        return "output" if limits else "repair"
     return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.running import Running
+    from ctx_hooks.serving.running import RequestState, Running
 
 
 class ReportedUsage:
@@ -32,12 +32,14 @@ class ReportedUsage:
         """Remember by how much an attempt was cut."""
         if isinstance(decision, (NotRetried, ShownAgain)):
             return
-        reports = to.policy.report_usage == "original" and not isinstance(decision, Untouched)
-        self._set(to.request_id, to.deployment, _growth_of(attempt) if reports else 1.0)
+        growth = 1.0
+        if to.policy.report_usage == "original" and not isinstance(decision, Untouched):
+            growth = _growth_of(attempt)
+        self._set(self._running.open(to.request_id), to.deployment, growth)
 
     def failed(self, request_id: str, deployment: str) -> None:
         """Forget what was cut for a deployment that failed: the next one may get the whole request."""
-        self._set(request_id, deployment, 1.0)
+        self._set(self._running.of(request_id), deployment, 1.0)
 
     def note_fitted_before_choice(self, request_id: str) -> None:
         """Remember that what was cut so far is gone from what each attempt receives."""
@@ -80,8 +82,9 @@ class ReportedUsage:
         if unfinished:
             yield unfinished
 
-    def _set(self, request_id: str, deployment: str, growth: float) -> None:
-        state = self._running.open(request_id)
+    def _set(self, state: RequestState, deployment: str, growth: float) -> None:
+        if state.growth is None and growth == 1:
+            return
         known = state.growth or Growth()
         others = {key: g for key, g in known.for_deployment.items() if key != deployment}
         found = Growth(known.before_choice, {**others, deployment: growth})

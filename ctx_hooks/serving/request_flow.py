@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ctx_hooks import litellm_compat
 from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched, changes_of
+from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.formats.caller_flags import are_many
 from ctx_hooks.learning.attempts import counted, holds_more, number_of, sent_unchanged, was_translated
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from ctx_hooks.engine.engine import Decided
     from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.learning.known import Known
     from ctx_hooks.request.target import Target
     from ctx_hooks.store.shared_store import SharedCache
 
@@ -94,31 +93,29 @@ class RequestFlow:
         """Return a request with its retries arranged, and fitted where the Router would refuse it itself."""
         group = target.of_group(request.call, self.policies)
         fields = litellm_compat.without_request_key(request.fields)
-        if not group.policy.enabled:
+        if group.policy.mode == "off":
             return fields
         fields = litellm_compat.with_request_id(fields)
-        if not group.policy.enforces:
+        if group.policy.mode == "observe":
             return fields
-        self.running.open(litellm_compat.Call(fields).request_id).headers |= of_ignored(group.ignored)
+        request = replace(request, fields=fields)
+        self.running.open(request.call.request_id).headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
-        fields = await self.addons.received(replace(request, fields=fields), group.policy)
-        arranged = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
-        return await self._fitted_before_choice(replace(request, fields=arranged), group)
+        if group.policy.addon_names:
+            fields = await self.addons.received(request, group.policy)
+        fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
+        return await self.fitted_before_choice(replace(request, fields=fields), group)
 
-    async def _fitted_before_choice(self, request: Request, group: Target) -> dict[str, Any]:
+    async def fitted_before_choice(self, request: Request, group: Target | None = None) -> dict[str, Any]:
         """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
         if not litellm_compat.checks_before_deployment():
             return dict(request.fields)
-        request_id = request.call.request_id
-        fitted = await self._fitted(request, replace(group, request_id=request_id, checked=True))
+        to, request_id = group or target.of_group(request.call, self.policies), request.call.request_id
+        fitted = await self._fitted(request, replace(to, request_id=request_id, checked=True))
         self.usage.note_fitted_before_choice(request_id)
         self.recorder.fitted_before_choice(request_id)
         return fitted
-
-    async def fitted_before_choice(self, request: Request) -> dict[str, Any]:
-        """Return a further request of an add-on, fitted where the Router would refuse it itself."""
-        return await self._fitted_before_choice(request, target.of_group(request.call, self.policies))
 
     async def before_attempt(self, request: Request, to: Target) -> dict[str, Any]:
         """Return the arguments of an attempt as they are to be sent.
@@ -127,37 +124,36 @@ class RequestFlow:
             ContextWindowExceededError: a retry that would send again what was refused.
         """
         sent = await self._fitted(request, to)
-        if not to.policy.enforces:
+        if to.policy.mode != "enforce":
             return sent
-        return {**sent, **await self._short(replace(request, fields=sent), Request.without_flags)}
+        request = replace(request, fields=sent)
+        if are_many(request.items):  # they have threads of their own: nobody waits for another's compression
+            return {**sent, **await self._short_workers.run(request.without_flags, Deadline())}
+        return {**sent, **request.without_flags()}
 
     async def _fitted(self, request: Request, to: Target) -> dict[str, Any]:
         """Begin an attempt, decide about it, record the decision and return the arguments with its changes.
 
         The caller's flags stay: a request that is fitted before the choice is fitted once more.
         """
-        if not to.policy.enabled:
+        if to.policy.mode == "off":
             return dict(request.fields)
         to = self.numbered(to)
         decision = await self.decide(request, to)
-        attempt = self.last(to)
+        attempt = self.running.of(to.request_id).attempts.last(to.deployment)
         self.recorder.decided(request, to, decision, attempt)
         sent = litellm_compat.with_forwarded_metadata(request.call)
-        if not to.policy.enforces:
+        if to.policy.mode == "observe":
             return sent
         self.usage.note(to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(attempt.refusal if attempt is not None else "", sent)
-        sent |= changes_of(decision)
-        return await self.addons.sent(replace(request, fields=sent), to)
+        sent |= decision.changes
+        return await self.addons.sent(replace(request, fields=sent), to) if to.policy.addon_names else sent
 
     def numbered(self, to: Target) -> Target:
         """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""
-        return replace(to, attempt=number_of(to, self.last(to)))
-
-    def last(self, to: Target) -> Attempt | None:
-        """Return the request's last attempt there, or the one that an attempt there follows; None where it is the first."""
-        return self.running.of(to.request_id).attempts.last(to.deployment)
+        return replace(to, attempt=number_of(to, self.running.of(to.request_id).attempts.last(to.deployment)))
 
     async def decide(self, request: Request, to: Target) -> Decision:
         """Return what to send, and remember the attempt.
@@ -165,29 +161,31 @@ class RequestFlow:
         Raises nothing: any failure leaves the request untouched and logs one warning. A retry that would send again what
         was refused is NotRetried, whatever the reason. `to` has the number that `numbered` gives it.
         """
-        if not to.policy.enabled:
-            return Untouched("switched off")
-        previous, timings = self.last(to), Timings()
+        if to.policy.mode == "off":
+            return Untouched(reason="switched off")
+        attempts, timings = self.running.of(to.request_id).attempts, Timings()
+        previous = attempts.last(to.deployment)
         if previous is not None and was_translated(previous, request, to):
             return ShownAgain()
         if to.attempt and (previous is None or previous.spent or (previous.failed and previous.overflow is None)):
-            return NotRetried("what was refused before is not known, or cannot be made smaller")
+            return NotRetried(reason="what was refused before is not known, or cannot be made smaller")
         try:
             with timings.phase("total"):
-                decided = await self._decided(request, to, previous, timings)
+                decision, attempt, *_ = await self._decided(request, to, previous, timings)
         except MalformedConversationError as error:
-            decision: Decision = Untouched(str(error))
+            decision = Untouched(reason=str(error))
         except Exception as error:
             # A proxy must not lose a request to us, whatever is wrong here.
             logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
-            decision = Untouched(f"failed: {type(error).__name__}")
+            decision = Untouched(reason=f"failed: {type(error).__name__}")
         else:
-            decision = decided.decision
-            attempt = replace(decided.attempt, milliseconds=timings.milliseconds)
-            self.running.open(to.request_id).attempts.sent(
-                attempt if to.policy.enforces else sent_unchanged(request, attempt)
-            )
-        return NotRetried(decision.reason, decision.figures) if to.attempt and isinstance(decision, Untouched) else decision
+            attempt = replace(attempt, milliseconds=timings.milliseconds)
+            if to.policy.mode == "observe":
+                attempt = sent_unchanged(request, attempt)
+            self.running.open(to.request_id).attempts.sent(attempt)
+        if to.attempt and isinstance(decision, Untouched):
+            return NotRetried(figures=decision.figures, reason=decision.reason)
+        return decision
 
     async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
         request = replace(request, honors_skip=to.policy.truncation_skip == "honor")
@@ -195,23 +193,17 @@ class RequestFlow:
         if previous is not None and (to.attempt or holds_more(to, previous)):
             previous = await self._counted(request, to, previous, most_tokens)
         with timings.phase("known"):
-            known = await self._known(to, previous if to.attempt else None, most_tokens)
+            read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
+            # Both at once, since each may wait for Redis.
+            both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
+            stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
+            known = known_of(to, stats, time.time(), previous if to.attempt else None, stored_tokens)
         if to.window.tokens < to.policy.warn_below_tokens:
             warn_once(f"the window of {to.model} is small: {to.window.tokens} tokens ({to.window.source})")
         by_size = engine.decide_by_size(request, to, known, most_tokens)
-
-        async def decide(undecided: Undecided) -> Decided:
-            return by_size or await self._decided_in_time(undecided, most_tokens, timings)
-
-        return await self.addons.decided(Undecided(request, to, known, by_size is not None), decide)
-
-    async def _known(self, to: Target, refused: Attempt | None, most_tokens: int) -> Known:
-        """Return what an attempt is decided by, frozen; `most_tokens` is an upper bound of the request."""
-        read = self.learned.of(to.deployment, may_be_refused=most_tokens > LEAST_WINDOW_TOKENS)
-        # Both at once, since each may wait for Redis.
-        both = asyncio.gather(read, self.stored.tokens_of(to.tenant, to.continued)) if to.continued else None
-        stats, stored_tokens = await both if both is not None else (await read, ProviderTokens(0))
-        return known_of(to, stats, time.time(), refused, stored_tokens)
+        undecided = Undecided(request, to, known, by_size is not None)
+        decide = partial(self._decided_in_time, by_size, most_tokens, timings)
+        return await (self.addons.decided(undecided, decide) if to.policy.addon_names else decide(undecided))
 
     async def _counted(self, request: Request, to: Target, refused: Attempt, most_tokens: int) -> Attempt:
         """Return the refused attempt with what it sent counted, in the vocabulary of the model that refused it.
@@ -236,22 +228,22 @@ class RequestFlow:
         await self.ends.learn_refusal(refused)
         return refused
 
-    async def _decided_in_time(self, undecided: Undecided, most_tokens: int, timings: Timings) -> Decided:
-        """Return the decision, by the last resort if it is not there in time.
-
-        The thread reads a copy of the request and frees what it has read: on the event loop that would take 30 ms.
-        """
+    async def _decided_in_time(
+        self, by_size: Decided | None, most_tokens: int, timings: Timings, undecided: Undecided
+    ) -> Decided:
+        """Return the decision, by the size if that is enough, by the last resort if it is not there in time."""
+        if by_size is not None:
+            return by_size
         request, to, known, _ = undecided
         seconds = to.policy.compression_timeout_seconds
         deadline = Deadline(seconds)
         try:
-            return await self.off_loop(
-                most_tokens, lambda: engine.decide(replace(request), to, known, deadline, timings), deadline
-            )
+            work = partial(engine.decide, request, to, known, deadline, timings)
+            return await self.off_loop(most_tokens, work, deadline)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
         return await self.off_loop(
-            most_tokens, lambda: engine.decide_by_last_resort(replace(request), to, known, seconds), Deadline()
+            most_tokens, partial(engine.decide_by_last_resort, request, to, known, seconds), Deadline()
         )
 
     async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
@@ -259,15 +251,6 @@ class RequestFlow:
         if most_tokens <= LOOP_BYTES and not extra_steps():
             return work()
         return await self._engine_workers.run(work, deadline)
-
-    async def _short(self, request: Request, work: Callable[[Request], dict[str, Any]]) -> dict[str, Any]:
-        """Do work that is short for a message, in a thread where there are many of them.
-
-        It has threads of its own: nobody waits for another's compression.
-        """
-        if not are_many(request.items):
-            return work(request)
-        return await self._short_workers.run(partial(work, request), Deadline())
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raise what a further call raises where it is all there is."""

@@ -25,7 +25,7 @@ from strategies import FIELDS, every_format
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.cost import WritingPrices
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Compressed, GaveUp, Rescued, Untouched, changes_of
+from ctx_hooks.engine.decision import Compressed, GaveUp, Rescued, Untouched
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -59,7 +59,7 @@ class TestBeforeACall:
             decided(request, to(window_tokens))[0],
             engine.decide_by_last_resort(request, to(window_tokens), known)[0],
         ):
-            changes = changes_of(decision)
+            changes = decision.changes
             assert changes.keys() <= {FIELDS[fmt], "max_tokens", "max_output_tokens"}, "no tools, no instructions"
             assert changes[FIELDS[fmt]] != request.items
             assert newest in json.dumps(changes[FIELDS[fmt]][-1])
@@ -212,10 +212,10 @@ class TestRepair:
         cost = {"cost_aware": True, "expected_turns": 1, "prices": DEAR_CACHE}
         window_tokens = int(tokens_of(request) * 1.02)
         left, _ = decided(request, to(window_tokens, repair="auto", **cost))
-        assert not changes_of(left)
+        assert not left.changes
         decision, _ = decided(request, to(window_tokens, repair="always", **cost))
         assert not violations("openai-chat", sent(request, decision).fields)
-        assert len(changes_of(decision)["messages"]) == len(request.items) - 1
+        assert len(decision.changes["messages"]) == len(request.items) - 1
 
     @pytest.mark.parametrize(("repair", "repaired"), [("always", True), ("auto", True), ("off", False)])
     def test_a_request_that_is_compressed(self, repair, repaired):
@@ -246,7 +246,7 @@ class TestWhatCompactingCosts:
     def test_it_is_not_done_where_it_costs_more_than_it_saves(self, prices, cost_aware, window_tokens, compacts):
         target = to(window_tokens, prices=prices, cost_aware=cost_aware, expected_turns=1)
         decision, attempt = decided(self.request, target)
-        assert bool(changes_of(decision)) == compacts
+        assert bool(decision.changes) == compacts
         assert isinstance(decision, Compressed if compacts else Untouched)
         assert (attempt.sent_tokens < self.size) == compacts
 

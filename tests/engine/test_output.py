@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import FIELDS, FORMATS
 
-from ctx_hooks.engine.decision import Compressed, Untouched, changes_of
+from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.learning.known import Known
 from ctx_hooks.overflow.retry_plan import LEAST_OUTPUT_TOKENS
 from ctx_hooks.request.output_limit import LEAST_ANSWER_TOKENS, LEAST_THINKING_TOKENS
@@ -53,8 +53,8 @@ class TestOutputs:
         request = session(turns=40, max_tokens=8_000)
         decision, attempt = decided(request, to(20_000), Known(Window(20_000, "model_info"), output_limit_tokens=4_096))
         assert isinstance(decision, Compressed)
-        assert changes_of(decision)["max_tokens"] == attempt.output_tokens == 4_096
-        assert changes_of(decision)["messages"]
+        assert decision.changes["max_tokens"] == attempt.output_tokens == 4_096
+        assert decision.changes["messages"]
 
 
 REQUESTS = {(fmt, turns): session(fmt, turns=turns) for fmt in FORMATS for turns in (1, 8, 24)}
@@ -112,7 +112,7 @@ class TestTheRequestedOutputGivesWayFirst:
         window_tokens = max(int(SIZES[which] / 0.8), SIZES[which] + 32_768) + spare_tokens
         for decide in (decided, by_size):
             found = decide(request, to(window_tokens, **policy))
-            assert found is None or not changes_of(found[0]).keys() & set(FIELDS.values())
+            assert found is None or not found[0].changes.keys() & set(FIELDS.values())
 
     def test_in_the_smallest_windows_the_estimates_error_gives_way_before_a_message_does(self):
         request = session(turns=3, max_tokens=30_000)
@@ -139,5 +139,5 @@ class TestThinking:
 
     def test_one_above_a_quarter_of_the_window_is_lowered_and_no_message_is_cut(self):
         now, decision, attempt = self.decide(32_768, 17, 31_999)
-        assert set(changes_of(decision)) == {"max_tokens", "thinking"}
+        assert set(decision.changes) == {"max_tokens", "thinking"}
         assert LEAST_THINKING_TOKENS <= now.fields["thinking"]["budget_tokens"] < attempt.output_tokens < 32_000

@@ -14,7 +14,7 @@ from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Untouched, changes_of
+from ctx_hooks.engine.decision import Untouched
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings
@@ -66,7 +66,7 @@ def test_what_is_sent_with_the_tool_is_within_the_budget(fmt):
 
 @pytest.mark.parametrize("fmt", OFFERING)
 def test_the_definition_is_the_same_in_every_request_and_stands_behind_the_clients_tools(fmt):
-    tools = [changes_of(decided(session(fmt, turns=n), target(retrieval=True)).decision)["tools"] for n in (30, 40)]
+    tools = [decided(session(fmt, turns=n), target(retrieval=True)).decision.changes["tools"] for n in (30, 40)]
     ours = [own for *others, own in tools]
     assert ours[0] == ours[1]
     assert [others for *others, own in tools] == [session(fmt).fields["tools"]] * 2
@@ -77,7 +77,7 @@ def test_an_archive_alone_offers_nothing(fmt):
     found = decided(session(fmt, turns=30), target(archive=ArchiveSettings()))
     assert found.cut
     assert not found.offers
-    assert changes_of(found.decision).keys() == {FIELDS[fmt]}
+    assert found.decision.changes.keys() == {FIELDS[fmt]}
 
 
 @pytest.mark.parametrize("fmt", OFFERING)
@@ -86,7 +86,7 @@ def test_nothing_is_offered_where_nothing_is_cut_or_nothing_archived(fmt, turns)
     found = decided(session(fmt, turns=turns), target(retrieval=True), archives=turns == 2)
     assert not found.offers
     assert not found.cut
-    assert RETRIEVE not in json.dumps(changes_of(found.decision))
+    assert RETRIEVE not in json.dumps(found.decision.changes)
     assert isinstance(found.decision, Untouched) == (turns == 2)
 
 
@@ -110,12 +110,12 @@ def test_no_client_is_offered_what_could_do_it_harm(fmt, fields):
     found = decided(session(fmt, turns=30, **fields), target(retrieval=True))
     assert found.cut
     assert not found.offers
-    assert RETRIEVE not in json.dumps(changes_of(found.decision)[FIELDS[fmt]])
+    assert RETRIEVE not in json.dumps(found.decision.changes[FIELDS[fmt]])
 
 
 def test_a_client_without_tools_is_offered_it_where_the_policy_says_always():
     found = decided(session(turns=30, tools=None), target(retrieval="always"))
-    assert [tool["function"]["name"] for tool in changes_of(found.decision)["tools"]] == [RETRIEVE]
+    assert [tool["function"]["name"] for tool in found.decision.changes["tools"]] == [RETRIEVE]
 
 
 @pytest.mark.parametrize("fmt", OFFERING)
@@ -124,7 +124,7 @@ def test_all_that_is_cut_from_a_request_is_found_again_though_its_compaction_is_
     where = archived(request, target(retrieval=True))
     first = decided(request, where)
     again = decided(request, where)
-    assert changes_of(first.decision) == changes_of(again.decision)
+    assert first.decision.changes == again.decision.changes
     assert again.offers
     assert engine.cut_again(request, where, again.attempt.known, Deadline(60)) == first.cut
 

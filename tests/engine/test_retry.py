@@ -7,7 +7,7 @@ from engine_requests import DEAR_CACHE, MODEL, NOW, decided, only_newest_loop, s
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.engine.decision import NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.engine.decision import NotRetried, Rescued, Untouched
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -39,7 +39,7 @@ class TestRetries:
         for number in (1, 2, 3):
             _, decision, attempt = self.retry(Overflow("input", "x"), attempt=number)
             assert isinstance(decision, Rescued)
-            assert decision.attempt == attempt.to.attempt == number
+            assert attempt.to.attempt == number
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
     def test_what_another_deployment_refused_as_compacted_for_the_same_window_is_compacted_further(self):
@@ -114,7 +114,7 @@ class TestRetries:
         known, decision, attempt = self.retry(overflow, request=asked)
         assert known.window == to().window
         assert isinstance(decision, Rescued)
-        assert dict(changes_of(decision)) == {"max_tokens": 8_192}
+        assert dict(decision.changes) == {"max_tokens": 8_192}
         assert (attempt.sent_tokens, attempt.output_tokens, attempt.lowered) == (self.size, 8_192, True)
 
     def test_an_output_that_does_not_fit_beside_the_input_gives_way_and_the_conversation_stays_whole(self):
@@ -122,7 +122,7 @@ class TestRetries:
         asked = session(turns=40, max_tokens=self.size // 2)
         overflow = Overflow("input_plus_output", "x", limit, self.size, self.size // 2)
         _, decision, attempt = self.retry(overflow, request=asked)
-        assert list(changes_of(decision)) == ["max_tokens"]
+        assert list(decision.changes) == ["max_tokens"]
         assert LEAST_OUTPUT_TOKENS <= attempt.output_tokens < limit - self.size
 
     def test_where_the_size_of_what_was_refused_is_not_known_the_budget_holds(self):
@@ -136,7 +136,7 @@ class TestRetries:
         overflow = Overflow("input_plus_output", "x", 100_000, self.size, 64_000)
         lowered = self.refused(overflow, lowered=True, number=1)
         _, decision, attempt = self.retry(overflow, request=asked, refused=lowered, attempt=2)
-        assert "messages" in changes_of(decision)
+        assert "messages" in decision.changes
         assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
     def test_a_retry_that_would_be_no_smaller_is_not_sent_and_the_attempt_is_spent(self):
@@ -185,7 +185,7 @@ class TestRetries:
         refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
         decision, attempt = decided(request, to(attempt=number), Known(to().window, previous=refused))
         assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
-        assert changes_of(decision)["messages"][-1] == newest[-1]
+        assert decision.changes["messages"][-1] == newest[-1]
 
     def test_the_newest_results_are_cut_where_nothing_else_is_left(self):
         request = only_newest_loop()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from engine_requests import decided, session, to, tokens_of
 
-from ctx_hooks.engine.decision import Compressed, NotRetried, Rescued, Untouched, changes_of
+from ctx_hooks.engine.decision import Compressed, NotRetried, Rescued, Untouched
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -69,7 +69,7 @@ class TestBeforeTheCall:
         target = to()
         request = Request(fmt, {"messages": [{"role": "user", "content": "x"}], "previous_response_id": "resp_1"})
         decision, _ = decided(request, target, known(target, target.window.tokens))
-        assert changes_of(decision) == {}
+        assert decision.changes == {}
 
 
 class TestAfterARefusal:

@@ -7,7 +7,6 @@ from engine_requests import COUNTER, decided, session, to
 from ctx_hooks.addons.summaries.candidates import conversation_key
 from ctx_hooks.compaction.summary.model_written import Summaries, prefixes
 from ctx_hooks.compaction.summary.model_written import WrittenSummary as Written
-from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.request.request import counted_history
 
@@ -25,7 +24,7 @@ def known_summaries():
 def test_a_known_summary_is_sent_and_the_attempt_says_which():
     summaries = known_summaries()
     decision, attempt = decided(REQUEST, TARGET, Known(TARGET.window, summaries=summaries))
-    assert "> Tune the zebra piano." in str(changes_of(decision))
+    assert "> Tune the zebra piano." in str(decision.changes)
     assert attempt.choice.prefix in summaries.written
     assert attempt.sent_tokens <= 4_000
 
@@ -35,11 +34,11 @@ def test_a_choice_that_was_made_before_holds():
     _, attempt = decided(REQUEST, TARGET, Known(TARGET.window, summaries=summaries))
     chosen = replace(summaries, chosen={attempt.choice.compaction: ""})
     decision, again = decided(REQUEST, TARGET, Known(TARGET.window, summaries=chosen))
-    assert changes_of(decision) == changes_of(decided(REQUEST, TARGET)[0])
+    assert decision.changes == decided(REQUEST, TARGET)[0].changes
     assert again.choice == replace(attempt.choice, prefix="")
 
 
 def test_without_summaries_there_is_nothing_to_choose():
     decision, attempt = decided(REQUEST, to(4_000))
     assert attempt.choice is None
-    assert changes_of(decision) == changes_of(decided(REQUEST, TARGET)[0])
+    assert decision.changes == decided(REQUEST, TARGET)[0].changes

@@ -69,7 +69,7 @@ bodies = st.fixed_dictionaries(
 def counted(request, vocabulary):
     counter = Counter(vocabulary)
     index = message_stats(request.messages, counter)
-    return sum(m.tokens for m in index) + sum(counter.text(t) for t in request.preamble())
+    return sum(m.tokens for m in index) + sum(counter.text(t) for t in request.messages.preamble)
 
 
 def said(fmt, block):
@@ -179,9 +179,9 @@ def test_schemas_beside_the_tools_are_counted(fmt):
 def test_tools_are_counted_each_and_as_often_as_they_change_only():
     tools = [{"type": "function", "function": {"name": f"tool_{n}", "description": "d"}} for n in range(50)]
     request = request_with("openai-chat", {"messages": [{"role": "user", "content": "hi"}], "tools": tools})
-    assert [json.loads(text) for text in request.preamble()] == tools
-    assert request.preamble() is request.preamble()
-    assert request.conversation().preamble == request.preamble()
+    assert [json.loads(text) for text in request.messages.preamble] == tools
+    assert request.messages is request.messages
+    assert request.conversation().preamble == request.messages.preamble
 
 
 def test_tools_that_nest_without_end_are_refused_by_name():
@@ -190,7 +190,7 @@ def test_tools_that_nest_without_end_are_refused_by_name():
         deep = [deep]
     request = request_with("openai-chat", {"messages": [{"role": "user", "content": "hi"}], "tools": [{"x": deep}]})
     with pytest.raises(MalformedConversationError):
-        request.preamble()
+        request.conversation()
 
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}

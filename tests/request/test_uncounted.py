@@ -8,7 +8,7 @@ import pytest
 from strategies import CALL_TYPES, FIELDS
 
 from ctx_hooks.conversation.model import Media
-from ctx_hooks.request.request import request_of
+from ctx_hooks.request.request import Request, request_of
 from ctx_hooks.request.uncounted import HOSTED_TOOL_TOKENS, uncounted_in
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
@@ -25,7 +25,7 @@ def uncounted(fmt, fields=(), item=None):
     payload = {**agent_session(fmt, turns=2), **dict(fields)}
     name = FIELDS[fmt]
     request = request_of(CALL_TYPES[fmt], {**payload, name: [*payload[name], *([item] if item else [])]})
-    return request.uncounted().holds_any
+    return uncounted_in(request).holds_any
 
 
 def said(*blocks):
@@ -136,16 +136,16 @@ def test_what_coding_agents_send_with_every_request_is_counted_as_far_as_it_goes
 def test_a_tool_that_is_only_offered_adds_a_definition_of_bounded_size(fmt, fields):
     """Coding agents offer the provider's search in every request: their refusals have to teach as others do."""
     assert not uncounted(fmt, fields)
-    assert uncounted_in(fields, [], has_items=False).tools_tokens == HOSTED_TOOL_TOKENS
-    assert uncounted_in({"tools": [ANTHROPIC_TOOL, {"type": "function"}]}, [], has_items=False).tools_tokens == 0
+    assert uncounted_in(Request(fmt, fields)).tools_tokens == HOSTED_TOOL_TOKENS
+    assert uncounted_in(Request("anthropic", {"tools": [ANTHROPIC_TOOL, {"type": "function"}]})).tools_tokens == 0
 
 
 def test_reasoning_that_is_sealed_and_sent_again_is_known_as_not_billed():
     def unbilled(fmt, item):
         payload = agent_session(fmt, turns=2)
-        return (
-            request_of(CALL_TYPES[fmt], {**payload, FIELDS[fmt]: [*payload[FIELDS[fmt]], item]}).uncounted().holds_unbilled
-        )
+        return uncounted_in(
+            request_of(CALL_TYPES[fmt], {**payload, FIELDS[fmt]: [*payload[FIELDS[fmt]], item]})
+        ).holds_unbilled
 
     assert unbilled("openai-responses", {"type": "reasoning", "summary": [], "encrypted_content": SEALED})
     assert not unbilled("openai-responses", {"type": "reasoning", "summary": []})

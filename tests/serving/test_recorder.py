@@ -184,13 +184,13 @@ MESSAGES = {"messages": []}
 
 
 @pytest.mark.parametrize(("decision", "attempt", "outcome"), [
-    (Untouched("fits"), 0, "fits"), (Compressed({"max_tokens": 5}, None, ()), 0, "output_lowered"),
+    (Untouched(reason="fits"), 0, "fits"), (Compressed({"max_tokens": 5}, None, ()), 0, "output_lowered"),
     (Compressed({"max_tokens": 5, "thinking": {"type": "disabled"}}, None, ()), 0, "output_lowered"),
     (Compressed({"config": {"maxOutputTokens": 5}}, None, ()), 0, "output_lowered"),
     (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
-    (Compressed(MESSAGES, None, ()), 0, "compressed"), (GaveUp(MESSAGES, FIGURES, "above"), 0, "compressed"),
-    (Untouched("fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, "above"), 1, "retried"),
-    (Rescued({"max_tokens": 5}, FIGURES, (), 1), 1, "retried"), (NotRetried("no smaller"), 1, "failed"),
+    (Compressed(MESSAGES, None, ()), 0, "compressed"), (GaveUp(MESSAGES, FIGURES, reason="above"), 0, "compressed"),
+    (Untouched(reason="fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, reason="above"), 1, "retried"),
+    (Rescued({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
 ])  # fmt: skip
 def test_each_decision_has_one_word(decision, attempt, outcome):
     assert outcome_of(decision, attempt) == outcome

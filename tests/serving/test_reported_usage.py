@@ -78,7 +78,7 @@ def test_what_was_told_is_forgotten(usage):
 
 @pytest.mark.parametrize(("to", "decision", "sent"), [
     (target(Policy()), CUT, attempt(900, 300)), (target(request_id=""), CUT, attempt(900, 300)),
-    (target(), Untouched("fits"), attempt(900, 300)), (target(), CUT, attempt(None, None)),
+    (target(), Untouched(reason="fits"), attempt(900, 300)), (target(), CUT, attempt(None, None)),
     (target(), CUT, attempt(900, 0)), (target(), CUT, attempt(300, 900)),
     (target(), CUT, attempt(900, 300, counts_all=False)), (target(), CUT, attempt(900, 300, stored=True)),
     (target(), CUT, None),
@@ -97,14 +97,14 @@ async def test_without_a_cut_a_streams_chunks_are_the_very_objects(usage):
 def test_the_last_attempt_counts(usage):
     usage.note(target(), CUT, attempt(900, 300))
     usage.note(target(), CUT, attempt(900, 450))
-    usage.note(target(), NotRetried("spent"), attempt(900, 90))
+    usage.note(target(), NotRetried(reason="spent"), attempt(900, 90))
     usage.note(target(), ShownAgain(), attempt(900, 450))
     assert told(usage) == 200
 
 
 def test_a_deployment_that_takes_the_request_whole_bills_the_originals_size(usage):
     usage.note(target(), CUT, attempt(900, 300))
-    usage.note(target(), Untouched("fits"), attempt(900, 900))
+    usage.note(target(), Untouched(reason="fits"), attempt(900, 900))
     assert told(usage) == 100
 
 

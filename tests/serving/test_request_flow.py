@@ -70,7 +70,7 @@ async def test_an_attempt_ends_by_the_policy_that_it_began_with():
 class TestARequestIsNeverLost:
     async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
         runner = RequestFlow()
-        assert await runner.decide(session(), to(20_000, enabled=False)) == Untouched("switched off")
+        assert await runner.decide(session(), to(20_000, enabled=False)) == Untouched(reason="switched off")
         assert runner.running.of("request").attempts.last() is None
 
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
@@ -86,7 +86,9 @@ class TestARequestIsNeverLost:
 
         monkeypatch.setattr(pipeline, "STEPS", (Step("broken", "for this test", fail),))
         unseen = Request("openai-chat", agent_session("openai-chat", turns=40, seed=79))  # no compaction of it is remembered
-        assert await RequestFlow().decide(unseen, to(20_000, warn_below_tokens=0)) == Untouched("failed: RuntimeError")
+        assert await RequestFlow().decide(unseen, to(20_000, warn_below_tokens=0)) == Untouched(
+            reason="failed: RuntimeError"
+        )
         (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
         assert "a fault" not in str(record.exc_info[1])  # it may quote the conversation
         assert record.exc_info[0].__name__ == "RuntimeError"

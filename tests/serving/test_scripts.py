@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from ctx_hooks.engine.decision import NotRetried, changes_of
+from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
@@ -99,7 +99,7 @@ class Provider:
             to = Target("some/model", "deployment", window, Policy(), name, "ann", attempt=attempt)
             decision = await self.runner.decide(request, to)
             assert not isinstance(decision, NotRetried)
-            self.sent = changes_of(decision).get("messages", messages)
+            self.sent = decision.changes.get("messages", messages)
             tokens = counted_by_provider(self.sent)
             if tokens <= WINDOW:
                 await self.runner.ends.answered(name, {"prompt_tokens": tokens, "completion_tokens": 50})

@@ -16,7 +16,7 @@ from ctx_hooks.addons.retrieval.notes import NAME, KeptRequest, Offer, kept_of, 
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import NotRetried, changes_of
+from ctx_hooks.engine.decision import NotRetried
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.timings import Timings
@@ -133,7 +133,7 @@ class Archiving:
                 request, *_ = kept.decided_by
                 deadline = Deadline(kept.timeout_seconds)
                 sent = await self._workers.run(lambda: engine.decide(*kept.decided_by, deadline, Timings()), deadline)
-                fitted = {**request.fields, **changes_of(sent.decision)}
+                fitted = {**request.fields, **sent.decision.changes}
                 if await self._workers.run(lambda: replace(request, fields=fitted).items == items, deadline):
                     found: Sequence[Any] = request.items
                     return found

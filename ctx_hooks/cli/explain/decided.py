@@ -13,7 +13,7 @@ import click
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.files import format_of, read_json, yaml_of
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.engine.decision import Decision, changes_of
+from ctx_hooks.engine.decision import Decision
 from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.litellm_compat import Deployment
 from ctx_hooks.policy.caller import Caller, as_text
@@ -80,7 +80,7 @@ def decided(
     received = Request(format_of(fields), fields)
     target = of_deployment(deployment, resolved, "explain")
     decision = asyncio.run(RequestFlow().decide(received, _without_stores(target)))
-    sent = Request(received.format, {**fields, **changes_of(decision)})
+    sent = Request(received.format, {**fields, **decision.changes})
     factor = family_factor(deployment.model)
     return Decided(group, len(listed), received, target, resolved, decision, sent, factor, policy or "")
 

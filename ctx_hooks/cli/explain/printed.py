@@ -14,7 +14,7 @@ from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.terminal import console, print_json, print_text, table
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.compaction.steps import oldest_turns
-from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, changes_of, outcome_of
+from ctx_hooks.engine.decision import GaveUp, NotRetried, Untouched, outcome_of
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.policy.settings import DEFAULT_POLICY
 from ctx_hooks.tokens.counter import Counter
@@ -64,7 +64,7 @@ def document(found: Decided) -> dict[str, Any]:
         "model": found.target.model,
         "format": found.request.format,
         "decision": outcome_of(found.decision, 0),
-        "reason": getattr(found.decision, "reason", ""),
+        "reason": found.decision.reason,
         "window_tokens": window.tokens,
         "window_source": window.source,
         "budget_tokens": budget,
@@ -73,7 +73,7 @@ def document(found: Decided) -> dict[str, Any]:
         "tokens_before": figures.tokens_before if figures else None,
         "tokens_after": figures.tokens_after if figures else None,
         "fields": _fields(found),
-        "steps": [asdict(step) for step in getattr(found.decision, "steps", ())],
+        "steps": [asdict(step) for step in found.decision.steps],
         "policy": {n: {"value": v, "set_by": origins.get(n, "default")} for n, v in values.items()},
         "ignored": list(found.resolved.ignored),
     }
@@ -116,7 +116,7 @@ def messages_of(found: Decided) -> list[Changed]:
     except MalformedConversationError:
         return []
     newest = set(newest_turns(index, found.resolved.policy.max_turns))
-    gave_way = any(step.name == oldest_turns.STEP.name for step in getattr(found.decision, "steps", ()))
+    gave_way = any(step.name == oldest_turns.STEP.name for step in found.decision.steps)
 
     def why(i: int) -> str:
         if i not in newest:
@@ -129,7 +129,7 @@ def messages_of(found: Decided) -> list[Changed]:
 
 def _fields(found: Decided) -> dict[str, dict[str, Any]]:
     """Return each field that changes and is a figure, such as `max_tokens`, with what came and what is sent."""
-    came, sent = _flat(found.request.fields), _flat(changes_of(found.decision))
+    came, sent = _flat(found.request.fields), _flat(found.decision.changes)
     return {n: {"received": came.get(n), "sent": v} for n, v in sent.items() if isinstance(v, int) and v != came.get(n)}
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from ctx_hooks.compaction.message_index import chain
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.engine.engine import Decided
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import unmarked
@@ -92,7 +91,7 @@ def as_sent(request: Request, received: Sent, to: Target, known: Known, counter:
 
 def _changed(request: Request, sent: Sent, decided: Decided, counter: Counter) -> Sent:
     """Return what a decision sends of a request; `sent` where it changes nothing."""
-    changes = changes_of(decided.decision)
+    changes = decided.decision.changes
     if not changes:
         return sent
     made = as_received(Request(request.format, {**request.fields, **changes}), counter)

@@ -14,7 +14,6 @@ from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import changes_of
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.archive_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy
@@ -45,7 +44,7 @@ def told(archiving, request_id="one", **policy):
     where = archiving.named(REQUEST, replace(to(12_000, retrieval=True, **policy), request_id=request_id))
     decided = engine.decide(REQUEST, where, Known(where.window), Deadline(60), Timings())
     archiving.decided(REQUEST, where, decided)
-    return HANDLE.findall(json.dumps(changes_of(decided.decision)))
+    return HANDLE.findall(json.dumps(decided.decision.changes))
 
 
 async def stored(archiving, handles):
@@ -133,9 +132,9 @@ async def test_what_was_fitted_before_its_deployment_was_chosen_stays_offered(fm
     runner = RequestFlow()
     where = replace(to(12_000, retrieval=True), request_id="one")
     fields = {**agent_session(fmt, turns=40), "store": False}
-    first = changes_of(await runner.decide(Request(fmt, fields), where))
+    first = (await runner.decide(Request(fmt, fields), where)).changes
     fitted = {**fields, **first}
-    again = changes_of(await runner.decide(Request(fmt, fitted), where))
+    again = (await runner.decide(Request(fmt, fitted), where)).changes
     assert "ctx_retrieve" in json.dumps(first["tools"])
     assert "tools" not in again
     archiving = (await runner.addons.named(where.policy))["retrieval"].archiving
