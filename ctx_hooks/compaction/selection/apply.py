@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import names_of
 from ctx_hooks.compaction.selection.scoring import short_arguments
-from ctx_hooks.compaction.summary.actions import action_of, last_line
+from ctx_hooks.compaction.summary.actions import action_of
 from ctx_hooks.compaction.tool_results import call_names, with_text
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.model import Conversation, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -81,8 +81,9 @@ def _short_result(result: ToolResult, source: Source, kept: frozenset[int], call
     changed = " ".join(action.files) if action.kind == "changed" else ""
     target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
     name = f"{call[0]}({target})" if call[0] else target
-    end = action.outcome or (last_line(original) if action.kind == "ran" else "")
-    return placeholders.removed(name, len(original), language, reference, end=end, may_repeat=action.kind == "read")
+    return placeholders.removed(
+        name, len(original), language, reference, end=action.outcome, may_repeat=action.kind == "read"
+    )
 
 
 def _short_text(part: Text, source: Source, role: Role, kept: frozenset[int], budget: Budget) -> str:

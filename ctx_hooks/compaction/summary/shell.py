@@ -1,0 +1,154 @@
+"""What a shell command does: from where on it does more than read, and which files it writes.
+
+What can be resolved within the command is resolved; of a variable or a pattern that only the shell knows nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MOST_COMMAND_CHARS = 8_000
+"""Of a longer command the beginning is read."""
+SHELL_KEYS = ("command", "cmd", "commands", "script")
+VIEWS = ("view", "open")
+EDITOR_COMMANDS = (*VIEWS, "create", "str_replace", "insert", "undo_edit")
+"""What editors with sub-commands take for a command (Anthropic's text editor, OpenHands)."""
+MOST_FILES = 50
+"""One call that changes more is a commit or a generator, and its command says more than a list."""
+
+LONGEST_PATH_CHARS = 200
+
+_DOCUMENT = re.compile(r"(?<!<)<<-?\s?[\"'\\]?(\w{1,80})")
+_PREFIX = re.compile(
+    r"\s*(?:(?:cd|export|source|set)\b[^\n;&|]{0,400}(?:&&|;|\n)|[A-Z_][A-Z0-9_]*=\S{0,200}\s|sudo\s|time\s)\s*"
+)
+_NEXT = re.compile(r"&&|\|\||[;\n]|(?<!>)&(?!>)")
+"""Between two commands of one call."""
+_SILENCED = re.compile(r"[\d&]?>{1,2}\s?/dev/null|\d?>&\d?")
+_NO_MORE = (
+    r"(?!\w)(?!.*(?:\s-(?:delete|ok|exec(?!(?:dir)?\s(?:grep|cat|head|tail|wc|ls|stat|sed -n)\s))|>\s?[\w/.$~]|\$\(|`))"
+)
+"""Behind the name of a command that reads: neither an option nor a file that it writes, nor a command in it."""
+_READING_COMMAND = re.compile(
+    r"\s*(?:(?:do|then|else)\s)?(?:$|cat|head|tail|less|ls|tree|find|fd|rg|grep|egrep|ag|nl|wc|sed -n|awk|jq|stat|file|"
+    r"which|pwd|env(?=\s*$)|echo|printf|diff|du|df|ps|cd|export|for|done|fi|true|sleep|wait|test|\[|"
+    r"git (?:status|log|show|diff|branch(?! -[dDmMcCfu])|blame|grep|rev-parse|ls-files|ls-tree|merge-base|remote(?! [a-z])|"
+    rf"worktree list|fetch)|[\w.-]+ (?:\w+ )?(?:--help|--version)|gh \w+ (?:view|list|status|diff|checks)|"
+    rf"Get-Content|dir|type){_NO_MORE}"
+)
+_FILTER = re.compile(rf"\s*(?:sort|uniq|cut|tr|column|rev|tac|fold|more|sed)(?!.*\s-[io]){_NO_MORE}")
+"""What else output may go through that only reads."""
+_XARGS = re.compile(r"\s*xargs(?:\s+-\S+(?:\s+\d+)?)*\s")
+"""What is called with the output has to read, too."""
+_QUOTED = re.compile(r"'[^']{0,2000}'|\"[^\"]{0,2000}\"")
+_WRITING = re.compile(
+    r"(?:(?<![-=<])>>?\s*|(?<![\w./-])(?:tee(?: -a)?|(?P<copies>cp(?: -\w+)*)|(?:git )?(?:mv|rm)(?: -\w+)*|touch|"
+    r"(?:sed -i|perl -(?=\w*i))\S*(?: (?:-\w+|''))*?(?:(?: -e \S+)+| (?!-)\S+))\s+)"
+    r"(?P<paths>(?:(?![-&<>|$(]|/dev/)[\w./@~+-]{2,200}(?=[\s;&|)<>]|$)[ \t]*){1,8})"
+)
+_SHELL = re.compile(
+    rf"(?<![\w$/.-])(?P<name>[A-Za-z_]\w{{0,80}})=(?P<value>{_QUOTED.pattern}|[^\s;&|]{{0,400}})|"
+    rf"\bfor\s(?P<each>\w{{1,80}})\sin\s(?P<list>[^;\n]{{0,2000}})|{_QUOTED.pattern}|"
+    r"[\w./@~+{}-]{0,200}\$[\w./@~+{}$-]{0,200}"
+)
+"""What gives a variable its values, a quoted text, and a word with a variable in it."""
+_PATH = re.compile(r"[\w./@~+{}$-]{1,200}")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+
+
+def command_of(values: Mapping[str, Any]) -> str:
+    """Return the shell command that a call's arguments hold; "" where they hold none."""
+    value = next((values[key] for key in SHELL_KEYS if key in values), "")
+    if value in EDITOR_COMMANDS:
+        return ""
+    if isinstance(value, list) and value and all(isinstance(x, str) for x in value):
+        value = value[-1] if value[0].rsplit("/", 1)[-1] in ("bash", "sh", "zsh", "powershell", "pwsh") else " ".join(value)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def without_documents(command: str) -> str:
+    """Return the beginning of a command without the texts that it is given in here-documents."""
+    lines = command.replace("\\\n", " ").split("\n")
+    last = {line.strip(): n for n, line in enumerate(lines)}
+    kept: list[str] = []
+    behind = 0
+    for n, line in enumerate(lines):
+        if n < behind:
+            continue
+        kept.append(line)
+        behind = n + 1
+        for end in _DOCUMENT.findall(line):
+            if last.get(end, -1) >= behind:
+                behind = 1 + next(k for k in range(behind, len(lines)) if lines[k].strip() == end)
+    return "\n".join(kept)[:MOST_COMMAND_CHARS].strip()
+
+
+def acting(command: str) -> str:
+    """Return a command from its first part on that does more than read or prepare; "" where none does."""
+    while prefix := _PREFIX.match(command):
+        command = command[prefix.end() :]
+    shell = _SILENCED.sub(_blank, _QUOTED.sub(_blank, command))
+    start = 0
+    for found in (*_NEXT.finditer(shell), None):
+        first, *behind = shell[start : found.start() if found else len(shell)].split("|")
+        if not (_READING_COMMAND.match(first) and all(map(_only_reads, behind))):
+            return command[start:].strip()
+        start = found.end() if found else 0
+    return ""
+
+
+def written_files(command: str) -> Iterator[str]:
+    """Yield the files that a command without here-documents writes, moves or deletes, as far as it names them itself."""
+    for found in _WRITING.finditer(_resolved(command)):
+        paths = found["paths"].split()
+        yield from paths[-1:] if found["copies"] else paths
+
+
+def _only_reads(piped: str) -> bool:
+    """Whether a command only reads that gets the output of another one."""
+    called = _XARGS.sub("", piped, 1)
+    return bool(_READING_COMMAND.match(called) or _FILTER.match(called))
+
+
+def _blank(found: re.Match[str]) -> str:
+    runs = found[0][0] == '"' and ("$(" in found[0] or "`" in found[0])
+    return "$(".ljust(len(found[0])) if runs else "_" * len(found[0])
+
+
+def _resolved(command: str) -> str:
+    """Return a command with paths in place of its variables and quoted paths, and marks in place of other quoted text."""
+    variables: dict[str, list[str]] = {}
+
+    def resolved(found: re.Match[str]) -> str:
+        if name := found["name"] or found["each"]:
+            given = found["value"] if found["each"] is None else found["list"]
+            words = [_values(word, variables) for word in given.strip("\"'").split()]
+            values = [value for found_values in words for value in found_values] if all(words) else []
+            variables[name] = values[: MOST_FILES + 1]
+            return " "
+        quoted = found[0][0] in "\"'"
+        if quoted and (not any(mark in found[0] for mark in "/.$") or (found[0].startswith("'") and "$" in found[0])):
+            return "''"
+        return " ".join(_values(found[0], variables)) or ("''" if quoted else "$")
+
+    return _SHELL.sub(resolved, command)
+
+
+def _values(word: str, variables: Mapping[str, list[str]]) -> list[str]:
+    """Return the paths that a word stands for; none where the command does not say it."""
+    bare = word.strip("\"'")
+    names = sorted({a or b for a, b in _VARIABLE.findall(bare)}, key=len, reverse=True)
+    choices = [variables.get(name, []) for name in names]
+    found = []
+    for chosen in product(*choices) if _PATH.fullmatch(bare) and prod(map(len, choices)) <= MOST_FILES else ():
+        path = bare
+        for name, value in zip(names, chosen, strict=True):
+            path = path.replace(f"${{{name}}}", value).replace(f"${name}", value)
+        found.append(path)
+    return found if all(len(path) <= LONGEST_PATH_CHARS for path in found) else []
