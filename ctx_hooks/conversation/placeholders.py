@@ -116,10 +116,10 @@ def removed_here(messages: int, calls: Sequence[str], said: str, language: Langu
     """Return what stands where a user's turn was not answered by what is left: how much went, what was called and said."""
     called = ", ".join(calls[:MOST_NAMES])
     if language == "zh":
-        words = f",助手最后说:{spoken(said)}" if said else ""
+        words = said_by(",助手最后说:", said) if said else ""
         return f"{MARK} 此处移除了 {messages} 条消息" + (f",调用了 {called}" if called else "") + words
     went = "1 message was" if messages == 1 else f"{messages} messages were"
-    words = f"; the assistant said last: {spoken(said)}" if said else ""
+    words = said_by("; the assistant said last:", said) if said else ""
     return f"{MARK} {went} removed here" + (f", with calls of {called}" if called else "") + words
 
 
@@ -155,8 +155,8 @@ def blocks_left_out(
         end = f",包括:{listed}" if names else ""
         end += whole(reference, language)
         return f"{MARK} 为节省上下文,此消息的文本({total_chars:,} 个字符)中有 {gone_chars:,} 个字符的整段内容未发送{end}。"
-    end = (f", among them parts or all of: {listed}" if names else "") + whole(reference, language)
-    return f"{MARK} To save context {gone_chars:,} of this text's {total_chars:,} characters were left out in whole blocks{end}."
+    end = (f", parts or all of: {listed}" if names else "") + whole(reference, language)
+    return f"{MARK} To save context {gone_chars:,} of this text's {total_chars:,} characters were left out{end}."
 
 
 def media(kind: str, size_chars: int, language: Language) -> str:
@@ -191,23 +191,29 @@ def source_of_speaker(role: str, name: str | None, language: Language) -> str:
     return f"{role}{named} said:"
 
 
-def summary_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
-    """Return the first line of the summary that stands for removed exchanges."""
+def dropped(messages: int, language: Language, reference: Reference | None = None) -> str:
+    """Return what stands for messages that were removed without a summary, and begins what stands for others."""
     where = whole(reference, language)
     if language == "zh":
-        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。以下按来源引用其要点:"
-    return f"{MARK} {_earlier(messages)} removed to fit the context window{where}. Quoted from them, by source:"
+        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。"
+    earlier = "1 earlier message was" if messages == 1 else f"{messages} earlier messages were"
+    return f"{MARK} {earlier} removed to fit the context window{where}."
+
+
+def summary_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
+    """Return the first line of the summary that stands for removed exchanges."""
+    if language == "zh":
+        return f"{dropped(messages, language, reference)}它们原在此处及以下消息之间。以下按来源引用其要点:"
+    place = "It stood here" if messages == 1 else "They stood here and between the messages below"
+    return f"{dropped(messages, language, reference)} {place}. Quoted by source:"
 
 
 def written_heading(messages: int, language: Language, reference: Reference | None = None) -> str:
     """Return the first line of a model's summary that stands for removed exchanges; the summary is quoted below."""
-    where = whole(reference, language)
-    if language == "zh":
-        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。以下引用模型为此前对话所写的摘要:"
-    return (
-        f"{MARK} {_earlier(messages)} removed to fit the context window{where}. A model's summary of the "
-        "conversation before, quoted:"
+    what = (
+        "以下引用模型为此前对话所写的摘要:" if language == "zh" else " A model's summary of the conversation before, quoted:"
     )
+    return dropped(messages, language, reference) + what
 
 
 def extracts_heading(language: Language) -> str:
@@ -220,6 +226,12 @@ def block_quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
 
 
+def said_by(source: str, text: str) -> str:
+    """Return the line of a source with what it said behind it, or quoted below it if that has several lines."""
+    text = text.strip()
+    return f"{source}\n{block_quoted(text)}" if "\n" in text else f"{source} {spoken(text)}"
+
+
 def summary_end(language: Language, *, is_behind: bool = False) -> str:
     """Return the last line of a summary: it stands before the words of the user in the same message, or `is_behind` them."""
     if language == "zh":
@@ -230,24 +242,12 @@ def summary_end(language: Language, *, is_behind: bool = False) -> str:
     return f"{MARK} End of the record. {rest}"
 
 
-def _earlier(messages: int) -> str:
-    return "1 earlier message was" if messages == 1 else f"{messages} earlier messages were"
-
-
-def dropped(messages: int, language: Language, reference: Reference | None = None) -> str:
-    """Return what stands for messages that were removed without a summary."""
-    where = whole(reference, language)
-    if language == "zh":
-        return f"{MARK} 为适应上下文窗口,较早的 {messages} 条消息已移除{where}。"
-    return f"{MARK} {_earlier(messages)} removed to fit the context window{where}."
-
-
 SUMMARY_SECTIONS = {
     "en": {
         "said": "Said, in order",
         "changed": "Files changed",
         "failing": "Failed, and not seen to succeed since",
-        "ran": "Commands and calls",
+        "ran": "Commands and calls that did not fail",
         "planned": "The last plan",
         "read": "Files read",
     },
@@ -255,7 +255,7 @@ SUMMARY_SECTIONS = {
         "said": "对话(按顺序)",
         "changed": "已更改的文件",
         "failing": "失败且此后未见成功",
-        "ran": "命令与调用",
+        "ran": "未失败的命令与调用",
         "planned": "最后的计划",
         "read": "读过的文件",
     },

@@ -1,4 +1,4 @@
-"""A placeholder is one line that says what was cut; nothing that it quotes can close it or pass for one."""
+"""A placeholder says in one line what was cut; nothing that it quotes can close it or pass for one."""
 
 import json
 
@@ -33,11 +33,12 @@ def all_of(language):
 
 
 @every_language
-def test_each_is_one_line_that_begins_with_the_mark(language):
-    for line in all_of(language):
+def test_each_is_one_line_that_begins_with_the_mark_and_quotes_others_below(language):
+    for text in all_of(language):
+        line, *quoted = text.splitlines()
         assert line.startswith(MARK)
-        assert len(line.splitlines()) == 1
-        assert line == line.strip()
+        assert all(quotation.startswith("> ") for quotation in quoted)
+        assert text == text.strip()
 
 
 def referring(language, reference):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Occurrences
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.actions import still_failing
@@ -34,11 +34,13 @@ LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
 """The summary's share of the goal beside users' words, within what a few entries need and what anyone reads; of a tiny goal
 never more than the last of these. Kept exchanges say more than a summary of those that went."""
-SHARES = {"said": 0.2, "changed": 0.35, "failing": 0.15, "ran": 0.2, "planned": 0.05, "read": 0.05}
-"""What was said cannot be found out again; files and commands can, by asking the tools."""
+SHARES = {"changed": 0.45, "failing": 0.1, "planned": 0.05, "ran": 0.3, "said": 0.1, "read": 0.0}
+"""In the order in which what one section leaves goes to the next; commands have no more than their share."""
 BEGINNING_CHARS, END_CHARS = 200, 300
 """What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""
 COLONS = (":", "\uff1a")
+MOST_READ = 20
+"""Files can be found again."""
 BRIEF_CHARS = 2_000
 """What a list of files may have where there is no room for a summary."""
 CHARS_PER_TOKEN = 4
@@ -85,7 +87,7 @@ def brief_summary(removed: Removed, budget: Budget) -> str:
     language = budget.policy.language
     lines, _ = _said(removed, 0, language)
     room_chars = min(BRIEF_CHARS, summary_tokens(budget) * CHARS_PER_TOKEN)
-    return _headed(lines + _section("changed", _changed(removed.actions), room_chars, language)[0], removed, budget)
+    return _headed(lines + _section("changed", _changed(removed), room_chars, language)[0], removed, budget)
 
 
 def bare_summary(removed: Removed, budget: Budget) -> str:
@@ -123,28 +125,33 @@ def _whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
 def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
     """Return the lines of the sections: what was said, changed, failing, run, planned and read; none for an empty one.
 
-    Within each section the newest entries win the space, and what a section leaves goes to the next; they are listed in
-    their order. Of what tools did an entry whose identifiers are all named in `stated` is left out.
+    Within each section the newest entries win the space; they are listed in their order. Of what tools did an entry whose
+    identifiers are all named in `stated` is left out.
     """
     language = budget.policy.language
     chars = summary_tokens(budget) * CHARS_PER_TOKEN
     actions = removed.actions
-    ours = set(map(id, actions))
-    failing = (a for a in still_failing((*actions, *removed.later)) if id(a) in ours)
+    plans = [a for a in (*actions, *removed.later) if a.kind == "planned"][-1:]
     entries = {
-        "changed": _changed(actions),
-        "failing": [f"{placeholders.spoken(a.what)}: {placeholders.quoted(a.outcome)}" for a in failing],
+        "changed": _changed(removed),
+        "failing": [_ended(a) for a in _failing(removed)],
+        "planned": [placeholders.spoken(a.what) for a in plans if a in actions],
         "ran": _ran(actions),
-        "planned": [placeholders.spoken(a.what) for a in actions if a.kind == "planned"][-1:],
         "read": _read(actions),
     }
-    lines, unspent = _said(removed, chars * SHARES["said"], language)
+    lines: dict[str, list[str]] = {}
     names = frozenset(identifiers(stated))
-    for section, section_entries in entries.items():
-        unstated = [entry for entry in section_entries if not _is_stated(entry, names)]
-        added, unspent = _section(section, unstated, chars * SHARES[section] + unspent, language)
-        lines += added
-    return lines
+    unspent = 0.0
+    for section, share in SHARES.items():
+        room = chars * share + unspent
+        if section == "said":
+            lines[section], unspent = _said(removed, room, language)
+            continue
+        unstated = [entry for entry in entries[section] if not _is_stated(entry, names)]
+        most = chars * share if section == "ran" else room
+        lines[section], left = _section(section, unstated, most, language)
+        unspent = room - most + left
+    return [line for section in placeholders.SUMMARY_SECTIONS[language] for line in lines[section]]
 
 
 def _section(section: str, entries: Sequence[str], room_chars: float, language: Language) -> tuple[list[str], float]:
@@ -164,27 +171,21 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     answers = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant" and m.text.strip()}
     turns = accumulate(is_request(m) for m in removed.messages)
     closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
-    ranked = sorted(answers, key=lambda i: (i not in closing, -i))
-    for i in ranked:
+    told: set[str] = set()
+    for i in sorted(answers, key=lambda i: (i not in closing, -i)):
         entry = ends_of(answers[i] if i in closing else answers[i].split("\n", 1)[0])
-        if i not in closing and entry.endswith(COLONS):
-            continue  # it announces what stands nowhere
-        if len(entry) + ENTRY_CHARS > room_chars:
-            break
+        announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # what stands nowhere
+        if announces or entry in told or len(entry) + ENTRY_CHARS > room_chars:
+            continue
         room_chars -= len(entry) + ENTRY_CHARS
         words[i] = entry
+        told.add(entry)
     lines = [f"{placeholders.SUMMARY_SECTIONS[language]['said']}:"] if words else []
     for i, text in sorted(words.items()):
         message = removed.messages[i]
-        lines += _entry(placeholders.source_of_speaker(message.role, message.name, language), text)
+        source = placeholders.source_of_speaker(message.role, message.name, language)
+        lines.append(placeholders.said_by(f"- {source}", text))
     return lines, room_chars
-
-
-def _entry(source: str, text: str) -> list[str]:
-    """Return an entry of one line, or of a line with the source and the text quoted below it."""
-    if "\n" in text.strip():
-        return [f"- {source}", placeholders.block_quoted(text.strip("\n"))]
-    return [f"- {source} {placeholders.spoken(text)}"]
 
 
 def _words_of(i: int, removed: Removed) -> str:
@@ -193,9 +194,10 @@ def _words_of(i: int, removed: Removed) -> str:
     for k, part in enumerate(removed.messages[i].parts):
         spans = removed.words.get((i, k), ()) if isinstance(part, Text) else ()
         if spans and isinstance(part, Text):
-            gap = f" {placeholders.GAP} "
-            text = gap.join(part.text[a:b].strip() for a, b in spans)
-            found.append(text + gap.rstrip() * (spans[-1][1] < len(part.text.rstrip())))
+            text = part.text.rstrip()[: spans[-1][1]]
+            for (_, start), (end, _) in reversed(list(pairwise([*spans, (len(part.text.rstrip()),) * 2]))):
+                text = _with_gap(text, start, end) if part.text[start:end].strip() else text
+            found.append(text[spans[0][0] :].strip())
     return "\n".join(found)
 
 
@@ -203,39 +205,57 @@ def ends_of(text: str, beginning_chars: int = BEGINNING_CHARS, end_chars: int = 
     """Return a text whole, or its beginning and end."""
     if len(text) <= beginning_chars + end_chars:
         return text
-    head, tail = text[: head_end(text, beginning_chars)], text[tail_start(text, end_chars) :]
-    return f"{head.rstrip()} {placeholders.GAP} {tail.lstrip()}"
+    return _with_gap(text, head_end(text, beginning_chars), tail_start(text, end_chars))
 
 
-def _changed(actions: Sequence[Action]) -> list[str]:
+def _with_gap(text: str, start: int, end: int) -> str:
+    """Return a text with a mark in place of a part, on a line of its own where lines are missing."""
+    line = "\n" if "\n" in text[max(0, start - 1) : end + 1] else " "
+    return f"{text[:start].rstrip()}{line}{placeholders.GAP}{line}{text[end:].lstrip()}"
+
+
+def _failing(removed: Removed) -> list[Action]:
+    """Return the removed failures that no later success has cured."""
+    ours = set(map(id, removed.actions))
+    return [a for a in still_failing((*removed.actions, *removed.later)) if id(a) in ours]
+
+
+def _changed(removed: Removed) -> list[str]:
     """Return the changed files, each once, where it was changed last, with how often and whether the last change failed."""
-    times = Occurrences(file for a in actions if a.kind == "changed" for file in a.files)
+    changes = [a for a in removed.actions if a.kind == "changed"]
+    failing = set(map(id, _failing(removed)))
+    times = Occurrences(file for a in changes for file in a.files)
     last: dict[str, Action] = {}
-    for action in actions:
-        for file in action.files if action.kind == "changed" else ():
+    for action in changes:
+        for file in action.files:
             last.pop(file, None)
             last[file] = action
     return [
         placeholders.spoken(file)
         + f" (x{times[file]})" * (times[file] > 1)
-        + f" {placeholders.quoted(a.outcome)}" * a.failed
+        + f" {placeholders.quoted(a.outcome)}" * (id(a) in failing)
         for file, a in last.items()
     ]
 
 
 def _ran(actions: Sequence[Action]) -> list[str]:
-    """Return what was run and went well the last time, each command once, where it was run last."""
+    """Return what was run and did not fail the last time, each command once, where it was run last, with how it ended."""
     last: dict[str, Action] = {}
     for action in (a for a in actions if a.kind == "ran"):
         last.pop(action.same, None)
         last[action.same] = action
-    return [placeholders.spoken(a.what) for a in last.values() if not a.failed]
+    return [_ended(a) for a in last.values() if not a.failed]
+
+
+def _ended(action: Action) -> str:
+    outcome = f": {placeholders.quoted(action.outcome)}" if action.outcome else ""
+    return placeholders.spoken(action.what) + outcome
 
 
 def _read(actions: Sequence[Action]) -> list[str]:
     changed = {file for a in actions if a.kind == "changed" for file in a.files}
     files = dict.fromkeys(file for a in actions if a.kind == "read" for file in a.files if file not in changed)
-    return [placeholders.spoken(file) for file in files]
+    return [placeholders.spoken(file) for file in files][-MOST_READ:]
 
 
 def _is_stated(entry: str, stated_names: frozenset[str]) -> bool:

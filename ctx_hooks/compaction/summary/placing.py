@@ -67,9 +67,10 @@ def with_summary(
 ) -> list[Message]:
     """Return what is left of a conversation, with the summary where the first of the removed messages stood.
 
-    It stands behind the words of the newest user's turn before that, or before those of the message that comes first, so
-    that no two messages of the user's stand beside each other; else it is a message of its own behind what has settled, or
-    the leading system messages. What is pinned, or said by another agent, is left alone.
+    It stands behind the words of the newest user's turn before that, or of the first turn before which at most a tenth of
+    them stood, or before those of the message that comes first, so that no two messages of the user's stand beside each
+    other; else it is a message of its own behind what has settled, or the leading system messages. What is pinned, or said
+    by another agent, is left alone.
 
     Args:
         conversation: the whole.
@@ -82,7 +83,9 @@ def with_summary(
     messages, codec = conversation.messages, WIRE_FORMATS[conversation.format]
     left = [i for i in range(len(messages)) if i not in gone]
     place = max(next((i for i in left if messages[i].role != "system"), len(messages)), conversation.settled)
-    turns = [i for i in left if place <= i < min(gone) and _is_open(messages[i])]
+    few = sorted(gone)[len(gone) // 10]
+    turns = [i for i in left if place <= i < few and _is_open(messages[i])]
+    turns = [i for i in turns if i < min(gone)] or turns[:1]
     first = next((i for i in left if i >= place), None)
     sent: list[Message] = []
     for i in left:

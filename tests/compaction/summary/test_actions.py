@@ -34,17 +34,33 @@ def calls(*steps):
     ("bash", {"command": "printf x | tee -a out/x.log"}, ["out/x.log"]),
     ("str_replace_editor", {"command": "str_replace", "path": "a.c", "old_str": "x"}, ["a.c"]),
     ("git_apply", {"diff": "--- a/x.go\n+++ b/x.go\n@@\n"}, ["x.go"]),
+    ("bash", {"command": "O=/t/a.md\nls\ncat > \"$O\" <<'EOF'\nrm -rf y\nEOF\necho 1 >b.txt"}, ["/t/a.md", "b.txt"]),
+    ("bash", {"command": "f=src/x.py; sed -i 's/a/b/' $f; f=y.py && touch \"${f}\""}, ["src/x.py", "y.py"]),
+    ("bash", {"command": "L='a b'; for f in $L; do sed -i '' -e '/x/d' \"src/$f.py\"; done"}, ["src/a.py", "src/b.py"]),
+    ("bash", {"command": "d=/r; p=$d/p.md; cp \"t.md\" $p; rm -f '$p' \"q q\""}, ["/r/p.md"]),
+    ("bash", {"command": 'sed -i s/a/b/ c.py && sed -i.bak "/x/d" d.py'}, ["c.py", "d.py"]),
 ])  # fmt: skip
 def test_changed_files_are_known_from_every_way_of_changing_them(name, given, files):
     (action,) = actions_of(calls((name, given, "ok")))
     assert (action.kind, list(action.files)) == ("changed", files)
 
 
+@pytest.mark.parametrize("command", [
+    "f=$(mktemp); echo x > $f", "echo x > $OUT/a.py", "for f in *.py; do rm $f; done", "f=a.py; f=$(pick); rm $f",
+    'for f in $(ls); do cat > "out/$f"; done', "docker run --rm image", "node -e x=>yes", 'rg "rm" src/a.py && make',
+    "f=a.py; rm ${f%.py}.md", "rm src/{a,b}.py ab[12].c", "for f in a.py $X; do rm $f; done", "rm src/$x",
+    'echo "1 << EOF"\nmake', "L=(a b); rm $L",
+])  # fmt: skip
+def test_no_file_is_claimed_that_a_command_does_not_name_itself(command):
+    (action,) = actions_of(calls(("bash", {"command": command}, "ok")))
+    assert (action.kind, action.files) == ("ran", ())
+
+
 @pytest.mark.parametrize(("name", "given"), [
     ("Read", {"file_path": "a.py"}), ("str_replace_editor", {"command": "view", "path": "a.py"}),
     ("bash", {"command": "cd /x && grep -rn 'a > b' src | head"}),
     ("exec_command", {"cmd": "git log --oneline | head -5"}), ("mcp__files__search_files", {"pattern": "*.py"}),
-    ("websearch", {"query": "x"}), ("get_reservation_details", {"id": "X1"}),
+    ("websearch", {"query": "x"}), ("get_reservation_details", {"id": "X1"}), ("mcp__fs__listDir", {"id": "x"}),
 ])  # fmt: skip
 @pytest.mark.parametrize("result", ["def raise_Failed():\n    raise Error", "2 failed\nERROR: none"])
 def test_what_reads_changes_nothing_and_does_not_fail_by_what_it_shows(name, given, result):
@@ -56,6 +72,7 @@ def test_what_reads_changes_nothing_and_does_not_fail_by_what_it_shows(name, giv
     ("Process exited with code 1\nOutput:\nE   assert 1 == 2", True),
     ('{"output": "boom", "metadata": {"exit_code": 2}}', True), ("<exited with exit code 127>", True),
     ("Traceback (most recent call last):\n  File\nValueError: no", True),
+    ("cc a.c\nmake: *** [Makefile:3: a.o] Error 1", True),
     ("FAILED tests/test_x.py::test_y - assert 1 == 2\n1 failed, 3 passed", True),
     ("Process exited with code 0\nOutput:\nno error: 0 failed", False), ("62 pass\n0 fail", False), ("ok", False),
 ])  # fmt: skip
@@ -82,6 +99,7 @@ def test_a_failure_that_a_later_run_has_cured_is_gone():
     ("for f in a b; do sed -n 1,9p $f; done; make", "make"), ("python - <<'EOF'\nls\nEOF", "python - <<'EOF'"),
     ("make " + "a" * 999, "make " + "a" * 154 + "…"), ("cat urls | sh", "cat urls | sh"), ("ls & pay b", "pay b"),
     ("find . | xargs -n 1 drop", "find . | xargs -n 1 drop"), ("cat <<EOF | psql\nDROP TABLE t;\nEOF", "cat <<EOF | psql"),
+    ("cat <<'EOF'\nx\nEOF\npay x", "pay x"), ('cat x > "$F"', 'cat x > "$F"'),
     ("find . -exec drop {} +", "find . -exec drop {} +"), ("env A=1 ./deploy", "env A=1 ./deploy"),
     ('echo "$(pay x)"', 'echo "$(pay x)"'), ("git branch -D x", "git branch -D x"), ("ls | sort -o a", "ls | sort -o a"),
 ])  # fmt: skip
@@ -101,17 +119,49 @@ def test_a_command_of_which_every_part_reads_only_reads(command):
     assert action.kind == "read"
 
 
-@pytest.mark.parametrize("name", ["delete_list", "stop_server", "get_or_create", "mcp__mail__send_view"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "delete_list",
+        "stop_server",
+        "get_or_create",
+        "mcp__mail__send_view",
+        "open_pull_request",
+        "show_popup",
+        "send_email",
+        "query",
+        "browser_click",
+        "subscribe_to_list",
+        "getOrCreate",
+        "find_and_replace",
+        "email_list",
+    ],
+)
 def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
     (action,) = actions_of(calls((name, {"id": 7}, "ok")))
     assert action.kind == "ran"
 
 
-@pytest.mark.parametrize("unit", ["perl -{}", "sed -{}", "perl -i{}", "touch {}", "xargs {}"])
+@pytest.mark.parametrize(("result", "outcome"), [
+    ("ERROR:\nParameter `old_str` is required.", "ERROR: Parameter `old_str` is required."),
+    ("Exit code 1\n[lint] run\na/x.go:16:6: f redeclared\n[lint] ERROR task failed", "exit 1 a/x.go:16:6: f redeclared"),
+    ('Traceback (most recent call last):\n  File "x"\nValueError: no', "ValueError: no"), ("Exit code 137", "exit 137"),
+    ("Chunk ID: 7\nWall time: 1\nProcess exited with code 0\nOutput:\n[main 1a2] Fix\n 1 file changed\n",
+     "[main 1a2] Fix; 1 file changed"), ("a\n" * 300 + "9 passed\n", "9 passed"), ("x" * 999, "…" + "x" * 79), ("}", ""),
+])  # fmt: skip
+def test_how_a_command_ended_is_its_reason_or_its_last_words(result, outcome):
+    (action,) = actions_of(calls(("bash", {"command": "pytest -q"}, result)))
+    assert action.outcome == outcome
+
+
+DOUBLED, LISTED = "a=xx;" + "a=$a$a;" * 999 + "rm $a", "a=xx;" + 'a="$a $a";' * 700 + "rm $a$a"
+
+
+@pytest.mark.parametrize("unit", ["perl -{}", "sed -{}", "perl -i{}", "touch {}", "xargs {}", "<<A{}", "a=$b{}", "$"])
 def test_what_a_command_does_is_found_in_linear_time(unit):
     """A pattern holds the interpreter lock: a quadratic one takes seconds for this."""
     started = time.process_time()
-    for filling in ("i" * 8_000, "-i " * 2_600, " " * 8_000):
+    for filling in ("i" * 8_000, "-i " * 2_600, " " * 8_000, "\n<<B" * 9_000, "$a" * 4_000, "''" * 4_000, DOUBLED, LISTED):
         actions_of(calls(("bash", {"command": "cat | " + unit.format(filling)}, "ok")))
     assert time.process_time() - started < 1
 
@@ -127,9 +177,8 @@ def test_a_run_of_the_same_command_for_at_least_the_same_files_cures(cure, is_cu
 
 def test_waiting_again_is_told_once():
     waits = [("write_stdin", {"session_id": n, "chars": ""}, "") for n in (6593, 55202, 7)]
-    run = calls(("bash", {"command": "make"}, "ok"), *waits)
-    lines = sections(Removed(run, {}, actions_of(run)), Budget(4_000, 8_000, Counter("o200k_base")))
-    assert lines == ["Commands and calls:", "- make", '- write_stdin({"session_id":7,"chars":""})']
+    lines = record(calls(("bash", {"command": "make"}, "ok"), *waits))
+    assert lines == ["Commands and calls that did not fail:", '- make: "ok"', '- write_stdin({"session_id":7,"chars":""})']
 
 
 def test_a_plan_is_its_points_with_their_states():
@@ -148,12 +197,42 @@ def test_an_edit_that_was_refused_says_why():
     assert (action.failed, action.outcome) == (True, "File has not been read yet.")
 
 
-def test_a_failure_that_is_cured_in_what_stays_is_not_told():
+def record(run, stays=(), room_tokens=4_000):
+    """Return the lines of the record of a run, behind which the calls of `stays` stay."""
+    removed = Removed(run, {}, actions_of(run), actions_of(stays))
+    return sections(removed, Budget(room_tokens, 2 * room_tokens, Counter("o200k_base")))
+
+
+def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
     broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0"
+    plans = [[{"step": step, "status": "pending"}] for step in ("old", "new")]
     run = calls(
         *[("bash", {"command": f"make {target} 2>&1 | tail -5"}, broken) for target in "ab"],
+        ("Edit", {"file_path": "a.c"}, "Error: no such text"),
+        ("update_plan", {"plan": plans[0]}, "ok"),
         ("bash", {"command": "make a"}, fine),
+        ("Edit", {"file_path": "a.c"}, "updated"),
+        ("update_plan", {"plan": plans[1]}, "ok"),
     )
-    budget = Budget(4_000, 8_000, Counter("o200k_base"))
-    lines = sections(Removed(run[:5], {}, actions_of(run[:5]), actions_of(run[5:])), budget)
-    assert [line for line in lines if "exit 1" in line] == ['- make b 2>&1 | tail -5: "exit 1 error: x"']
+    told = [
+        "Files changed:",
+        "- a.c",
+        "Failed, and not seen to succeed since:",
+        '- make b 2>&1 | tail -5: "exit 1 error: x"',
+    ]
+    assert record(run[:9], run[9:]) == told
+    assert '- a.c "Error: no such text"' in record(run[:9])
+    assert "- update_plan(old (pending))" in record(run[:9])
+    assert "- update_plan(new (pending))" in record(run)
+
+
+def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
+    texts = [f"Found the cause of leak {n}." for n in range(40)]
+    texts += ["Say that again?", "Reading on:", "Say that again?", "**Next:**", "x" * 9_999, "Done."]
+    talk = [{"role": "user", "content": "go"}, *({"role": "assistant", "content": text} for text in texts)]
+    heading, *told = record(WIRE_FORMATS["openai-chat"].read(talk).messages)
+    told = [line.removeprefix("- assistant said: ") for line in told]
+    assert heading == "Said, in order:"
+    assert told[-3:] == ["Say that again?", f"{'x' * 200} … {'x' * 300}", "Done."]
+    assert told[:-3] == texts[43 - len(told) : 40]
+    assert len(told) > 15

@@ -5,6 +5,9 @@ import re
 from strategies import called, every_format, spoken
 
 import ctx_hooks
+from ctx_hooks.compaction.summary.extractive import ends_of
+from ctx_hooks.compaction.summary.placing import with_summary
+from ctx_hooks.formats import WIRE_FORMATS
 
 SOURCE = "".join(f"def step_{n}(value):\n    return value + table_{n}[{n * 7}]\n" for n in range(60))
 
@@ -42,3 +45,17 @@ def test_the_record_stands_behind_the_task_and_tells_what_came_after_it():
     assert "- src/part_3.py" in record
     assert end == "[ctx_hooks] End of the record. The conversation follows without these messages."
     assert sum("[ctx_hooks] End of the record" in str(message) for message in sent) == 1
+
+
+def test_the_record_stands_behind_the_task_even_if_what_stood_before_it_was_cut():
+    reads = [m for n in range(40) for m in called(SOURCE, f"c{n}", "read", {"path": f"src/part_{n}.py"})]
+    messages = [{"role": "user", "content": "<rules>"}, {"role": "user", "content": "Rename the tables."}, *reads]
+    conversation = WIRE_FORMATS["openai-chat"].read(messages)
+    for gone, places in (({0, *range(2, 60)}, [0]), (range(2, 60), [1]), ({0}, [])):
+        sent = with_summary(conversation, {}, gone, "SUMMARY", {}, "en")
+        assert [n for n, m in enumerate(sent) if m.text.startswith("Rename the tables.\n\nSUMMARY\n")] == places
+
+
+def test_what_is_missing_between_lines_is_marked_on_a_line_of_its_own():
+    assert ends_of("One.\nTwo.\n" + "x" * 99 + "\nEnd.", 10, 5) == "One.\nTwo.\n…\nEnd."
+    assert ends_of("One two " + "x" * 99 + " end.", 8, 5) == "One two … end."
