@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
-from ctx_hooks.policy.archive_settings import ArchiveBackend, ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveBackend, ArchiveSettings
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session

@@ -14,9 +14,9 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 

@@ -8,7 +8,7 @@ from judge import WINDOW_TOKENS, weights
 from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.check import Rejected, checked
 from ctx_hooks.addons.summaries.prompt import parts_of, prompt_of
-from ctx_hooks.policy.summary_settings import SummarySettings
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens
 

@@ -42,7 +42,7 @@ from ctx_hooks.compaction.summary.model_written import (
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
-from ctx_hooks.policy.summary_settings import SummarySettings
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens

@@ -10,7 +10,6 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
-from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_file import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
@@ -22,6 +21,7 @@ from ctx_hooks.telemetry.events import (
     StepFigures,
     TruncationEvent,
 )
+from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Window

@@ -20,7 +20,7 @@ from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
 from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
 from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text
-from ctx_hooks.policy.archive_settings import FOLDER_VARIABLE, ArchiveSettings
+from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, ArchiveSettings
 from ctx_hooks.store.sealing import (
     SECRET_VARIABLE,
     opened,

@@ -143,7 +143,7 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     outcome = _fitted(lambda allowed: compress(newest, history, allowed, to), plan, budget, to, known)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     others, sent = attempt.other_tokens, outcome.conversation
-    if changes and others and to.policy.enforces:
+    if changes and others and to.policy.mode == "enforce":
         others = counter.others(sent.messages, sent.preamble)
     offers = bool(changes) and outcome.offers
     if offers and to.retrievable is not None and to.retrievable.tool is not None:

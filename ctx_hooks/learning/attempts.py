@@ -148,7 +148,7 @@ def number_of(to: Target, previous: Attempt | None) -> int:
     An operator's `retry_policy` for bad requests makes the Router ask the deployment that refused again, before any
     fallback and without a mark: the same request would be refused again.
     """
-    if not to.policy.enforces or (previous is not None and holds_more(to, previous)):
+    if to.policy.mode != "enforce" or (previous is not None and holds_more(to, previous)):
         return 0
     if to.attempt or previous is None or previous.overflow is None or previous.to.deployment != to.deployment:
         return to.attempt

@@ -16,7 +16,7 @@ from ctx_hooks.formats.gemini import METHODS
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
 
 if TYPE_CHECKING:
-    from ctx_hooks.policy.archive_settings import ArchiveScope
+    from ctx_hooks.policy.addon_settings import ArchiveScope
 
 REQUEST_KEY = "ctx_hooks"
 """The plugin's key in the metadata of keys, teams, projects, organizations and requests."""

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ctx_hooks.errors import ConfigurationError
-from ctx_hooks.policy.other_names import current_name
+from ctx_hooks.policy.names import current_name
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, resembling, suggestion
 from ctx_hooks.policy.settings import Policy, Settings, with_off

@@ -17,8 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ctx_hooks.policy.other_names import OTHER_NAMES, REMOVED_NAMES, current_name, doubled, with_current_names
-from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.names import OTHER_NAMES, PRESETS, REMOVED_NAMES, current_name, doubled, with_current_names
 from ctx_hooks.policy.settings import Mode, Policy, Scope, with_off
 
 OWN_KEYS = ("policy", "extends", "locked")

@@ -18,9 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from ctx_hooks.policy.archive_settings import ArchiveSettings
-from ctx_hooks.policy.other_names import current_name, doubled, with_current_names
-from ctx_hooks.policy.summary_settings import SummarySettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings, SummarySettings
+from ctx_hooks.policy.names import current_name, doubled, with_current_names
 from ctx_hooks.runtime.content_cache import DEFAULT_LIMIT_BYTES
 
 Language = Literal["en", "zh"]
@@ -196,16 +195,6 @@ class Policy(BaseModel):
             return "enforce" if _SWITCH.validate_python(value) else "off"
         except ValidationError:
             return value
-
-    @property
-    def enabled(self) -> bool:
-        """Whether requests are decided at all."""
-        return self.mode != "off"
-
-    @property
-    def enforces(self) -> bool:
-        """Whether what was decided is done."""
-        return self.mode == "enforce"
 
     @property
     def archive_in_use(self) -> ArchiveSettings | None:

@@ -224,7 +224,7 @@ class Addons:
     async def _taking_part(self, policy: Policy, request_id: str) -> dict[str, Addon]:
         """Return the add-ons that a policy names, and note that they are shown the answer, unless it only observes."""
         named = await self.named(policy)
-        if named and policy.enforces:
+        if named and policy.mode == "enforce":
             self._core.running.open(request_id).addons |= named.keys()
         return named
 

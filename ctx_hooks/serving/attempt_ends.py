@@ -98,7 +98,7 @@ class AttemptEnds:
         None where it was not counted, or where nothing is to be changed.
         """
         attempt = self.running.of(request_id).attempts.without_usage()
-        return attempt.sent_provider_tokens or None if attempt is not None and attempt.to.policy.enforces else None
+        return attempt.sent_provider_tokens or None if attempt is not None and attempt.to.policy.mode == "enforce" else None
 
     async def after_answer(self, logged: Mapping[str, Any], result: Any) -> None:
         """Learn from an answer that LiteLLM is about to log, and record it there and for all who listen.
@@ -162,7 +162,7 @@ class AttemptEnds:
         if not isinstance(error, litellm.ContextWindowExceededError):
             return None
         policy = (target.of_group(call, self.policies) if attempt is None else attempt.to).policy
-        if not policy.enforces or not litellm_compat.passed_pre_call_hook(call):
+        if policy.mode != "enforce" or not litellm_compat.passed_pre_call_hook(call):
             return None
         facts = facts_of(attempt, (attempt and attempt.overflow) or overflow, policy)
         fmt = format_of(fields)

@@ -97,7 +97,7 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
 
 
 def _prefers(to: Target) -> bool:
-    return to.policy.enforces and to.policy.deployment_choice == "holds_request"
+    return to.policy.mode == "enforce" and to.policy.deployment_choice == "holds_request"
 
 
 async def _options(listed: Sequence[Mapping[str, Any]], targets: Sequence[Target], flow: RequestFlow) -> Sequence[Option]:

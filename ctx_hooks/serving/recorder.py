@@ -12,13 +12,12 @@ from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouche
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.telemetry import otel
-from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
+from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of, record_on
 from ctx_hooks.telemetry.savings import BEYOND_WINDOW, NOTHING, UNKNOWN, Saved, saved_by, would_be_saved
-from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 from ctx_hooks.tokens.units import ProviderTokens, to_local, to_provider
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Recorder:
             state.is_given_up = True
         else:
             state.decided = event
-        if to.policy.enforces:
+        if to.policy.mode == "enforce":
             if not isinstance(decision, NotRetried):  # the attempt before it says what was sent
                 is_changed = not isinstance(decision, Untouched)
                 state.headers = with_decision(state.headers, event, limits, is_changed=is_changed)
@@ -120,7 +119,7 @@ class Recorder:
 
     def _tell(self, call: Call, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
         if call.span is not None:
-            self._spans.run(otel.record, call.span, event)
+            self._spans.run(record_on, call.span, event)
         emit(event)
 
 
@@ -166,7 +165,7 @@ def decision_event(
     before, after, factor, window = None, None, 1.0, to.window
     if attempt is not None:
         before, factor, window = attempt.received_tokens, attempt.known.factor, attempt.known.window
-        after = attempt.sent_tokens if to.policy.enforces else attempt.decided_tokens
+        after = attempt.sent_tokens if to.policy.mode == "enforce" else attempt.decided_tokens
     sizes = None if before is None else to_provider(before, factor), None if after is None else to_provider(after, factor)
     if decision.figures is not None and not isinstance(decision, NotRetried):
         sizes = decision.figures.tokens_before, decision.figures.tokens_after
@@ -235,10 +234,10 @@ def _saved(decided: DecisionEvent, attempt: Attempt, billed: Billed | None, pric
         return BEYOND_WINDOW
     if decided.decision == "fits" or before is None or before == after:
         return NOTHING
-    if (decided.provider_tokens_before or 0) > decided.window_tokens and attempt.to.policy.enforces:
+    if (decided.provider_tokens_before or 0) > decided.window_tokens and attempt.to.policy.mode == "enforce":
         return BEYOND_WINDOW
     if billed is None or after is None:
         return UNKNOWN
-    if not attempt.to.policy.enforces:
+    if attempt.to.policy.mode != "enforce":
         return would_be_saved(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)
     return saved_by(before, attempt.seen_tokens, after, billed, prices, rewrites=attempt.rewrites)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ctx_hooks.policy.archive_settings import ArchiveBackend
-from ctx_hooks.telemetry.call import RequestEvent
-from ctx_hooks.telemetry.figures import CALLER, counter, shown
+from ctx_hooks.policy.addon_settings import ArchiveBackend
+from ctx_hooks.telemetry.figures import CALLER, RequestEvent, counter, shown
 
 RetrievalSource = Literal["archive", "request", "none"]
 SUMMARIES = counter("summaries", "Summaries that a model was asked for", ("outcome", CALLER))

@@ -8,8 +8,18 @@ from typing import Literal
 
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
-from ctx_hooks.telemetry.call import RequestEvent
-from ctx_hooks.telemetry.figures import CALLER, MODEL, SECONDS, TOKENS, counter, deployment_at, gauge, histogram, shown
+from ctx_hooks.telemetry.figures import (
+    CALLER,
+    MODEL,
+    SECONDS,
+    TOKENS,
+    RequestEvent,
+    counter,
+    deployment_at,
+    gauge,
+    histogram,
+    shown,
+)
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Source

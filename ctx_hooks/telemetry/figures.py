@@ -1,4 +1,4 @@
-"""What every sink has of an event's fields: declared with the field, under the name that it has there.
+"""What every event about a request has, and what every sink has of an event's fields: declared with the field.
 
 A field of an event is one figure. `shown` says under which names log lines, spans, the spend log, response headers and the
 report have it, and which metrics it adds to; each sink reads that from the event's class and knows no figure by itself.
@@ -113,8 +113,9 @@ def shown(*to: Sink | Metric, name: str = "", **names: str) -> dict[str, Any]:
 
 
 def figures_for(sink: Sink, event: Any) -> dict[str, Any]:
-    """Return the fields of an event that a sink has, by their names there and in the order of their declaration."""
-    return {name: getattr(event, field_name) for name, field_name in names_for(sink, event.__class__)}
+    """Return the fields of an event that a sink has and that are not None, by their names there, in order."""
+    found = ((name, getattr(event, field_name)) for name, field_name in _names(sink, event.__class__))
+    return {name: value for name, value in found if value is not None}
 
 
 def names_for(sink: Sink, kind: Any) -> tuple[tuple[str, str], ...]:
@@ -132,3 +133,49 @@ def _names(sink: Sink, kind: type[Any]) -> tuple[tuple[str, str], ...]:
 def metrics_of(kind: type[Any]) -> tuple[tuple[attrgetter[Any], Metric], ...]:
     """Return each metric that events of a class add to, with what reads the value of its field."""
     return tuple((attrgetter(each.name), metric) for each in fields(kind) for metric in each.metadata.get("metrics", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class CallNames:
+    """The names of a call: whose request it is, and where it goes.
+
+    Attributes:
+        request_id: the id that this process has given the request; all its attempts and its answer have it.
+        call_id: LiteLLM's call id, which a caller may choose.
+        model_group: the name that the caller asked for.
+        deployment: the key of what is learned of the deployment: the Router's id and the model.
+        model: the provider's model.
+        team_id: LiteLLM's id of the team, "" for none.
+        team_alias: its alias, "" for none.
+        key_alias: the alias of the virtual key, "" for none.
+        organization_id: LiteLLM's id of the organization, "" for none.
+        route: the call type of LiteLLM, as `acompletion`.
+        client: the name and version that the user agent begins with, "" where there is none.
+    """
+
+    request_id: str = ""
+    call_id: str = ""
+    model_group: str = ""
+    deployment: str = ""
+    model: str = ""
+    team_id: str = ""
+    team_alias: str = ""
+    key_alias: str = ""
+    organization_id: str = ""
+    route: str = ""
+    client: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEvent:
+    """What every event about one request has.
+
+    Attributes:
+        name: the event's name.
+        time_seconds: when, in epoch seconds.
+        call: whose request it is, and where it goes or went.
+    """
+
+    name: str
+    time_seconds: float
+    call: CallNames

@@ -81,7 +81,7 @@ def _declared(event: DecisionEvent | FailureEvent) -> dict[str, str]:
     """Return a header for each field that declares one and has a value; of the policy the scopes that set a field."""
     found: dict[str, str] = {}
     for name, value in figures_for("header", event).items():
-        parts: list[Any] = sorted(set(value.values())) if isinstance(value, Mapping) else [] if value is None else [value]
+        parts: list[Any] = sorted(set(value.values())) if isinstance(value, Mapping) else [value]
         if parts:
             found[f"{DONE}-{name.replace('_', '-')}"] = header_value(list(map(str, parts)))
     return found

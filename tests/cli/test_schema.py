@@ -3,7 +3,7 @@
 import json
 
 from ctx_hooks.cli import main
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy, Settings
 
 

@@ -32,19 +32,19 @@ def ask(fields):
 @pytest.mark.parametrize("chosen", [{"session": "s:1"}, {"tags": ("t",)}], ids=["session", "tag"])
 class TestWhatTheCallerNames:
     def test_holds_where_the_operator_configured_it(self, chosen):
-        assert resolve(CHOSEN, **chosen).policy.enabled is False
+        assert resolve(CHOSEN, **chosen).policy.mode == "off"
 
     @pytest.mark.parametrize("scope", TEXTS)
     def test_stands_below_what_any_scope_of_the_operator_locks(self, chosen, scope):
         found = resolve(CHOSEN, **chosen, **{scope: {"locked": ["enabled"]}})
-        assert found.policy.enabled is True
+        assert found.policy.mode == "enforce"
         assert any("mode is locked by" in line for line in found.ignored)
 
     @pytest.mark.parametrize("section", ["teams", "keys", "models"])
     def test_stands_below_what_the_settings_lock(self, chosen, section):
         names = {"teams": {"team_names": ("x",)}, "keys": {"key_names": ("x",)}, "models": {"group": "x"}}[section]
         found = resolve({**CHOSEN, section: {"x": {"locked": ["enabled"]}}}, **chosen, **names)
-        assert found.policy.enabled is True
+        assert found.policy.mode == "enforce"
 
     def test_locks_nothing_against_the_operators_scopes_and_all_against_the_request(self, chosen):
         locking = {"reserve_tokens": 1, "locked": ["reserve_tokens"]}

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 import yaml
 
-from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.names import PRESETS
 from ctx_hooks.policy.settings import Policy, Settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from ctx_hooks.errors import ConfigurationError
 from ctx_hooks.policy.caller import Caller, as_text
 from ctx_hooks.policy.loading import load_settings, settings_of
-from ctx_hooks.policy.presets import PRESETS
+from ctx_hooks.policy.names import PRESETS
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Policy, Settings
 
@@ -105,8 +105,8 @@ def test_a_request_sets_what_it_may_and_nothing_else():
     found = resolve(settings, request={"language": "zh", "reserve_tokens": 1}, request_policy="gentle")
     assert (found.policy.language, found.policy.compaction, found.policy.reserve_tokens) == ("zh", "gentle", 16_384)
     assert any("reserve_tokens may not be set" in line for line in found.ignored)
-    assert resolve(settings, request_policy="off").policy.enabled is False
-    assert resolve({}, request_policy="off").policy.enabled is True
+    assert resolve(settings, request_policy="off").policy.mode == "off"
+    assert resolve({}, request_policy="off").policy.mode == "enforce"
 
 
 @pytest.mark.parametrize(("raw", "path"), [
@@ -137,8 +137,8 @@ def test_a_section_that_cannot_be_read_leaves_the_others_in_force_and_is_not_all
 
 @pytest.mark.parametrize("scope", ["off", {"policy": "off"}, {"policy": False}, False], ids=str)
 def test_the_policy_off_may_be_named_without_quotation_marks_though_yaml_reads_it_as_false(scope):
-    assert resolve({"teams": {"a": scope}}, team_names=("a",)).policy.enabled is False
-    assert resolve({"policies": {"p": {"extends": False}}, "defaults": "p"}).policy.enabled is False
+    assert resolve({"teams": {"a": scope}}, team_names=("a",)).policy.mode == "off"
+    assert resolve({"policies": {"p": {"extends": False}}, "defaults": "p"}).policy.mode == "off"
 
 
 @pytest.mark.parametrize("word", ["extends", "policy"])

@@ -18,7 +18,7 @@ from ctx_hooks.serving.attempt_ends import Answered, facts_of
 from ctx_hooks.serving.recorder import Recorder, answer_event
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.listeners import on
-from ctx_hooks.telemetry.spend_log import notes_of
+from ctx_hooks.telemetry.litellm_sinks import notes_of
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.usage import Billed
 from ctx_hooks.tokens.window import Window

@@ -11,14 +11,14 @@ from ctx_hooks.cli.report.figures import Figures
 from ctx_hooks.cli.report.page import page
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
-from ctx_hooks.telemetry import otel
+from ctx_hooks.telemetry import litellm_sinks
 from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent
 from ctx_hooks.telemetry.figures import CALLER, counter, gauge, shown
 from ctx_hooks.telemetry.headers import with_decision
 from ctx_hooks.telemetry.listeners import EVENTS, attach, emit
+from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of
 from ctx_hooks.telemetry.prometheus import Metrics
-from ctx_hooks.telemetry.spend_log import figures_of, notes_of
 
 TOYS = counter("toys", "Toys", ("mode", CALLER))
 LAST = gauge("last_toy", "The newest toy", ("mode",), needs="toys")
@@ -78,7 +78,7 @@ def test_a_span_has_it_under_its_own_name():
         def add_event(self, name, attributes=None):
             noted[name] = attributes
 
-    otel.record(Span(), DECIDED)
+    litellm_sinks.record_on(Span(), DECIDED)
     assert noted["ctx_hooks.toys.all"] == noted["ctx_hooks.decision"]["ctx_hooks.toys.all"] == 7
 
 

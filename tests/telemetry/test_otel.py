@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import told_events
 
-from ctx_hooks.telemetry import otel
+from ctx_hooks.telemetry import litellm_sinks
 from ctx_hooks.telemetry.events import OverflowEvent, StepFigures
 
 trace = pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
@@ -26,7 +26,7 @@ def span():
 
 
 def test_a_decision_is_an_event_and_the_last_one_stands_in_the_attributes(span):
-    otel.record(span, DECIDED)
+    litellm_sinks.record_on(span, DECIDED)
     expected = {
         "gen_ai.request.model": "openai/gpt-4o",
         "ctx_hooks.mode": "enforce",
@@ -47,7 +47,7 @@ def test_a_decision_is_an_event_and_the_last_one_stands_in_the_attributes(span):
 
 
 def test_an_overflow_is_an_event_with_the_figures_that_the_refusal_names(span):
-    otel.record(span, REFUSED)
+    litellm_sinks.record_on(span, REFUSED)
     (event,) = span.events
     assert dict(event.attributes) == {
         "error.type": "context_window_exceeded",
@@ -59,7 +59,7 @@ def test_an_overflow_is_an_event_with_the_figures_that_the_refusal_names(span):
 
 def test_a_span_that_has_ended_is_left_alone(span):
     span.end()
-    otel.record(span, DECIDED)
-    otel.record(span, REFUSED)
+    litellm_sinks.record_on(span, DECIDED)
+    litellm_sinks.record_on(span, REFUSED)
     assert not span.attributes
     assert not span.events

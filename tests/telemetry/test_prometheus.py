@@ -13,10 +13,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from proxies import printed_by
 from told_events import ARCHIVE, RETRIEVAL, SUMMARY
 
-from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.events import FailureEvent, LimitEvent, TruncationEvent
 from ctx_hooks.telemetry.figures import CALLER as CALLERS
-from ctx_hooks.telemetry.figures import MODEL
+from ctx_hooks.telemetry.figures import MODEL, CallNames
 from ctx_hooks.telemetry.listeners import attach, emit
 from ctx_hooks.telemetry.prometheus import Metrics
 

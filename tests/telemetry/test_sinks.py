@@ -1,7 +1,7 @@
 """A sink that fails is switched off with one warning, and harms neither requests nor other sinks."""
 
-from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.events import OverflowEvent
+from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.listeners import attach, emit
 
 EVENT = OverflowEvent("overflow", 0.0, CallNames(), "enforce", 0, "input", 8_000, 9_000)

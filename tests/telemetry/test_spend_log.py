@@ -7,7 +7,7 @@ from litellm.proxy.spend_tracking.compression_savings import extract_compression
 from told_events import ANSWER, DECISION
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.telemetry.spend_log import figures_of, notes_of
+from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of
 
 
 def test_a_decision_is_logged_with_the_figures_that_it_has_and_the_scopes_of_its_policy():

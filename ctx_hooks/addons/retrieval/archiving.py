@@ -23,7 +23,7 @@ from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.recorder import names_of
 from ctx_hooks.telemetry.addon_events import RetrievalEvent
-from ctx_hooks.telemetry.call import CallNames
+from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.texts.pieces import utf8_bytes
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.engine.engine import Decided
     from ctx_hooks.litellm_compat import Call
-    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.policy.addon_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.running import Running
@@ -72,7 +72,7 @@ class Archiving:
         """Return where a request goes with how what is cut from it can be had again, where that is archived."""
         with failing_open("cuts without an archive"):
             settings = to.policy.archive_in_use
-            if settings is not None and to.policy.enforces:
+            if settings is not None and to.policy.mode == "enforce":
                 handles = Handles(self._tenant_of(request.call, settings))
                 return replace(to, retrievable=tool.retrievable(request, to.policy, handles))
         return to
@@ -84,7 +84,7 @@ class Archiving:
         offered.
         """
         settings = to.policy.archive_in_use
-        if settings is None or not to.policy.enforces:
+        if settings is None or to.policy.mode != "enforce":
             return
         if not tool.is_among_tools(request):
             self.forget(to.request_id)

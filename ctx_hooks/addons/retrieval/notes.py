@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
     from ctx_hooks.addons.retrieval.conversation_digest import Said
     from ctx_hooks.learning.known import Known
-    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.policy.addon_settings import ArchiveSettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.serving.running import RequestState
-    from ctx_hooks.telemetry.call import CallNames
+    from ctx_hooks.telemetry.figures import CallNames
 
 NAME = "retrieval"
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ctx_hooks.addons.retrieval.archiving import Archiving
     from ctx_hooks.addons.retrieval.further_call import Ask
     from ctx_hooks.addons.retrieval.hidden_calls.turn import HiddenCalls, Turn
-    from ctx_hooks.policy.archive_settings import ArchiveSettings
+    from ctx_hooks.policy.addon_settings import ArchiveSettings
     from ctx_hooks.serving.reported_usage import ReportedUsage
     from ctx_hooks.serving.running import Running
 

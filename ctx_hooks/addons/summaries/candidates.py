@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Format, Message
     from ctx_hooks.formats.reader import MessageReader
     from ctx_hooks.learning.attempts import Attempt
-    from ctx_hooks.policy.summary_settings import SummarySettings
+    from ctx_hooks.policy.addon_settings import SummarySettings
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.worker import Workers
@@ -60,7 +60,7 @@ async def asking_of(request: Request, to: Target, workers: Workers) -> Asking | 
         MalformedConversationError: a message that has to be read is none.
     """
     settings = to.policy.summary_in_use
-    if settings is None or not to.policy.enforces:
+    if settings is None or to.policy.mode != "enforce":
         return None
     payer = payer_of(request.call)
     if payer is None:

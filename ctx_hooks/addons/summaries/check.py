@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ctx_hooks.addons.summaries.candidates import SummaryTask
     from ctx_hooks.conversation.model import Message
-    from ctx_hooks.policy.summary_settings import SummarySettings
+    from ctx_hooks.policy.addon_settings import SummarySettings
     from ctx_hooks.tokens.counter import Counter
 
 Reason: TypeAlias = Literal["empty", "too_long", "longer_than_original", "refusal", "unknown_names", "misquoted"]

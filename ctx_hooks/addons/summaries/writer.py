@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ctx_hooks.addons.summaries.candidates import Asking, SummaryTask
     from ctx_hooks.learning.learned import Learned
     from ctx_hooks.litellm_compat import Deployment
-    from ctx_hooks.policy.summary_settings import SummarySettings
+    from ctx_hooks.policy.addon_settings import SummarySettings
     from ctx_hooks.runtime.worker import Workers
     from ctx_hooks.tokens.units import ProviderTokens
 

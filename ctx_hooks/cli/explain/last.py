@@ -10,9 +10,9 @@ from ctx_hooks.cli.configuration import read_configuration
 from ctx_hooks.cli.rendering import render
 from ctx_hooks.cli.report import files_of, read_events
 from ctx_hooks.cli.terminal import CommandError, console, print_json, working
-from ctx_hooks.telemetry.call import CallNames
 from ctx_hooks.telemetry.event_file import Recorded, to_json
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, OverflowEvent
+from ctx_hooks.telemetry.figures import CallNames
 
 NO_FILE = (
     "No event file is known. The proxy writes one with `events: {path: FOLDER}` under callback_settings.ctx_hooks: name the "

@@ -158,7 +158,7 @@ class Replay:
         figures.input_tokens += tokens
         figures.dollars += found.dollars or 0.0
         for n, to in enumerate(targets):
-            figures.above_budget[n] += to.policy.enabled and tokens > budget_tokens_of(to.window, to.policy)
+            figures.above_budget[n] += to.policy.mode != "off" and tokens > budget_tokens_of(to.window, to.policy)
 
     def _note(self, found: Recorded, session: Session, deployment: Deployment, window_tokens: int) -> None:
         """Note what is recorded of a request, and the window that it has."""

@@ -77,7 +77,7 @@ def as_received(request: Request, counter: Counter) -> Sent:
 
 def as_sent(request: Request, received: Sent, to: Target, known: Known, counter: Counter) -> Sent:
     """Return a request as the plugin sends it, after a retry where the first attempt is refused."""
-    if not to.policy.enabled:
+    if to.policy.mode == "off":
         return received
     decided = engine.decide(request, to, known, Deadline(), Timings())
     sent = _changed(request, received, decided, counter)

@@ -15,7 +15,7 @@ from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.known import Known
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime import content_cache

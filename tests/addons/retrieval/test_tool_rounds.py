@@ -15,7 +15,7 @@ from ctx_hooks.addons.retrieval import conversation_digest
 from ctx_hooks.addons.retrieval.answer_forms import HIDDEN
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
 from ctx_hooks.litellm_compat import with_request_id
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.serving.reported_usage import ReportedUsage
 from ctx_hooks.serving.running import Running
 from ctx_hooks.testing import Call, Reply, responses, streams

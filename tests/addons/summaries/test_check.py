@@ -6,7 +6,7 @@ from strategies import called
 from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.check import Rejected, checked
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.policy.summary_settings import SummarySettings
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.tokens.counter import Counter
 

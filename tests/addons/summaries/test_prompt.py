@@ -11,7 +11,7 @@ from ctx_hooks.addons.summaries.candidates import SummaryTask
 from ctx_hooks.addons.summaries.prompt import CLOSING, LEAST_PART_TOKENS, OPENING, parts_of, prompt_of
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.policy.summary_settings import SummarySettings
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.tokens.counter import Counter
 
 COUNTER = Counter("o200k_base")

@@ -10,8 +10,8 @@ from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.learning.learned import Learned
 from ctx_hooks.learning.stats import Observation
 from ctx_hooks.litellm_compat import Deployment, deployment_key_of
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
 from ctx_hooks.runtime.worker import Workers

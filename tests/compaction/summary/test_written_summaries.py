@@ -25,8 +25,8 @@ from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
+from ctx_hooks.policy.addon_settings import SummarySettings
 from ctx_hooks.policy.settings import Policy
-from ctx_hooks.policy.summary_settings import SummarySettings
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.tokens.budget import Budget

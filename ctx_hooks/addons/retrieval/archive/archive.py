@@ -13,7 +13,7 @@ from ctx_hooks.addons.retrieval.archive.disk import Disk, Memory
 from ctx_hooks.addons.retrieval.archive.redis import Redis
 from ctx_hooks.addons.retrieval.archive.writer import Writer
 from ctx_hooks.conversation.cut_texts import is_handle
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers

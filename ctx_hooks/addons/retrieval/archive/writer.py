@@ -12,7 +12,7 @@ from sys import getsizeof
 from typing import Literal
 
 from ctx_hooks.addons.retrieval.archive import Store
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers

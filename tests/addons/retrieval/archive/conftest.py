@@ -6,7 +6,7 @@ import pytest
 
 from ctx_hooks.addons.retrieval.archive import archive
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.telemetry.listeners import on
 

@@ -10,7 +10,7 @@ from archived import by_handle, settled
 from ctx_hooks.addons.retrieval.archive import disk, writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore

@@ -16,7 +16,7 @@ from archived import by_handle, settled
 
 from ctx_hooks.addons.retrieval.archive import archive, disk
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.store.sealing import opened, sealed, tenant_key, tenant_name
 from ctx_hooks.store.shared_store import SharedStore
 
@@ -45,7 +45,7 @@ for n in range(int(sys.argv[2])):
 FULL = """
 import asyncio, resource, signal, sys
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.store.shared_store import SharedStore
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

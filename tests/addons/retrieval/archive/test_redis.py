@@ -11,7 +11,7 @@ from ctx_hooks.addons.retrieval.archive import redis as redis_store
 from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.archive.redis import Redis, key_of
-from ctx_hooks.policy.archive_settings import ArchiveSettings
+from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.store import shared_store
 from ctx_hooks.store.sealing import tenant_name
 from ctx_hooks.store.shared_store import SharedStore

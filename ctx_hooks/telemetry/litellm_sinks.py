@@ -1,4 +1,9 @@
-"""What LiteLLM's loggers and its spend log are told, which see the request as it came: what was decided, sent and saved."""
+"""What LiteLLM's loggers, spend log and traces are told, which see the request as it came: what was decided, sent and saved.
+
+The attributes of a span say what holds for the request in the end, its events what happened to each attempt. Names of the
+GenAI semantic conventions are used where they mean the same; ours begin with `ctx_hooks.`. OpenTelemetry is not imported:
+where LiteLLM traces no request there is no span.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ctx_hooks.compaction.cost import Prices
-    from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent
+    from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 
 SOURCE = "ctx_hooks"
 TAGGED = frozenset({"output_lowered", "compressed", "retried"})
@@ -38,7 +43,7 @@ def figures_of(event: DecisionEvent, output_limits: Mapping[str, int]) -> Mappin
         event: the record of the decision.
         output_limits: the fields by which less output is asked for.
     """
-    return {**_known(event), "policy": ", ".join(sorted(set(event.policy.values()))), **output_limits}
+    return {**figures_for("spend", event), "policy": ", ".join(sorted(set(event.policy.values()))), **output_limits}
 
 
 def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
@@ -47,14 +52,10 @@ def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
     The figures are below zero where the plugin cost more than it saved. What is only observed changes nothing: its figures
     say what it would have saved, and it has neither savings nor tags.
     """
-    known = _known(event)
+    known = figures_for("spend", event)
     if event.mode == "enforce":
         return Notes(known, _savings(event, prices), _tags(event))
     return Notes({"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ())
-
-
-def _known(event: DecisionEvent | AnswerEvent) -> dict[str, Any]:
-    return {name: value for name, value in figures_for("spend", event).items() if value is not None}
 
 
 def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | None:
@@ -82,3 +83,23 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
 
 def _tags(event: AnswerEvent) -> tuple[str, ...]:
     return (f"{SOURCE}:{event.decision}",) if event.decision in TAGGED else ()
+
+
+def record_on(span: Any, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:
+    """Add a decision or an overflow to an OpenTelemetry span as an event; set on it what holds for the request so far."""
+    if not span.is_recording():
+        return
+    found = {f"ctx_hooks.{name}": value for name, value in figures_for("span", event).items()}
+    phases: Mapping[str, float] = {}
+    if event.name == "decision":
+        model, output_tokens, phases = event.call.model, event.sent_output_tokens, event.milliseconds
+        found |= {"gen_ai.request.model": model, "gen_ai.request.max_tokens": output_tokens}
+        found["ctx_hooks.steps"] = ",".join(step.name for step in event.steps)
+    elif event.name == "overflow":
+        found["error.type"] = "context_window_exceeded"
+    attributes = {name: value for name, value in found.items() if value not in (None, "")}
+    if event.name != "overflow":
+        span.set_attributes(attributes)
+    if event.name != "failure":
+        spent = {f"ctx_hooks.milliseconds.{phase}": round(each, 3) for phase, each in phases.items()}
+        span.add_event(f"ctx_hooks.{event.name}", attributes | spent)
