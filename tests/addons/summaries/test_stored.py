@@ -328,8 +328,9 @@ async def test_no_record_is_opened_on_the_event_loop(redis_cache, conversation, 
     await store.write(conversation, FIRST)
     await store.choose(conversation, Choice("01", "ab", 40))
     await store.fly(conversation, IDLE, flight_of("one"))
-    await store.of(conversation)
-    assert len(threads) == 4
+    for _ in range(3):
+        await store.of(conversation)
+    assert len(threads) == 4, "one that has not changed is opened once"
     assert threading.main_thread() not in threads
 
 
