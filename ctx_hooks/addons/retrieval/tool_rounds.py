@@ -217,7 +217,7 @@ class Rounds:
         One that is too long is sent once more without the texts, and is the last; None where that is too long as well.
         """
         before = (*self._messages, *turn.messages)
-        self._shown += self.form.without(turn)
+        self._shown += turn.shown
         self._left -= 1
         request = Request(format_of(self._fields), self._fields)
         said = request.items
@@ -244,8 +244,8 @@ class Rounds:
             return  # what goes on from the assistant's own is not found again as an answer, or found with that
         with failing_open("does not keep what was retrieved"):
             results = await self._results(turn) if turn.is_whole and turn.has_other_calls else ()
-            last = turn.messages if results else self.form.without(turn)
-            shown = [*self._shown, *self.form.without(turn)]
+            last = turn.messages if results else turn.shown
+            shown = [*self._shown, *turn.shown]
             hides = bool(self._messages or results)
             if not (hides and any(map(says_anything, last)) and any(map(says_anything, shown))):
                 return  # nothing to keep, nothing to put at its end, or nothing to find it by

@@ -115,7 +115,7 @@ def test_a_turn_without_its_hidden_calls_says_all_else(fmt):
     both, own = (
         FORMS[fmt].turn_of(streams.whole(fmt, PAYLOAD, Reply("text", calls=c), 1, 0), TOOL) for c in (calls, calls[1:])
     )
-    assert comparable(FORMS[fmt].without(both)) == comparable(own.messages)
+    assert comparable(both.shown) == comparable(own.messages)
 
 
 @pytest.mark.parametrize("fmt", ["openai-chat", "anthropic"])
@@ -166,7 +166,7 @@ def test_a_turn_that_is_cut_off_waits_for_nothing(fmt):
     turn = FORMS[fmt].turn_of(whole, TOOL)
     assert turn.hidden
     assert not turn.waits
-    assert TOOL not in json.dumps(FORMS[fmt].without(turn))
+    assert TOOL not in json.dumps(turn.shown)
     assert json.dumps(FORMS[fmt].joined([whole], TOOL)).count(f'"{field[1]}"') == 1
 
 
@@ -231,7 +231,7 @@ def test_no_reasoning_stands_at_the_end_of_what_a_client_gets_or_sends_back():
     """ "Item 'rs_...' of type 'reasoning' was provided without its required following item." """
     whole = streams.whole("openai-responses", PAYLOAD, Reply(calls=[Call(TOOL, {})], thinking="hm"), 1, 0)
     turn = RESPONSES.turn_of(whole, TOOL)
-    assert RESPONSES.without(turn) == []
+    assert turn.shown == []
     assert RESPONSES.joined([whole], TOOL)["output"] == []
 
 
@@ -304,7 +304,7 @@ def test_a_hidden_call_that_no_result_can_name_is_not_answered_and_not_sent_back
         item["call_id"] = call_id
     turn = RESPONSES.turn_of(whole, TOOL)
     assert not turn.is_whole
-    assert TOOL not in json.dumps(RESPONSES.without(turn))
+    assert TOOL not in json.dumps(turn.shown)
     assert not RESPONSES.turn_of({**whole, "output": whole["output"][:2]}, TOOL).waits or ids[0] == "own"
 
 
@@ -341,7 +341,7 @@ any_event = st.fixed_dictionaries(
 def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
     before = copy.deepcopy(rounds)
     _, stream = seen_of(*rounds)
-    RESPONSES.without(stream.turn())
+    stream.turn()
     assert rounds == before
 
 
@@ -350,7 +350,7 @@ def test_no_event_of_whatever_form_raises_anything_or_is_changed(rounds):
 def test_no_answer_of_whatever_form_raises_anything_or_is_changed(answers):
     before = copy.deepcopy(answers)
     for answer in (*answers, RESPONSES.joined(answers, TOOL)):
-        RESPONSES.without(RESPONSES.turn_of(answer, TOOL))
+        RESPONSES.turn_of(answer, TOOL)
     assert answers == before
 
 

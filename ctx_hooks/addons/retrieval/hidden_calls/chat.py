@@ -48,15 +48,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     return {**answers[0], "choices": [choice], "usage": total([a.get("usage") or {} for a in answers])}
 
 
-def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
-    """Return a turn's message without its hidden calls, which nothing answers."""
-    hidden = {call.id for call in turn.hidden}
-    (said,) = turn.messages
-    calls = [call for call in said.get("tool_calls") or () if call.get("id") not in hidden]
-    message = {name: value for name, value in said.items() if name != "tool_calls"}
-    return ({**message, "tool_calls": calls} if calls else {**message, "content": message.get("content") or ""},)
-
-
 class ChatStream:
     """The streams of the answers of one request, as the client is to see them.
 
@@ -187,14 +178,15 @@ stream = ChatStream
 
 
 def _turn(message: Mapping[str, Any], finish_reason: str | None, tool: str) -> Turn:
-    calls = message.get("tool_calls") or ()
-    hidden = [c for c in calls if _name(c) == tool]
-    sent: dict[str, Any] = {"role": "assistant", "content": message.get("content") or None}
-    sent |= {name: message[name] for name in SENT_BACK if message.get(name)}
-    if calls:
-        sent["tool_calls"] = [_call_sent_back(c, tool) for c in calls]
+    calls = [_call_sent_back(call, tool) for call in message.get("tool_calls") or ()]
+    own = [call for call in calls if _name(call) != tool]
+    said: dict[str, Any] = {"role": "assistant", "content": message.get("content") or None}
+    said |= {name: message[name] for name in SENT_BACK if message.get(name)}
+    sent = {**said, "tool_calls": calls} if calls else said
+    shown = {**said, "tool_calls": own} if own else {**said, "content": said["content"] or ""}
+    hidden = [call for call in message.get("tool_calls") or () if _name(call) == tool]
     found = tuple(ToolCall(c["id"], tool, c["function"].get("arguments") or "") for c in hidden)
-    return Turn((sent,), found, len(hidden) < len(calls), finish_reason)
+    return Turn((sent,), (shown,), found, bool(own), finish_reason)
 
 
 def _call_sent_back(call: Mapping[str, Any], tool: str) -> dict[str, Any]:

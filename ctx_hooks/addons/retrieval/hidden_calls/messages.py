@@ -41,14 +41,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     return {**answers[0], "content": blocks, **end, "usage": total([a.get("usage") or {} for a in answers])}
 
 
-def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
-    """Return a turn's message without its hidden calls, which nothing answers."""
-    hidden = {call.id for call in turn.hidden}
-    (said,) = turn.messages
-    kept = [block for block in said["content"] if block.get("type") != CALLED or block.get("id") not in hidden]
-    return ({**said, "content": kept},)
-
-
 class MessageStream:
     """The streams of the answers of one request, as the client is to see them.
 
@@ -155,7 +147,9 @@ def _turn(blocks: Sequence[tuple[Mapping[str, Any], str]], stop_reason: str | No
     content = [block for block, _ in blocks if block.get("type") != "text" or str(block.get("text") or "").strip()]
     calls = [(block, arguments) for block, arguments in blocks if block.get("type") == CALLED]
     hidden = tuple(ToolCall(str(block.get("id")), tool, arguments) for block, arguments in calls if _is_hidden(block, tool))
-    return Turn(({"role": "assistant", "content": content},), hidden, len(hidden) < len(calls), stop_reason)
+    shown = [block for block in content if not _is_hidden(block, tool)]
+    sent, seen = ({"role": "assistant", "content": said} for said in (content, shown))
+    return Turn((sent,), (seen,), hidden, len(hidden) < len(calls), stop_reason)
 
 
 def _is_hidden(block: Any, tool: str) -> bool:

@@ -52,12 +52,6 @@ def joined(answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = 
     return _without_tool({**answers[0], **changes}, tool)
 
 
-def without(turn: Turn) -> Sequence[Mapping[str, Any]]:
-    """Return a turn's items without its hidden calls, which nothing answers."""
-    hidden = {call.id for call in turn.hidden}
-    return _followed([item for item in turn.messages if item.get("type") != CALL or _call_id(item) not in hidden])
-
-
 class ResponseStream:
     """The streams of the answers of one request, as the client is to see them.
 
@@ -160,7 +154,9 @@ def _turn(items: Sequence[Mapping[str, Any]], status: str, tool: str) -> Turn:
     calls = tuple(ToolCall(_call_id(item), tool, str(item.get("arguments") or "")) for item in hidden)
     ids = [call_id for call_id in map(_call_id, waiting) if call_id]
     is_whole = status == COMPLETED and all(call.id for call in calls) and len(set(ids)) == len(ids)
-    return Turn(_sent_back(items, tool), calls, len(hidden) < len(waiting), status if is_whole else None)
+    sent = _sent_back(items, tool)
+    shown = _followed([item for item in sent if not _is_hidden(item, tool)])
+    return Turn(sent, shown, calls, len(hidden) < len(waiting), status if is_whole else None)
 
 
 def _sent_back(items: Sequence[Mapping[str, Any]], tool: str) -> tuple[Mapping[str, Any], ...]:

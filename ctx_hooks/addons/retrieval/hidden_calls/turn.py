@@ -24,12 +24,14 @@ class Turn:
 
     Attributes:
         messages: what it goes back to the provider by, with all its calls: one assistant message, or items of Responses.
+        shown: the same without the hidden calls, which nothing answers.
         hidden: the calls of the hidden tool, in their order.
         has_other_calls: whether it calls tools of the client, too.
         stop_reason: why it ended; None where it did not come to its end.
     """
 
     messages: Sequence[Mapping[str, Any]]
+    shown: Sequence[Mapping[str, Any]]
     hidden: tuple[ToolCall, ...]
     has_other_calls: bool
     stop_reason: str | None
@@ -78,9 +80,6 @@ class HiddenCalls(Protocol):
 
     def joined(self, answers: Sequence[Mapping[str, Any]], tool: str, *, is_whole: bool = True) -> dict[str, Any]:
         """Return the answers of a request as one, without calls of `tool`; one that is not whole says that it is cut off."""
-
-    def without(self, turn: Turn) -> Sequence[Mapping[str, Any]]:
-        """Return a turn's messages without its hidden calls, which nothing answers."""
 
 
 def results_of(fmt: Format, calls: Sequence[ToolCall], texts: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
