@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, Reply
+from ctx_hooks.testing import LOOPBACK, Call, FakeProvider, ProviderSettings, ProxyProcess, Reply
 from ctx_hooks.testing.conversations import TOOL, read_tool, source_text
 
 FILES = 25
@@ -66,7 +66,7 @@ def model(_fmt: str, _payload: Mapping[str, Any], answered: int) -> Reply:
     """Ask for one file after another, then say that all are read."""
     if answered >= FILES:
         return Reply(DONE)
-    return Reply(tool=TOOL, arguments={"path": f"file_{answered + 1:02}.txt"})
+    return Reply(calls=[Call(TOOL, {"path": f"file_{answered + 1:02}.txt"})])
 
 
 def run(provider: FakeProvider, callbacks: list[str]) -> Session:

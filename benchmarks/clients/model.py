@@ -69,7 +69,7 @@ class Model:
             self.done = True
             return Reply(DONE)
         self.calls += 1
-        return Reply(tool=tool.name, arguments=arguments(tool, str(self._folder / file_name(self.calls))))
+        return Reply(calls=[Call(tool.name, arguments(tool, str(self._folder / file_name(self.calls))))])
 
     def _beside(self, payload: Mapping[str, Any]) -> str:
         schema = _answer_schema(payload)

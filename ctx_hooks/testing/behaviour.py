@@ -33,25 +33,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: a text, or a call of a tool with its arguments.
+    """An answer: a text, calls of tools, or both.
 
-    OpenAI's and Anthropic's protocols alone have `calls` behind a text. Anthropic's has signed `thinking` before it, the
-    Responses API reasoning, encrypted where the request asks for that.
+    Google's protocol has one or the other, and one call. Anthropic's has signed `thinking` before it, the Responses API
+    reasoning, encrypted where the request asks for that.
 
-    >>> Reply(tool="read_file", arguments={"path": "a.py"}).text
+    >>> Reply(calls=[Call("read_file", {"path": "a.py"})]).text
     ''
     """
 
     text: str = ""
-    tool: str | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
     calls: Sequence[Call] = ()
     thinking: str = ""
-
-    @property
-    def all_calls(self) -> Sequence[Call]:
-        """The calls, the one of `tool` too."""
-        return self.calls or ((Call(self.tool, self.arguments),) if self.tool else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,8 +110,8 @@ def refusal(message: str, status: int) -> dict[str, Any]:
 
 def chunks(model: Any, reply: Reply, usage: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the chunks of a streamed answer; the usage stands in each, as Google's does."""
-    call = {"functionCall": {"name": reply.tool, "args": dict(reply.arguments)}}
-    parts: list[dict[str, Any]] = [call] if reply.tool else [{"text": word + " "} for word in reply.text.split(" ")]
+    parts: list[dict[str, Any]] = [{"functionCall": {"name": c.tool, "args": json.loads(c.json)}} for c in reply.calls]
+    parts = parts or [{"text": word + " "} for word in reply.text.split(" ")]
     head = {"usageMetadata": dict(usage), "modelVersion": model, "responseId": uuid4().hex}
     found = [{**head, "candidates": [_candidate([part])]} for part in parts]
     found[-1]["candidates"][0]["finishReason"] = "STOP"

@@ -81,11 +81,11 @@ def _items(reply: Reply, *, shows_encrypted: bool) -> list[dict[str, Any]]:
         summary = [{"type": "summary_text", "text": reply.thinking}]
         encrypted = {"encrypted_content": sign(reply.thinking)} if shows_encrypted else {}
         items.append({"type": "reasoning", "id": reasoning, "summary": summary, **encrypted})
-    if reply.text or not reply.all_calls:
+    if reply.text or not reply.calls:
         text = {"type": "output_text", "text": reply.text, "annotations": []}
         head = {"type": "message", "id": new_id("msg"), "status": "completed", "role": "assistant"}
         items.append({**head, "content": [text]})
-    for call in reply.all_calls:
+    for call in reply.calls:
         head = {
             "type": "function_call",
             "id": new_id(f"fc_{reasoning}" if reasoning else "fc"),

@@ -24,16 +24,16 @@ def whole(fmt: Format, payload: Mapping[str, Any], reply: Reply, tokens: int, ca
     model = payload.get("model")
     if fmt == "openai-chat":
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
-        if reply.all_calls:
-            message["tool_calls"] = [_chat_call(call) for call in reply.all_calls]
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.all_calls else "stop"}
+        if reply.calls:
+            message["tool_calls"] = [_chat_call(call) for call in reply.calls]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.calls else "stop"}
         head = {"id": new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": model}
         return {**head, "choices": [choice], "usage": _chat_usage(tokens, cached)}
     if fmt == "anthropic":
         return {
             **_anthropic_message(model, tokens, cached),
             "content": [block for block, _ in _anthropic_blocks(reply)],
-            "stop_reason": "tool_use" if reply.all_calls else "end_turn",
+            "stop_reason": "tool_use" if reply.calls else "end_turn",
         }
     if fmt == "gemini":
         return gemini.whole(model, reply, gemini.usage_of(tokens, cached, OUTPUT_TOKENS))
@@ -115,15 +115,15 @@ def _chat_call(call: Call) -> dict[str, Any]:
 def _chat_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cached: int) -> list[dict[str, Any]]:
     head = _chat_head(payload)
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
-    if reply.text or not reply.all_calls:
+    if reply.text or not reply.calls:
         deltas += [({"content": word + " "}, None) for word in reply.text.split(" ")]
-    for i, call in enumerate(map(_chat_call, reply.all_calls)):
+    for i, call in enumerate(map(_chat_call, reply.calls)):
         # As OpenAI does: the name comes first, the arguments in later chunks.
         function = call["function"]
         opening = {"index": i, **call, "function": {**function, "arguments": ""}}
         arguments = [{"index": i, "function": {"arguments": piece}} for piece in pieces(function["arguments"])]
         deltas += [({"tool_calls": [piece]}, None) for piece in (opening, *arguments)]
-    deltas.append(({}, "tool_calls" if reply.all_calls else "stop"))
+    deltas.append(({}, "tool_calls" if reply.calls else "stop"))
     events = [_chat_chunk(head, delta, finish) for delta, finish in deltas]
     if (payload.get("stream_options") or {}).get("include_usage"):
         events.append({**head, "choices": [], "usage": _chat_usage(tokens, cached)})
@@ -161,10 +161,10 @@ def _anthropic_blocks(reply: Reply) -> list[tuple[dict[str, Any], list[dict[str,
         block: dict[str, Any] = {"type": "thinking", "thinking": reply.thinking, "signature": signature}
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(reply.thinking)]
         blocks.append((block, [*deltas, {"type": "signature_delta", "signature": signature}]))
-    if reply.text or not reply.all_calls:
+    if reply.text or not reply.calls:
         words = [{"type": "text_delta", "text": word + " "} for word in reply.text.split(" ")]
         blocks.append(({"type": "text", "text": reply.text}, words))
-    for call in reply.all_calls:
+    for call in reply.calls:
         given = {} if isinstance(call.arguments, str) else dict(call.arguments)
         block = {"type": "tool_use", "id": new_id("toolu"), "name": call.tool, "input": given}
         blocks.append((block, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces(call.json)]))
@@ -181,6 +181,6 @@ def anthropic_events(payload: Mapping[str, Any], reply: Reply, tokens: int, cach
         events.append({"type": "content_block_start", "index": i, "content_block": begun})
         events += [{"type": "content_block_delta", "index": i, "delta": d} for d in deltas]
         events.append({"type": "content_block_stop", "index": i})
-    stop = {"stop_reason": "tool_use" if reply.all_calls else "end_turn", "stop_sequence": None}
+    stop = {"stop_reason": "tool_use" if reply.calls else "end_turn", "stop_sequence": None}
     events.append({"type": "message_delta", "delta": stop, "usage": {"output_tokens": OUTPUT_TOKENS}})
     return [*events, {"type": "message_stop"}]

@@ -20,7 +20,7 @@ from litellm_versions import CONTINUES_CHAT
 from proxies import Proxy
 from retrieving import seek
 
-from ctx_hooks.testing import FakeProvider, ProviderSettings, Reply
+from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply
 
 FOLDER = Path(__file__).resolve().parent
 SETTINGS = ProviderSettings(
@@ -81,7 +81,7 @@ def script(fmt, payload, answered):
     if payload["model"].endswith("seeker"):
         return seek(fmt, payload, answered)
     if payload["model"].startswith("files"):
-        return Reply(tool="read_file", arguments={"path": f"src/file_{answered}.py"})
+        return Reply(calls=[Call("read_file", {"path": f"src/file_{answered}.py"})])
     return Reply("Answer to what was asked.")
 
 
