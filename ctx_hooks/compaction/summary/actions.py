@@ -39,22 +39,19 @@ POINT_KEYS = ("content", "step", "title", "text", "description")
 PLAN_CHARS = 1_000
 LONGEST_CHARS = 2 * tool_arguments.DIGEST_CHARS
 """What is quoted of a command."""
-_READING = re.compile(
-    r"browse|cat|count|describe|fetch|find|get|glob|grep|list|look|lookup|ls|read|search|stat|think|view", re.IGNORECASE
-)
+_READING = re.compile(r"browse|cat|count|describe|fetch|find|get|glob|grep|list|look|lookup|ls|read|search|stat|think|view")
 """Verbs; "open" and "show" act on what is seen, and "query" may hold any statement."""
 _FINDING = ("fetch", "glob", "grep", "lookup", "search")
 """Verbs with which names of tools end."""
 _ACTING = re.compile(
     r"add|apply|archive|book|buy|cancel|clear|close|create|delete|drop|edit|insert|kill|mark|merge|move|patch|pay|post|"
-    r"publish|purge|push|put|remove|rename|replace|reset|run|save|send|set|start|stop|store|submit|sync|update|upload|write",
-    re.IGNORECASE,
+    r"publish|purge|push|put|remove|rename|replace|reset|run|save|send|set|start|stop|store|submit|sync|update|upload|write"
 )
+_PLANNING = ("todo", "plan", "checklist")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CHANGES = re.compile(
     r"edit|write|patch|create_file|^create$|replace|insert|notebook|delete_file|move_file|rename", re.IGNORECASE
 )
-_PLANS = re.compile(r"todo|(?<![a-z])plan|task_list|checklist", re.IGNORECASE)
 _PATCHED = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,300})$|^\+\+\+ (?:b/)?([^\s/].{0,300})$", re.MULTILINE
 )
@@ -123,7 +120,7 @@ def action_of(index: int, call: ToolCall, result: ToolResult | None) -> Action:
     plan = _plan(values)
     if changed:
         kind: Kind = "changed"
-    elif plan and _PLANS.search(call.name):
+    elif plan and any(word.startswith(_PLANNING) for word in _words(call.name)):
         kind = "planned"
     elif command:
         kind = "ran" if acting else "read"
@@ -142,9 +139,13 @@ def action_of(index: int, call: ToolCall, result: ToolResult | None) -> Action:
 
 def _reads(tool: str) -> bool:
     """Whether a tool's name says that it reads: by its first word or its end, if no word of it acts."""
-    words = _WORD.findall(tool.rsplit("__", 1)[-1])
-    names_reading = bool(words) and (_READING.fullmatch(words[0]) or words[-1].lower().endswith(_FINDING))
+    words = _words(tool)
+    names_reading = bool(words) and (_READING.fullmatch(words[0]) or words[-1].endswith(_FINDING))
     return bool(names_reading) and not any(map(_ACTING.fullmatch, words))
+
+
+def _words(tool: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1])]
 
 
 def _changed(call: ToolCall, values: Mapping[str, Any], command: str, script: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from ctx_hooks.texts.identifiers import identifiers
 from ctx_hooks.texts.pieces import head_end, tail_start
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ctx_hooks.compaction.summary.actions import Action
     from ctx_hooks.conversation.cut_texts import Reference
@@ -39,8 +39,6 @@ SHARES = {"changed": 0.45, "failing": 0.1, "planned": 0.05, "ran": 0.3, "said": 
 BEGINNING_CHARS, END_CHARS = 200, 300
 """What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""
 COLONS = (":", "\uff1a")
-MOST_READ = 20
-"""Files can be found again."""
 BRIEF_CHARS = 2_000
 """What a list of files may have where there is no room for a summary."""
 CHARS_PER_TOKEN = 4
@@ -111,10 +109,8 @@ def written_form(text: str, removed: Removed, budget: Budget) -> str:
 
 
 def _headed(lines: Sequence[str], removed: Removed, budget: Budget) -> str:
-    language, reference = budget.policy.language, _whole_of(removed.messages, budget)
-    if not lines:
-        return placeholders.dropped(len(removed.messages), language, reference)
-    return "\n".join((placeholders.summary_heading(len(removed.messages), language, reference), *lines))
+    heading = placeholders.summary_heading if lines else placeholders.dropped
+    return "\n".join((heading(len(removed.messages), budget.policy.language, _whole_of(removed.messages, budget)), *lines))
 
 
 def _whole_of(removed: Sequence[Message], budget: Budget) -> Reference | None:
@@ -147,7 +143,7 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
         if section == "said":
             lines[section], unspent = _said(removed, room, language)
             continue
-        unstated = [entry for entry in entries[section] if not _is_stated(entry, names)]
+        unstated = [e for e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
         most = chars * share if section == "ran" else room
         lines[section], left = _section(section, unstated, most, language)
         unspent = room - most + left
@@ -156,10 +152,14 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
 
 def _section(section: str, entries: Sequence[str], room_chars: float, language: Language) -> tuple[list[str], float]:
     """Return the lines of a section with the newest entries that the room holds, and what is left of the room."""
-    kept = _newest(reversed(entries), int(room_chars))
+    kept: list[str] = []
+    for entry in dict.fromkeys(reversed(entries)):
+        if len(entry) + ENTRY_CHARS > room_chars:
+            break
+        room_chars -= len(entry) + ENTRY_CHARS
+        kept.append(f"- {entry}")
     title = placeholders.SUMMARY_SECTIONS[language][section]
-    lines = [f"{title}:", *(f"- {entry}" for entry in kept)] if kept else []
-    return lines, room_chars - sum(len(entry) + ENTRY_CHARS for entry in kept)
+    return ([f"{title}:", *reversed(kept)] if kept else []), room_chars
 
 
 def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list[str], float]:
@@ -255,23 +255,4 @@ def _ended(action: Action) -> str:
 def _read(actions: Sequence[Action]) -> list[str]:
     changed = {file for a in actions if a.kind == "changed" for file in a.files}
     files = dict.fromkeys(file for a in actions if a.kind == "read" for file in a.files if file not in changed)
-    return [placeholders.spoken(file) for file in files][-MOST_READ:]
-
-
-def _is_stated(entry: str, stated_names: frozenset[str]) -> bool:
-    """Whether an entry names something, and each of its identifiers is stated."""
-    names = identifiers(entry) if stated_names else ()
-    return bool(names) and stated_names.issuperset(names)
-
-
-def _newest(entries: Iterable[str], chars: int) -> list[str]:
-    """Return the distinct entries that fit into `chars`, of entries given newest first; oldest first."""
-    kept: dict[str, None] = {}
-    for entry in entries:
-        if entry in kept:
-            continue
-        chars -= len(entry) + ENTRY_CHARS
-        if chars < 0:
-            break
-        kept[entry] = None
-    return list(kept)[::-1]
+    return [placeholders.spoken(file) for file in files]

@@ -81,18 +81,6 @@ def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
     assert (action.kind, action.failed) == ("ran", failed)
 
 
-def test_a_failure_that_a_later_run_has_cured_is_gone():
-    broken, fine = "Process exited with code 1\nerror: x", "Process exited with code 0"
-    run = calls(
-        ("bash", {"command": "make a"}, broken),
-        ("bash", {"command": "make b"}, broken),
-        ("Edit", {"file_path": "a.c"}, "Error: old_string not found"),
-        ("Edit", {"file_path": "a.c"}, "updated"),
-        ("bash", {"command": "cd /repo && make a"}, fine),
-    )
-    assert [action.what for action in still_failing(actions_of(run))] == ["make b"]
-
-
 @pytest.mark.parametrize(("command", "what"), [
     ("cd /x && \\\nbd create 'a b' \\\n  --type epic", "bd create 'a b' --type epic"),
     ("echo '== x && rm' && ls docs 2>/dev/null | tail -3 && git push origin x 2>&1 | tail", "git push origin x 2>&1 | tail"),
@@ -187,6 +175,8 @@ def test_a_plan_is_its_points_with_their_states():
     for name, given in (("TodoWrite", {"todos": todos}), ("update_plan", {"plan": steps, "explanation": "x"})):
         (action,) = actions_of(calls((name, given, "ok")))
         assert (action.kind, action.what) == ("planned", f"{name}(Add the field (completed); Run the tests (pending))")
+    (action,) = actions_of(calls(("ExitPlanMode", {"plan": "# Plan\n1. Add it"}, "ok")))
+    assert (action.kind, action.what) == ("planned", "ExitPlanMode(# Plan 1. Add it)")
 
 
 def test_an_edit_that_was_refused_says_why():
@@ -210,7 +200,7 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
         *[("bash", {"command": f"make {target} 2>&1 | tail -5"}, broken) for target in "ab"],
         ("Edit", {"file_path": "a.c"}, "Error: no such text"),
         ("update_plan", {"plan": plans[0]}, "ok"),
-        ("bash", {"command": "make a"}, fine),
+        ("bash", {"command": "cd /repo && make a"}, fine),
         ("Edit", {"file_path": "a.c"}, "updated"),
         ("update_plan", {"plan": plans[1]}, "ok"),
     )
