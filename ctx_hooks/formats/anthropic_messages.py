@@ -6,16 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation.model import (
-    Media,
-    Message,
-    Part,
-    Reasoning,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from ctx_hooks.conversation.model import Media, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.fields import (
     MAPPINGS,
     compact_json,

@@ -66,21 +66,15 @@ def owned_items_of(messages: Any) -> list[Any]:
 
 
 def item_of(item: Any, index: int) -> Mapping[str, Any]:
-    """Return `item` when it is a mapping of bearable depth, else raise MalformedConversationError."""
+    """Return `item` when it is a mapping of at most MAX_DEPTH levels, else raise MalformedConversationError."""
     if not isinstance(item, MAPPINGS):
         raise MalformedConversationError(f"messages[{index}] must be a mapping, not {type(item).__name__}")
-    check_depth(item, f"messages[{index}]")
-    return item
-
-
-def check_depth(value: Any, path: str) -> None:
-    """Raise MalformedConversationError when `value` is nested deeper than MAX_DEPTH."""
-    level = [value] if isinstance(value, _CONTAINERS) else []
+    level: list[Any] = [item]
     for _ in range(MAX_DEPTH):
         level = [v for x in level for v in (x.values() if isinstance(x, dict) else x) if isinstance(v, _CONTAINERS)]
         if not level:
-            return
-    raise MalformedConversationError(f"{path} is nested deeper than {MAX_DEPTH} levels")
+            return item
+    raise MalformedConversationError(f"messages[{index}] is nested deeper than {MAX_DEPTH} levels")
 
 
 def compact_json(value: Any) -> str:

@@ -13,19 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ctx_hooks.conversation.model import (
-    Media,
-    MediaKind,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
-from ctx_hooks.formats.fields import compact_json, opaque_of, text_or_empty
+from ctx_hooks.conversation.model import Media, MediaKind, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ctx_hooks.formats.fields import MAPPINGS, compact_json, opaque_of, text_or_empty
 from ctx_hooks.formats.payloads import MIME_KINDS, payload_kind
 from ctx_hooks.formats.wire_format import WireFormat
 
@@ -48,26 +37,25 @@ COUNTED = ("responseSchema", "responseJsonSchema", "systemInstruction", "tools")
 """Google: "The size of your response schema counts towards the input token limit." Its SDK has the other two here."""
 
 
-def _config_name(fields: Mapping[str, Any]) -> str:
-    """Return the name of the field that holds the configuration, LiteLLM's name if none does."""
-    return next((name for name in CONFIGS if isinstance(fields.get(name), Mapping)), CONFIGS[0])
-
-
-def _config_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the configuration, an empty one if there is none."""
-    found = fields.get(_config_name(fields))
-    return found if isinstance(found, Mapping) else {}
+def _config_of(fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return the configuration and the name of its field; LiteLLM's name and an empty one if there is none."""
+    for name in CONFIGS:
+        found = fields.get(name)
+        if isinstance(found, MAPPINGS):
+            return name, found
+    return CONFIGS[0], {}
 
 
 def _counted_values(fields: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what is sent and counted beside `contents` and the top-level `tools`: the system text and schemas."""
-    config = _config_of(fields)
+    _, config = _config_of(fields)
     return (_value_of(fields, "systemInstruction"), *(_value_of(config, name) for name in COUNTED))
 
 
 def _with_config(fields: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration's field with what changes in it."""
-    return {_config_name(fields): {**_config_of(fields), **changed}}
+    name, config = _config_of(fields)
+    return {name: {**config, **changed}}
 
 
 def _value_of(fields: Any, name: str) -> Any:
@@ -269,7 +257,7 @@ WIRE = WireFormat(
     output_holders=CONFIGS,
     route_ends=METHODS,
     items=_items,
-    options=_config_of,
+    options=lambda fields: _config_of(fields)[1],
     with_options=_with_config,
     counted=_counted_values,
     completed=_answering,

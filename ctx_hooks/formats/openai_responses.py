@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ctx_hooks.conversation.model import (
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from ctx_hooks.conversation.model import Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ctx_hooks.formats.fields import (
     compact_json,
     opaque_of,

@@ -16,12 +16,6 @@ LONGEST_TEXT_CHARS = 2_000
 """The error message comes first; an echo of the request may follow."""
 
 
-def provider_of(error: Exception) -> str | None:
-    """Return the provider that LiteLLM names in an exception."""
-    provider = getattr(error, "llm_provider", None)
-    return provider if isinstance(provider, str) and provider else None
-
-
 def overflow_of(error: Exception) -> Overflow | None:
     """Return the overflow that an exception reports; None for other errors.
 
@@ -30,7 +24,8 @@ def overflow_of(error: Exception) -> Overflow | None:
     """
     import litellm  # noqa: PLC0415
 
-    found = recognise_overflow(error, provider=provider_of(error)) or too_large_for_rate(error)
+    provider = getattr(error, "llm_provider", None)
+    found = recognise_overflow(error, provider=provider if isinstance(provider, str) else None) or too_large_for_rate(error)
     if found is None and isinstance(error, litellm.ContextWindowExceededError) and not own_words(error).of_unreadable_answer:
         return Overflow("input", "litellm")
     return found

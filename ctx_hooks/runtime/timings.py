@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import MappingProxyType
 
 
-class Timings:
+class Timings(dict[str, float]):
     """The milliseconds of each phase so far; a phase that is entered again adds up.
 
     >>> timings = Timings()
     >>> with timings.phase("counting"):
     ...     pass
-    >>> list(timings.milliseconds)
+    >>> list(timings)
     ['counting']
     """
-
-    __slots__ = ("_milliseconds",)
-
-    def __init__(self) -> None:
-        self._milliseconds: dict[str, float] = {}
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -30,10 +24,4 @@ class Timings:
         try:
             yield
         finally:
-            spent = (time.perf_counter() - started) * 1e3
-            self._milliseconds[name] = self._milliseconds.get(name, 0.0) + spent
-
-    @property
-    def milliseconds(self) -> Mapping[str, float]:
-        """The milliseconds by phase, as they are now."""
-        return MappingProxyType(dict(self._milliseconds))
+            self[name] = self.get(name, 0.0) + (time.perf_counter() - started) * 1e3

@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
@@ -26,21 +27,21 @@ MOST_ABANDONED = 8
 """With this many abandoned threads no further one is started: each slows down all others."""
 
 
+@dataclass(slots=True, eq=False)
 class _Task:
     """Work for a thread, and the future that its result goes to."""
 
-    def __init__(self, work: Callable[[], Any], deadline: Deadline) -> None:
-        self.future: Future[Any] = Future()
-        self.deadline = deadline
-        self.abandoned = False
-        self._work = work
+    work: Callable[[], Any]
+    deadline: Deadline
+    future: Future[Any] = field(default_factory=Future)
+    is_abandoned: bool = False
 
     def run(self) -> None:
         if not self.future.set_running_or_notify_cancel():
             return
         self.deadline.start()
         try:
-            result = self._work()
+            result = self.work()
         except BaseException as error:  # noqa: BLE001 - raised again where the result is awaited
             self.future.set_exception(error)
             # The error's traceback holds this frame: without the cycle it is freed at once.
@@ -72,7 +73,9 @@ class Workers:
         """
         task = _Task(work, deadline)
         result: asyncio.Future[T] = asyncio.wrap_future(task.future)
-        self._start(task)
+        with self._lock:
+            self._waiting.append(task)
+            self._fill()
         try:
             while not result.done():
                 # All of the time is left until the work starts, so this wakes up at the deadline at the latest.
@@ -85,58 +88,42 @@ class Workers:
             deadline.stop()
             self._leave(task)
 
-    def _start(self, task: _Task) -> None:
-        with self._lock:
-            if self._refused(task):
-                return
-            if self._running >= PLACES:
-                self._waiting.append(task)
-                return
+    def _fill(self) -> None:
+        """Start a thread for each place that is free, as long as work waits; the lock is held."""
+        while self._running < PLACES and (task := self._next()) is not None:
             self._running += 1
-        self._thread(task)
-
-    def _thread(self, task: _Task) -> None:
-        threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
+            threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
 
     def _work_on(self, task: _Task | None) -> None:
         while task is not None:
             task.run()
-            task = self._next(task)
-
-    def _next(self, done: _Task) -> _Task | None:
-        """Return the next task for the thread of `done`, None to end it."""
-        with self._lock:
-            if done.abandoned:
-                self._abandoned -= 1
-                return None
-            return self._freed()
+            with self._lock:
+                if task.is_abandoned:
+                    self._abandoned -= 1
+                    return
+                task = self._next()
+                self._running -= task is None
 
     def _leave(self, task: _Task) -> None:
         """Release the place of a task whose caller no longer waits; one that is still running is abandoned."""
         with self._lock:
             if task in self._waiting:
                 self._waiting.remove(task)
-            if task.future.cancel() or task.future.done():
-                return
-            task.abandoned = True
-            self._abandoned += 1
-            following = self._freed()
-        if following is not None:
-            self._thread(following)
+            if not task.future.cancel() and not task.future.done():
+                task.is_abandoned = True
+                self._abandoned += 1
+                self._running -= 1
+                self._fill()
 
-    def _freed(self) -> _Task | None:
-        """Return the waiting task that takes a place that has become free, None when none waits."""
+    def _next(self) -> _Task | None:
+        """Return the next task that waits, None for none; the lock is held.
+
+        Work that may not stop at its deadline is refused while too many threads have not; the last resort has no deadline.
+        """
         while self._waiting:
             task = self._waiting.popleft()
-            if not self._refused(task):
+            if task.deadline.seconds_left is None or self._abandoned < MOST_ABANDONED:
                 return task
-        self._running -= 1
+            if task.future.set_running_or_notify_cancel():
+                task.future.set_exception(CompressionTimeoutError())
         return None
-
-    def _refused(self, task: _Task) -> bool:
-        """Refuse work that may not stop at its deadline, where too many threads have not; the last resort has none."""
-        if task.deadline.seconds_left is None or self._abandoned < MOST_ABANDONED:
-            return False
-        if task.future.set_running_or_notify_cancel():
-            task.future.set_exception(CompressionTimeoutError())
-        return True

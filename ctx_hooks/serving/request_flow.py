@@ -179,7 +179,7 @@ class RequestFlow:
             logger.warning("ctx_hooks failed and forwards the request unchanged", exc_info=error)
             decision = Untouched(reason=f"failed: {type(error).__name__}")
         else:
-            attempt = replace(attempt, milliseconds=timings.milliseconds)
+            attempt = replace(attempt, milliseconds=dict(timings))
             if to.policy.mode == "observe":
                 attempt = sent_unchanged(request, attempt)
             self.running.open(to.request_id).attempts.sent(attempt)
