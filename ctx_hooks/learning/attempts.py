@@ -189,7 +189,7 @@ class Attempts:
 
     def __init__(self) -> None:
         self._newest: dict[str, Attempt] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def are_running(self) -> bool:
@@ -215,7 +215,7 @@ class Attempts:
             name: of the deployment that failed; by default the newest attempt has.
         """
         with self._lock:
-            attempt = self._at(name)
+            attempt = self.at(name)
             if attempt is None or attempt.failed:
                 return None
             return self._put(replace(attempt, overflow=overflow, failed=True, refusal=refusal))
@@ -228,7 +228,7 @@ class Attempts:
         with self._lock:
             for attempt in tuple(self._newest.values()):
                 self._put(replace(attempt, states_usage=False))
-            return self._at(None)
+            return self.at(None)
 
     def last(self, deployment: str = "") -> Attempt | None:
         """Return the last attempt at a deployment, else the last that failed, else the last of the request."""
@@ -243,18 +243,15 @@ class Attempts:
         None where no attempt went to the deployment that LiteLLM names.
         """
         with self._lock:
-            answered = self._at(name)
+            answered = self.at(name)
             others = self._newest.items()
             self._newest = {k: a for k, a in others if a is not answered and not a.failed and answered is not None}
             return answered
 
-    def at(self, name: DeploymentName) -> Attempt | None:
+    def at(self, name: DeploymentName | None) -> Attempt | None:
         """Return the newest attempt at a deployment as LiteLLM names it; the newest of all where it names none."""
         with self._lock:
-            return self._at(name)
-
-    def _at(self, name: DeploymentName | None) -> Attempt | None:
-        found = list(self._newest.values())
+            found = list(self._newest.values())
         if name is not None and name.id:
             found = [a for a in found if a.to.deployment.startswith(f"{name.id}:")]
             if len(found) > 1:

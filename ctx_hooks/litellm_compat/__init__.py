@@ -29,8 +29,11 @@ from ctx_hooks.litellm_compat.identity import (
     with_id_outside_proxy,
     with_request_id,
 )
-from ctx_hooks.litellm_compat.logged_answers import billed_usage_of, estimate_usage, logged_answer, price
-from ctx_hooks.litellm_compat.logged_metadata import (
+from ctx_hooks.litellm_compat.logged import (
+    billed_usage_of,
+    estimate_usage,
+    logged_answer,
+    price,
     with_forwarded_metadata,
     without_request_key,
     write_figures,

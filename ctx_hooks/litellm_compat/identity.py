@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import REQUEST_ID, SECRET, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.registry import DECRYPTED_ID, PROVIDER_ID
@@ -26,7 +27,7 @@ def with_request_id(fields: Mapping[str, Any]) -> dict[str, Any]:
     The mapping is LiteLLM's and is changed in place: where a request fails, the proxy reads the deployment for its headers
     from the mapping that it began with.
     """
-    name = "litellm_metadata" if _filled(fields, "litellm_metadata") else "metadata"
+    name = "litellm_metadata" if mapping_or_empty(fields.get("litellm_metadata")) else "metadata"
     metadata = fields.get(name)
     own = metadata if isinstance(metadata, dict) else {}
     own[REQUEST_ID] = f"{SECRET}-{uuid4().hex}"
@@ -40,7 +41,9 @@ def with_id_outside_proxy(fields: dict[str, Any], fmt: Format) -> dict[str, Any]
     """
     if proxy_router() is not None or Call(fields).request_id:
         return fields
-    name = "metadata" if fmt == "openai-chat" and not _filled(fields, "litellm_metadata") else "litellm_metadata"
+    name = (
+        "metadata" if fmt == "openai-chat" and not mapping_or_empty(fields.get("litellm_metadata")) else "litellm_metadata"
+    )
     own = fields.get(name)
     return {**fields, name: {**(own if isinstance(own, Mapping) else {}), REQUEST_ID: f"{SECRET}-{uuid4().hex}"}}
 
@@ -57,10 +60,6 @@ def passed_pre_call_hook(call: Call) -> bool:
 def key_id_of(key: str) -> str:
     """Return LiteLLM's id of a virtual key, which is what requests carry; an id is returned as it is."""
     return sha256(key.encode()).hexdigest() if key.startswith("sk-") else key
-
-
-def _filled(fields: Mapping[str, Any], name: str) -> bool:
-    return isinstance(fields.get(name), Mapping) and bool(fields[name])
 
 
 def stored_history_of(fields: Mapping[str, Any]) -> str:

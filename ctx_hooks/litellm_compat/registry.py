@@ -56,9 +56,6 @@ CACHE = PrivateName("litellm.caching.caching:DualCache", "workers do not share w
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
 HAS_IMAGES = PrivateName(f"{ROUTER}._request_carries_image", LESS_CHOICE, ("request_kwargs",), since=(1, 109))
 NO_VISION = PrivateName(f"{ROUTER}._deployment_declares_no_vision", LESS_CHOICE, ("deployment", "group"), since=(1, 109))
-LOGGED_METADATA = PrivateName(
-    "litellm.litellm_core_utils.core_helpers:get_litellm_metadata_from_kwargs", "the spend log has no savings", ("kwargs",)
-)
 COSTS = PrivateName(
     "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator",
     "with report_usage: original the cost header may be too high",

@@ -74,11 +74,12 @@ def holds_output(model: str, policy: Policy) -> bool:
     return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
 
 
-def reserve_tokens_of(
+def budget_tokens_of(
     window: Window, policy: Policy, recent_message_tokens: float = 0.0, least_output_tokens: int = 0
 ) -> ProviderTokens:
-    """Return the tokens kept free for the answer, whatever output is requested: that is lowered to what the input leaves.
+    """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
 
+    The reserve is kept free for the answer, whatever output is requested: that is lowered to what the input leaves.
     `reserve: fixed` is `reserve_tokens` (pi), in a small window its scaled form; `scaled` is always a share of the window;
     `dynamic` follows the size of the newest messages (pi). A requested maximum is no need: clients ask for 32,000 tokens and
     use 300. Were it kept free, requests that fit would be compacted, and the threshold would move with each request.
@@ -90,28 +91,15 @@ def reserve_tokens_of(
         least_output_tokens: what a stated thinking budget takes, and an answer beside it; 0 if none is stated. It is kept
             free besides the input's estimate error, unless it is above a quarter of the window.
     """
-    scaled = int(window.tokens * policy.reserve_fraction)
-    if policy.reserve == "scaled":
-        reserve = scaled
-    else:
+    reserve = int(window.tokens * policy.reserve_fraction)
+    if policy.reserve != "scaled":
         wanted = policy.reserve_tokens
         if policy.reserve == "dynamic":
             wanted = next(tokens for mean, tokens in DYNAMIC_RESERVES if recent_message_tokens > mean or not mean)
-        reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else scaled
+        reserve = wanted if wanted <= window.tokens * LARGEST_RESERVE_FRACTION else reserve
     if window.holds_output and 0 < least_output_tokens <= window.tokens * LARGEST_RESERVE_FRACTION:
         reserve = max(reserve, window.tokens - int((window.tokens - least_output_tokens) / (1 + ESTIMATE_ERROR_FRACTION)))
-    return ProviderTokens(reserve)
-
-
-def budget_tokens_of(
-    window: Window, policy: Policy, recent_message_tokens: float = 0.0, least_output_tokens: int = 0
-) -> ProviderTokens:
-    """Return how many tokens a request may have: the window less the reserve, but at least 4,096 or the whole window.
-
-    The arguments are those of `reserve_tokens_of`.
-    """
-    budget = window.tokens - reserve_tokens_of(window, policy, recent_message_tokens, least_output_tokens)
-    return max(ProviderTokens(budget), min(LEAST_BUDGET_TOKENS, window.tokens))
+    return max(ProviderTokens(window.tokens - reserve), min(LEAST_BUDGET_TOKENS, window.tokens))
 
 
 def keep_recent_tokens_of(budget_tokens: LocalTokens, policy: Policy) -> LocalTokens:

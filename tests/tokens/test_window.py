@@ -6,14 +6,7 @@ from hypothesis import strategies as st
 
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.output_limit import allowed_output_tokens
-from ctx_hooks.tokens.window import (
-    Window,
-    budget_tokens_of,
-    holds_output,
-    reserve_tokens_of,
-    target_tokens_of,
-    window_of,
-)
+from ctx_hooks.tokens.window import Window, budget_tokens_of, holds_output, target_tokens_of, window_of
 
 POLICY = Policy()
 
@@ -49,14 +42,14 @@ def test_a_cap_lowers_every_window_to_it_and_raises_none(cap, override, configur
     (200_000, Policy(reserve="dynamic"), 100, 8_192), (8_000, POLICY, 0, 640),
 ])  # fmt: skip
 def test_the_reserve_follows_the_policy(window, policy, recent, expected):
-    assert reserve_tokens_of(Window(window, "policy"), policy, recent) == expected
+    assert window - budget_tokens_of(Window(window, "policy"), policy, recent) == expected
 
 
 class TestAThinkingBudget:
     window = Window(60_000, "model_info")
 
     def reserve(self, least_output_tokens, window=window):
-        return reserve_tokens_of(window, POLICY, least_output_tokens=least_output_tokens)
+        return window.tokens - budget_tokens_of(window, POLICY, least_output_tokens=least_output_tokens)
 
     @pytest.mark.parametrize("least", [2_048, 8_192, 15_000])
     def test_it_is_free_when_the_output_is_lowered_to_what_the_input_leaves(self, least):

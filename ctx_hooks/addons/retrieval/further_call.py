@@ -29,7 +29,7 @@ from uuid import uuid4
 from ctx_hooks.litellm_compat.call import REQUEST_KEY, Call
 from ctx_hooks.litellm_compat.deployments import proxy_router
 from ctx_hooks.litellm_compat.identity import with_request_id
-from ctx_hooks.litellm_compat.logged_metadata import LOGGED, SAVINGS, Figures
+from ctx_hooks.litellm_compat.logged import LOGGED, SAVINGS, Figures
 from ctx_hooks.litellm_compat.private_names import installed
 from ctx_hooks.litellm_compat.registry import FURTHER_CALL, RULES, SETUP, are_there
 from ctx_hooks.request.request import Request, format_of

@@ -29,7 +29,7 @@ from uuid import uuid4
 
 from ctx_hooks.litellm_compat.call import SUMMARY_MARK
 from ctx_hooks.litellm_compat.deployments import proxy_router
-from ctx_hooks.litellm_compat.logged_answers import COST
+from ctx_hooks.litellm_compat.logged import COST
 from ctx_hooks.litellm_compat.registry import ADD_DATA, COMMON_CHECKS, KEY_BUDGET, MAY_CALL, SUMMARY_CALL, are_there
 from ctx_hooks.runtime.warnings import warn_once
 

@@ -7,7 +7,7 @@ from litellm.proxy._types import UserAPIKeyAuth
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.addons.retrieval.further_call import further_fields
-from ctx_hooks.litellm_compat.logged_metadata import Figures
+from ctx_hooks.litellm_compat.logged import Figures
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
