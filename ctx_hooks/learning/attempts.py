@@ -99,6 +99,11 @@ class Attempt:
         """The estimate of what was sent; 0 where it was not counted."""
         return to_provider(self.sent_tokens or LocalTokens(0), self.known.factor)
 
+    @property
+    def latin_tokens(self) -> float:
+        """As much of `sent_tokens` as is not of other scripts, figures and base64; 0 where it was not counted."""
+        return (self.sent_tokens or 0) - self.other_tokens * self.known.other_weight
+
     def weighed(self, other_weight: float) -> Attempt:
         """Return the attempt with what it sent by another weight of other scripts."""
         known = replace(self.known, other_weight=other_weight)

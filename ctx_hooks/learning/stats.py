@@ -141,8 +141,10 @@ class DeploymentStats:
         """Return these statistics with other observations: of each key the newer one, of what was accepted the larger."""
         merged = {k: o for k, o in self.observations.items() if valid(k[0], o, now)}
         for key, other in others.items():
-            known = merged.get(key)
-            if valid(key[0], other, now) and (known is None or _replaces(key[0], other, known)):
+            if not valid(key[0], other, now):
+                continue
+            known, larger_stays = merged.get(key), key[0] in LARGEST_STAYS
+            if known is None or (other.values[0] >= known.values[0] if larger_stays else other.at > known.at):
                 merged[key] = other
         return DeploymentStats(merged if len(merged) <= MOST_TENANTS else bounded(merged))
 
@@ -276,12 +278,6 @@ def _between(accepted: float, refused: float) -> float:
     if not 0 < accepted < refused:
         return max(accepted, refused)
     return float(accepted * (refused / accepted) ** PROBE_FRACTION)
-
-
-def _replaces(kind: Kind, other: Observation, known: Observation) -> bool:
-    if kind in LARGEST_STAYS:
-        return other.values[0] >= known.values[0]
-    return other.at > known.at
 
 
 def bounded(observations: Mapping[Key, Observation]) -> dict[Key, Observation]:

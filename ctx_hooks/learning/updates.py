@@ -103,7 +103,7 @@ def of_refusal(stats: DeploymentStats, attempt: Attempt, overflow: Overflow, now
         return _told(attempt, overflow, now)
     if overflow.kind == "output_limit":
         return {("output_limit", tenant): Observation((limit,), now)} if limit else {}
-    if given and not _unweighed_tokens(attempt) * LEAST_RATIO <= given <= _most_tokens(attempt):
+    if given and not (attempt.latin_tokens + attempt.other_tokens) * LEAST_RATIO <= given <= _most_tokens(attempt):
         return {}
     shown: dict[Key, Observation] = {}
     if given and not overflow.at_least:
@@ -168,25 +168,17 @@ def _ratio(
         return {}
     kind: Kind = "ratios"
     local = attempt.sent_tokens or LocalTokens(0)
-    if attempt.other_tokens >= max(1, least * _unweighed_tokens(attempt)):
+    if attempt.other_tokens >= max(1, least * (attempt.latin_tokens + attempt.other_tokens)):
         kind, local = "other_ratios", attempt.other_tokens
-        provider_tokens = ProviderTokens(int(provider_tokens - _latin_tokens(attempt) * attempt.known.factor))
+        provider_tokens = ProviderTokens(int(provider_tokens - attempt.latin_tokens * attempt.known.factor))
     before = seen.own[kind].values if kind in seen.own else ()
     after = observed(before, local, provider_tokens, is_bound=kind == "other_ratios")
     return {} if after == before else {(kind, attempt.to.tenant): Observation(after, now)}
 
 
-def _latin_tokens(attempt: Attempt) -> float:
-    return (attempt.sent_tokens or 0) - attempt.other_tokens * attempt.known.other_weight
-
-
-def _unweighed_tokens(attempt: Attempt) -> float:
-    return _latin_tokens(attempt) + attempt.other_tokens
-
-
 def _most_tokens(attempt: Attempt) -> float:
     """Return the most provider tokens that any tokenizer has for what was sent."""
-    return _latin_tokens(attempt) * LARGEST_RATIO + attempt.other_tokens * LARGEST_OTHER_RATIO
+    return attempt.latin_tokens * LARGEST_RATIO + attempt.other_tokens * LARGEST_OTHER_RATIO
 
 
 def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
@@ -202,7 +194,7 @@ def _was_counted(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
 
 
 def _is_low(attempt: Attempt, provider_tokens: ProviderTokens) -> bool:
-    expected = (_unweighed_tokens(attempt) - attempt.guessed_tokens) * attempt.known.factor
+    expected = (attempt.latin_tokens + attempt.other_tokens - attempt.guessed_tokens) * attempt.known.factor
     return attempt.counts_all and LEAST_LOW_TOKENS <= provider_tokens < LOW_BILL_FRACTION * expected
 
 

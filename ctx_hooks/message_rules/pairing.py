@@ -91,14 +91,16 @@ def pairs_of(messages: tuple[Message, ...]) -> Pairs:
                 else:
                     (pairs.doubles if part.call_id in answered else pairs.orphans).append((i, k))
     late = {call_id: deque((i, k) for i, places in calls for k in places) for call_id, calls in waiting.items() if calls}
-    return _with_late_calls(pairs, late, messages)
+    if pairs.orphans:
+        _claim_late_calls(pairs, late, messages)
+    pairs.unanswered = sorted((*pairs.unanswered, *(call for calls in late.values() for call in calls)))
+    return pairs
 
 
-def _with_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], messages: tuple[Message, ...]) -> Pairs:
-    """Return the pairs with results that came before their call; `late` are the unanswered calls of each id, in order."""
+def _claim_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], messages: tuple[Message, ...]) -> None:
+    """Pair results that came before their call, misplaced ones and no orphans; `late` has the unanswered calls by id."""
     orphans, pairs.orphans = pairs.orphans, []
     for i, k in orphans:
-        # A result that came before its call is misplaced, not an orphan.
         calls_behind = late.get(_call_id(messages[i].parts[k]), deque())
         while calls_behind and calls_behind[0] < (i, k):
             pairs.unanswered.append(calls_behind.popleft())
@@ -106,5 +108,3 @@ def _with_late_calls(pairs: Pairs, late: Mapping[str, deque[tuple[int, int]]], m
             pairs.answer[calls_behind.popleft()] = (i, k)
         else:
             pairs.orphans.append((i, k))
-    pairs.unanswered = sorted((*pairs.unanswered, *(call for calls in late.values() for call in calls)))
-    return pairs

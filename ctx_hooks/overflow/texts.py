@@ -42,13 +42,15 @@ MESSAGE_KEYS = (
 )
 """Where bodies keep their own words; everything else may be an echo of the request."""
 CODE_KEYS = ("code", "type", "error_type", "status")
-_ECHO = re.compile(r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]")
+_ECHO = r"(?:input_value|'input'|\"input\"|\"content\"|'content'|\"messages\"|'messages'|input)\s?[=:]"
 _TRACE = re.compile(
     r"Traceback \(most recent call last|File \\{0,4}[\"'][^\"'\n]{1,300}[\"'], line \d|(?:^|\n|\\n)\s{0,40}at [\w.$<>/ ]{1,80}\(|"
     r"goroutine \d{1,9} \[|panicked at |stack ?trace",
     re.IGNORECASE,
 )
 """The beginning of a stack trace: its line numbers are no figures."""
+_QUOTED = re.compile(f"{_ECHO}|(?i:{_TRACE.pattern})")
+"""What an error's own words end before: the request that it quotes, or a stack trace."""
 _UNREADABLE = re.compile(
     r"invalid response object|received_args ?=|original response(?: received)?:|unable to get json response|"
     r"empty or invalid response from|json_?decode_?error|"
@@ -101,7 +103,9 @@ def own_words(*sources: Any) -> OwnWords:
             codes.update({code: None for code in own if isinstance(code, str) and len(code) <= MOST_CODE_CHARS})
             queue.extend(parts)
             continue
-        text = _without_echo(value[:MOST_CHARS])
+        text = value[:MOST_CHARS]
+        quoted = _QUOTED.search(text)
+        text = text[: quoted.start()] if quoted else text
         if _UNREADABLE.search(text):
             return OwnWords((), (), of_unreadable_answer=True)
         body = _embedded(value) if parsed < MOST_PARSED else None
@@ -163,9 +167,3 @@ def _embedded(text: str) -> Any:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and any(k in value for k in MESSAGE_KEYS) else None
-
-
-def _without_echo(text: str) -> str:
-    """Return the text before it quotes the request and before a stack trace."""
-    ends = [found.start() for found in (_ECHO.search(text), _TRACE.search(text)) if found]
-    return text[: min(ends, default=None)]
