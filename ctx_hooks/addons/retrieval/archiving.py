@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks.addons.retrieval import tool
 from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.addons.retrieval.notes import NAME, KeptRequest, Offer, kept_of, notes_of
-from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE, asked_of, page_of
+from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE, asked_of, page_of
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import NotRetried

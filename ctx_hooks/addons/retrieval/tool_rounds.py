@@ -25,8 +25,7 @@ from ctx_hooks.addons.retrieval.hidden_calls import FORMS
 from ctx_hooks.addons.retrieval.hidden_calls.turn import messages_of, results_of
 from ctx_hooks.addons.retrieval.hidden_turns import HiddenTurn
 from ctx_hooks.addons.retrieval.notes import NAME, View, notes_of
-from ctx_hooks.addons.retrieval.page import NO_ROOM
-from ctx_hooks.addons.retrieval.tool import can_hide_calls
+from ctx_hooks.addons.retrieval.tool import NO_ROOM, can_hide_calls
 from ctx_hooks.conversation.placeholders import RETRIEVE
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.request.request import Request, format_of

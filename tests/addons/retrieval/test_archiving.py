@@ -12,7 +12,7 @@ from engine_requests import session, to
 from ctx_hooks.addons.retrieval import archiving as archiving_module
 from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
-from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
+from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.addon_settings import ArchiveSettings

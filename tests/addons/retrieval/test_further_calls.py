@@ -11,7 +11,7 @@ from litellm import Router
 from litellm.proxy import proxy_server
 from litellm.proxy._types import UserAPIKeyAuth
 
-from ctx_hooks.addons.retrieval.page import NO_ROOM
+from ctx_hooks.addons.retrieval.tool import NO_ROOM
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.testing import Call, FakeProvider, ProviderSettings, Reply, agent_session
 

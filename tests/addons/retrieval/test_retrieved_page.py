@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import hostile_texts
 
-from ctx_hooks.addons.retrieval.page import LEAST_PAGE_BYTES, NO_ROOM, Asked, asked_of, page_of
-from ctx_hooks.addons.retrieval.tool import MOST_PAGE_CHARS, PAGE_CHARS
+from ctx_hooks.addons.retrieval.tool import LEAST_PAGE_BYTES, MOST_PAGE_CHARS, NO_ROOM, PAGE_CHARS, Asked, asked_of, page_of
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=9), lambda inner: st.lists(inner, max_size=3)

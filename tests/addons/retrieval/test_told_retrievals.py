@@ -6,7 +6,7 @@ import re
 import pytest
 
 from ctx_hooks.addons.retrieval.archive.archive import Archives
-from ctx_hooks.addons.retrieval.page import NOT_AVAILABLE
+from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
