@@ -19,8 +19,6 @@ ENDINGS = ("*.jsonl", "*.json", "*.ndjson")
 MOST_NAMED = 10
 """Broken places that are named one by one; all are counted."""
 UNKNOWN = "no history of a known kind"
-MOST_ROW_BYTES = 64_000_000
-"""Of a line: twice the largest request that the plugin reads. It bounds the memory."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -105,54 +103,25 @@ def rows_of(file: BinaryIO) -> Iterator[Row | Broken]:
 
     JSON lines are read one by one. An array, and a document of several lines, is read whole: its objects are numbered.
     """
-    begin = file.readline(MOST_ROW_BYTES).removeprefix(_BOM).strip()
+    begin = file.readline().removeprefix(_BOM).strip()
     file.seek(0)
-    if begin == b"{" or begin.startswith(b"["):
-        yield from _of_document(file.read().removeprefix(_BOM))
+    if begin != b"{" and not begin.startswith(b"["):
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield from _rows_in(line, number)
     else:
-        yield from _of_lines(file)
+        yield from _rows_in(file.read())
 
 
-def _of_document(text: bytes) -> Iterator[Row | Broken]:
+def _rows_in(text: bytes, first: int = 1) -> Iterator[Row | Broken]:
+    """Yield the objects of a JSON text, numbered from `first` on."""
     try:
-        value = loads(text)
+        value = loads(text.removeprefix(_BOM))
     except (ValueError, RecursionError):
-        yield Broken(1, "no JSON")
+        yield Broken(first, "no JSON")
         return
-    for number, each in enumerate(value if isinstance(value, list) else [value], 1):
-        yield _of_value(number, each)
-
-
-def _of_lines(file: BinaryIO) -> Iterator[Row | Broken]:
-    for number, line in _bounded(file):
-        if line is None:
-            yield Broken(number, f"longer than {MOST_ROW_BYTES:,} bytes")
-        elif line.strip():
-            yield _row(number, line.removeprefix(_BOM))
-
-
-def _bounded(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the number of each line and the line; None for one that is too long, which is passed over."""
-    number = 0
-    while line := file.readline(MOST_ROW_BYTES):
-        number += 1
-        if len(line) < MOST_ROW_BYTES or line.endswith(b"\n"):
-            yield number, line
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(MOST_ROW_BYTES)
-        yield number, None
-
-
-def _row(number: int, line: bytes) -> Row | Broken:
-    try:
-        return _of_value(number, loads(line))
-    except (ValueError, RecursionError):
-        return Broken(number, "no JSON")
-
-
-def _of_value(number: int, value: Any) -> Row | Broken:
-    return Row(number, value) if isinstance(value, dict) else Broken(number, "no JSON object")
+    for number, each in enumerate(value if isinstance(value, list) else [value], first):
+        yield Row(number, each) if isinstance(each, dict) else Broken(number, "no JSON object")
 
 
 def _rows(file: BinaryIO, broken: list[Broken]) -> Iterator[Row]:

@@ -55,8 +55,7 @@ class Archives:
         self._store = store
         self._secret = secret_of_environment() if secret is None else secret
         self._workers = Workers()
-        self._stores: dict[Place, tuple[Store, Writer]] = {}
-        self._read_again_at: dict[Place, float] = {}
+        self._writers: dict[Place, Writer] = {}
 
     def tenant(self, kind: str, identifier: str) -> bytes:
         """Return the key of a tenant, as `litellm_compat.owner_of` names it."""
@@ -67,18 +66,18 @@ class Archives:
 
         What is too large, or finds the queue full, is dropped; what was stored lately is not stored again.
         """
-        _, writer = self._at(settings)
+        writer = self._at(settings)
         new = [handle for handle in texts if not writer.has(settings, tenant, handle)]
         if dropped := sum(writer.add(settings, tenant, handle, texts[handle]) is None for handle in new):
             _tell_dropped(settings, dropped)
 
     def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
         """Whether a text waits to be written, or this process has written it lately."""
-        return self._at(settings)[1].has(settings, tenant, handle)
+        return self._at(settings).has(settings, tenant, handle)
 
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
-        written = self._at(settings)[1].add(settings, tenant, handle, text)
+        written = self._at(settings).add(settings, tenant, handle, text)
         if written is None:
             _tell_dropped(settings, 1)
             return False
@@ -93,18 +92,18 @@ class Archives:
 
     async def get_all(self, settings: ArchiveSettings, tenant: bytes, handles: Sequence[str]) -> dict[str, str]:
         """Return the texts of a tenant by their handles, without those that `get` returns None for."""
-        place, (store, writer) = _place(settings), self._at(settings)
+        writer = self._at(settings)
         waiting = ((handle, writer.waiting(tenant, handle)) for handle in handles)
         texts = {handle: text for handle, text in waiting if text is not None}
         stored = [handle for handle in handles if handle not in texts]
-        if not stored or time.monotonic() < self._read_again_at.get(place, 0.0):
+        if not stored or time.monotonic() < writer.read_again_at:
             return texts
         try:
-            texts |= await asyncio.wait_for(self._read(store, tenant, stored), GET_SECONDS)
+            texts |= await asyncio.wait_for(self._read(writer.store, tenant, stored), GET_SECONDS)
         except UnavailableError:
             return texts  # Redis has one breaker for all who use it
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
-            self._read_again_at[place] = time.monotonic() + READ_AGAIN_SECONDS
+            writer.read_again_at = time.monotonic() + READ_AGAIN_SECONDS
             warn_once(f"ctx_hooks cannot read from the archive ({settings.backend}): {type(error).__name__}")
             return texts
         for handle in stored:
@@ -120,21 +119,16 @@ class Archives:
         texts = ((handle, opened(value, tenant, handle, self._secret)) for handle, value in values.items())
         return {handle: text for handle, text in texts if text is not None}
 
-    def _at(self, settings: ArchiveSettings) -> tuple[Store, Writer]:
-        place = _place(settings)
-        if place not in self._stores:
-            store = self._new_store(settings)
-            self._stores[place] = store, Writer(store, self._secret, self._workers)
-        return self._stores[place]
+    def _at(self, settings: ArchiveSettings) -> Writer:
+        place = settings.backend, settings.path if settings.backend == "disk" else None
+        if place not in self._writers:
+            self._writers[place] = Writer(self._new_store(settings), self._secret, self._workers)
+        return self._writers[place]
 
     def _new_store(self, settings: ArchiveSettings) -> Store:
         if settings.backend == "redis":
             return Redis(self._store)
         return Disk(Path(settings.path)) if settings.backend == "disk" and settings.path else Memory()
-
-
-def _place(settings: ArchiveSettings) -> Place:
-    return settings.backend, settings.path if settings.backend == "disk" else None
 
 
 def _tell_dropped(settings: ArchiveSettings, texts: int) -> None:

@@ -50,10 +50,16 @@ class Waiting:
 
 
 class Writer:
-    """The queue of one store, bounded in bytes. Used on the event loop only."""
+    """The queue of one store, bounded in bytes. Used on the event loop only.
+
+    Attributes:
+        store: what it writes to.
+        read_again_at: until when no request reads from it, by the monotonic clock: after a failure.
+    """
 
     def __init__(self, store: Store, secret: bytes, workers: Workers) -> None:
-        self._store, self._secret, self._workers = store, secret, workers
+        self.store, self._secret, self._workers = store, secret, workers
+        self.read_again_at = 0.0
         self._queue: deque[Waiting] = deque()
         self._newest: dict[tuple[bytes, str], Waiting] = {}
         self._known: OrderedDict[tuple[bytes, str], float] = OrderedDict()
@@ -129,7 +135,7 @@ class Writer:
         settings, tenant = batch[0].settings, batch[0].tenant
         try:
             values = await self._workers.run(self._sealing(batch), Deadline(SEAL_SECONDS))
-            await self._store.write(tenant_name(tenant), values, settings.retention_seconds, settings.size_limit_bytes)
+            await self.store.write(tenant_name(tenant), values, settings.retention_seconds, settings.size_limit_bytes)
         except Exception as error:  # noqa: BLE001 - a store may fail in any way; whose text it was, and what, is not told
             warn_once(f"ctx_hooks cannot write to the archive ({settings.backend}): {type(error).__name__}")
             return False
