@@ -38,11 +38,17 @@ from replaying import cache_share
 from results import Session, grouped, sessions
 
 import ctx_hooks
-from ctx_hooks.compaction import pipeline, retrieval, tool_arguments
+from ctx_hooks.compaction import cost, cut_points, pipeline, retrieval, thresholds, tool_arguments
+from ctx_hooks.compaction.history import History
+from ctx_hooks.compaction.message_index import message_stats
+from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.selection import bm25, knapsack, relevance, scoring, segments, select
 from ctx_hooks.compaction.steps import oldest_turns
 from ctx_hooks.compaction.summary import extractive
+from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.testing.conversations import source_text
 from ctx_hooks.tokens.budget import Budget
@@ -61,13 +67,16 @@ COLUMNS = (
     "files",
     "lone",
     "span",
+    "dialogue fit",
     "dialogue",
     "logs",
+    "asked",
+    "pasted",
     "ms",
 )
 SECTION, SAID = "_section", "_said"
 """The functions of the summary that make a section, and the first one."""
-LOG_TURNS, LOG_TOKENS = 24, 8_000
+LOG_TURNS, LOG_TOKENS, PASTES = 24, 8_000, 8
 _TAG = re.compile(r"<([\w-]+)[^>]*>.*?</\1>|```.*?```", re.DOTALL)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CHANGES = re.compile(r"edit|write|patch|create|replace", re.IGNORECASE)
@@ -119,6 +128,8 @@ def parts() -> dict[str, Part]:
         "questions of kept answers": _without(oldest_turns, "_with_questions", lambda selection, *_: selection),
         **{f"summary: {name}": _without_section(name) for name in list(extractive.SHARES)[1:]},
         "summary: answers": _set(extractive, SAID, lambda removed, _room, language: said(removed, 0, language)),
+        "settled prefixes": _set(cut_points, "MOST_GENERATIONS", 0),
+        "depth by growth and prices": _set(thresholds, "target_fraction_of", lambda *_: 0.0, cost.target_fraction_of),
         "quoting": _set(retrieval.Retrieval, "texts", lambda *_: {}, retrieval),
     }
 
@@ -165,8 +176,8 @@ def spans(messages: list[Any]) -> Iterator[int]:
                     count = 0 if line.strip() == placeholders.GAP else count + bool(line.strip())
 
 
-def beside_logs(seed: int) -> tuple[list[Any], frozenset[str]]:
-    """Return a session that reads a file and a long log in turn, and a line of each file."""
+def beside_logs(seed: int) -> tuple[list[Any], frozenset[str], str]:
+    """Return a session that reads a file and a long log in turn, a line of each file, and the one that is asked for last."""
     draw = random.Random(seed)
     messages: list[Any] = [{"role": "user", "content": "Find out why the deployment is slow."}]
     facts = []
@@ -181,30 +192,53 @@ def beside_logs(seed: int) -> tuple[list[Any], frozenset[str]]:
         call = {"name": "read_file", "arguments": json.dumps({"path": f"part_{n}"})}
         messages.append({"role": "assistant", "tool_calls": [{"id": f"c{n}", "type": "function", "function": call}]})
         messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": text})
-    return [*messages, {"role": "user", "content": "Go on."}], frozenset(facts)
+    asked = draw.choice(facts)
+    messages.append({"role": "user", "content": f"Where does {asked.partition(' ')[0]} come from?"})
+    return messages, frozenset(facts), asked
 
 
-def measured(session: Session, wanted: dict[int, Step], fitted: list[Step]) -> Iterator[tuple[str, float | bytes | None]]:
+def pasted(seed: int) -> tuple[list[Any], frozenset[str], str]:
+    """Return a chat in which a user pastes files, their names, and a line that is asked for last."""
+    draw = random.Random(seed)
+    messages: list[Any] = []
+    lines = []
+    for n in range(PASTES):
+        files = []
+        for k in range(3):
+            code = source_text(draw, 3_000)
+            lines.append(f"limit_{draw.randrange(10**5)} = backoff_{draw.randrange(10**4)}")
+            files.append(f'<file path="src/part_{n}_{k}.py">\n{code[:1_500]}\n{lines[-1]}\n{code[1_500:]}\n</file>\n')
+        messages.append({"role": "user", "content": f"Here are my files.\n\n{''.join(files)}\nWhat is wrong with them?"})
+        messages.append({"role": "assistant", "content": "Nothing that I can see; the limits are a matter of taste."})
+    asked = draw.choice(lines)
+    messages.append({"role": "user", "content": f"And {asked.partition(' ')[0]}, is it too high?"})
+    return messages, frozenset(f"src/part_{n}_{k}.py" for n in range(PASTES) for k in range(3)), asked
+
+
+def measured(
+    session: Session, wanted: dict[int, Step], fitted: list[Step], *, with_cache: bool
+) -> Iterator[tuple[str, float | bytes | None]]:
     """Yield figures of one session by name, and under "sent" the digest of each measured context."""
     fmt, messages = session.format, session.messages
-    started, sent, length = time.process_time(), [], 0
-    for length, request, written in requests(fmt, messages, Budget(SESSION_TOKENS, 40_000, Counter("cl100k_base")), None):
-        if request.compactions:
-            sent.append(request)
-        if length not in wanted:
-            continue
+    budget = Budget(SESSION_TOKENS, SESSION_TOKENS * 5 // 4, Counter("cl100k_base"))
+    index = message_stats(MessageReader(fmt, messages), budget.counter)
+    started = time.process_time()
+    for length, step in wanted.items():
+        history = History(MessageReader(fmt, messages[:length]), index[:length], 0, b"")
+        written = WIRE_FORMATS[fmt].write(compacted(history, Thresholds(budget))[0].conversation)
         after = text_of(written)
         yield "sent", digest(after)
-        yield "names", share(wanted[length].needed, after)
-        yield "distant", share(wanted[length].distant, after)
+        yield "names", share(step.needed, after)
+        yield "distant", share(step.distant, after)
         yield "used", size(written) / SESSION_TOKENS
         said = frozenset[str]().union(*map(sentences, [m for m in messages[:length] if sentences(m)][:-1]))
         yield "words", share(said, " ".join(after.split()).replace("> ", ""))
         yield "files", share(frozenset[str]().union(*map(changed_files, messages[:length])), after)
         for count in spans(written):
             yield "span", count
-    yield "ms", (time.process_time() - started) * 1e3 / max(1, length)
-    yield "cache", cache_share(sent)
+    yield "ms", (time.process_time() - started) * 1e3 / len(wanted)
+    if with_cache:
+        yield "cache", cache_share([sent for _, sent, _ in requests(fmt, messages, budget, None) if sent.compactions])
     for step in fitted:
         after = text_of(single_fit(step.context, None, fmt, FIT_TOKENS))
         yield "sent", digest(after)
@@ -213,7 +247,7 @@ def measured(session: Session, wanted: dict[int, Step], fitted: list[Step]) -> I
 
 
 def measure(
-    name: str, chosen: list[tuple[Session, dict[int, Step], list[Step]]]
+    name: str, chosen: list[tuple[Session, dict[int, Step], list[Step]]], *, with_cache: bool
 ) -> tuple[dict[str, float], list[bytes], int]:
     """Return the figures without a part, the digest of each context, and the lines of the part."""
     lines = 0
@@ -223,24 +257,37 @@ def measure(
         switch()
     found: dict[str, list[Any]] = defaultdict(list)
     for one in chosen:
-        for figure, value in measured(*one):
+        for figure, value in measured(*one, with_cache=with_cache):
             if value is not None:
                 found[figure].append(value)
     for asked in (dialogue(seed, TURNS) for seed in range(DIALOGUES)):
         budget = int(size(asked.messages) * DIALOGUE_FRACTION)
-        for target in (None, "auto"):
+        for figure, target in (("dialogue fit", None), ("dialogue", "auto")):
             sent = ctx_hooks.compress(
                 asked.messages, format="openai-chat", budget_tokens=budget, target_tokens=target, model="gpt-4"
             ).messages
             found["sent"].append(digest(text_of(sent)))
-            found["dialogue"].append(surviving(asked, sent))
-    for messages, facts in map(beside_logs, range(DIALOGUES)):
-        sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=LOG_TOKENS, model="gpt-4").messages
-        found["logs"].append(share(facts, text_of(sent)))
+            found[figure].append(surviving(asked, sent))
+    for figure, made in (("logs", beside_logs), ("pasted", pasted)):
+        for messages, lines_said, line in map(made, range(DIALOGUES)):
+            sent = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=LOG_TOKENS, model="gpt-4").messages
+            found["sent"].append(digest(text_of(sent)))
+            found[figure].append(share(lines_said, text_of(sent)))
+            found["asked"].append(float(line in text_of(sent)))
     digests = found.pop("sent")
     kept = found.get("span") or [0]
     figures = {figure: statistics.fmean(values) for figure, values in found.items()}
     return figures | {"lone": sum(n == 1 for n in kept) / max(1, sum(kept))}, digests, lines
+
+
+def cell(figures: dict[str, float], whole: dict[str, float], column: str) -> str:
+    """Return a figure as the table shows it: beside that of the whole its difference, nothing where there is none."""
+    if column not in figures:
+        return ""
+    if column not in whole:
+        return f"{figures[column]:.3f}"
+    difference = f"{figures[column] - whole[column]:+.3f}"
+    return "" if float(difference) == 0 else difference
 
 
 def main() -> None:
@@ -250,6 +297,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=2, help="of each file")
     parser.add_argument("--steps", type=int, default=6, help="measured steps of each session")
     parser.add_argument("--most", type=int, default=300, help="messages of a session: longer ones take too long")
+    parser.add_argument("--cache", action="store_true", help="replay every request for the share of the prompt cache")
     parser.add_argument("--only", nargs="*", help="parts by name")
     arguments = parser.parse_args()
     chosen = []
@@ -264,10 +312,10 @@ def main() -> None:
     context = multiprocessing.get_context("fork")
     for name in ("", *(p for p in parts() if not arguments.only or p in arguments.only)):
         with context.Pool(1) as pool:
-            figures, digests, lines = pool.apply(measure, (name, chosen))
+            figures, digests, lines = pool.apply(measure, (name, chosen), {"with_cache": arguments.cache})
         first = first or (figures, digests, lines)
         acts = statistics.fmean(a != b for a, b in zip(digests, first[1], strict=True))
-        shown = [f"{figures[c] - first[0][c]:+.3f}" if name else f"{figures[c]:.3f}" for c in COLUMNS]
+        shown = [cell(figures, first[0] if name else {}, c) for c in COLUMNS]
         print(f"| {name or 'nothing'} | {acts:.2f} | {' | '.join(shown)} | {lines or '–'} |", flush=True)
 
 

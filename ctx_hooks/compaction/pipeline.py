@@ -29,7 +29,6 @@ STEPS: tuple[Step, ...] = (
     older_reasoning.STEP,
     oversized_results.STEP,
     newest_loop.LARGE,
-    oldest_turns.LIVE_RESULTS,
     older_media.STEP,
     oldest_turns.STEP,
     newest_loop.STEP,

@@ -45,7 +45,7 @@ def test_explain_shows_policy_window_steps_and_request(explained):
         "the window of 12,000 (model_info)",
         "(model_info.ctx_hooks)",
         "compressed: ",
-        "live_results",
+        "oldest_turns",
     ):
         assert expected in printed
     assert '"role": "user"' in explained(LONG, *CONFIG, "--sent", as_json=False)

@@ -38,19 +38,11 @@ WIDER_FRACTION = 0.005
 """An attempt that is too large gives up this much more of the goal each time: what is taken away are whole lines."""
 
 
-def fit(
-    budget: Budget,
-    selector: Selector,
-    build: Callable[[Selection], Conversation],
-    *,
-    may_remove: bool,
-) -> Conversation:
+def fit(budget: Budget, selector: Selector, build: Callable[[Selection], Conversation]) -> Conversation:
     """Return the fullest built conversation within the goal; the smallest one when none fits."""
-    beside_tokens = budget.goal_tokens * MARGIN_FRACTION
-    if may_remove:
-        beside_tokens += summary_tokens(budget) * USUAL_SUMMARY_FRACTION
+    beside_tokens = budget.goal_tokens * MARGIN_FRACTION + summary_tokens(budget) * USUAL_SUMMARY_FRACTION
     room_tokens = selector.free_tokens - beside_tokens
-    order = selector.order(max(room_tokens, 0), may_remove=may_remove)
+    order = selector.order(max(room_tokens, 0))
     fullest: Conversation | None = None
     least_unused_tokens = too_large_tokens = float("inf")
     for attempt in range(1, ATTEMPTS + 1):
@@ -67,7 +59,7 @@ def fit(
             room_tokens -= excess_tokens * TOO_SMALL_FACTOR
     if fullest is not None:
         return fullest
-    return _bisected(budget, max(too_large_tokens, 0), lambda room: build(selector.select(room, may_remove=may_remove)))
+    return _bisected(budget, max(too_large_tokens, 0), lambda room: build(selector.select(room)))
 
 
 def _bisected(budget: Budget, too_large_tokens: float, built_within: Callable[[float], Conversation]) -> Conversation:

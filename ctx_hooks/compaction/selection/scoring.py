@@ -138,19 +138,6 @@ def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position
     return tuple([_item(conversation, exchange, budget, relevant, words) for exchange in older])
 
 
-def frame_tokens(conversation: Conversation, budget: Budget) -> float:
-    """Return about what the older exchanges cost without any of their lines."""
-    counter = budget.counter
-    frames = 0.0
-    for exchange in older_exchanges(conversation):
-        for i in exchange:
-            frames += counter.message(conversation.messages[i], conversation.format)
-            for part in conversation.messages[i].parts:
-                if isinstance(part, (Text, ToolResult)) and may_be_shortened(part):
-                    frames += placeholder_tokens(budget) - counter.text(part.text)
-    return frames
-
-
 def identifiers_of(messages: Iterable[Message]) -> set[str]:
     """Return the identifiers in the messages' texts, calls and results."""
     found: set[str] = set()

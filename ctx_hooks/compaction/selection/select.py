@@ -126,14 +126,9 @@ class Selector:
         self._budget = budget
         self._conversation = conversation
 
-    def order(self, room_tokens: float, *, may_remove: bool) -> Order:
-        """Return the order in which the older exchanges are kept in a room of about `room_tokens`.
-
-        Args:
-            room_tokens: what the older exchanges may have, by estimate.
-            may_remove: whether whole exchanges may go; otherwise each keeps at least its frame.
-        """
-        share = self._dialogue_share() if may_remove else 0.0
+    def order(self, room_tokens: float) -> Order:
+        """Return the order in which the older exchanges are kept in a room of about `room_tokens`."""
+        share = self._dialogue_share()
         goal_tokens = self._budget.goal_tokens
         usual = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)
         recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share
@@ -141,12 +136,12 @@ class Selector:
         if len(newest) < len(self.items):
             newest = self._newest(room_tokens * recent)
         whole = (*newest, *self._relevant_dialogue(room_tokens * (1 - recent) * share, besides=newest))
-        stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer or not may_remove)
+        stay = frozenset(n for n, item in enumerate(self.items) if item.is_answer)
         return Order(self.items, whole, self._others(whole, stay), stay)
 
-    def select(self, room_tokens: float, *, may_remove: bool) -> Selection:
-        """Return what is kept of the older exchanges in a room; the arguments are those of `order`."""
-        return self.order(room_tokens, may_remove=may_remove).within(room_tokens)
+    def select(self, room_tokens: float) -> Selection:
+        """Return what is kept of the older exchanges in a room of about `room_tokens`."""
+        return self.order(room_tokens).within(room_tokens)
 
     def _newest(self, room_tokens: float) -> list[int]:
         """Return the newest exchanges that a room holds whole, newest first."""

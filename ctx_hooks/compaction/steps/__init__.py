@@ -6,9 +6,8 @@
 | older_reasoning | thinking of older turns | drops it in whole blocks | always cheap |
 | oversized_results | the middle of huge results | keeps head, tail and error lines | one result floods the window |
 | large_newest | the middle of large newest results | leaves the older exchanges half of the room | small budgets |
-| live_results | lines nothing refers to | keeps the lines that later steps may name | agents with many results |
 | older_media | older images, sounds and files | a line says what each was | screenshots |
-| oldest_turns | exchanges | removes the least useful older exchanges and leaves a summary | nothing else is enough |
+| oldest_turns | lines, exchanges | spans that later steps may name stay, a summary says what went | nothing else is enough |
 | newest_loop | the newest results' middle | cuts inside them | the last attempt |
 
 Where a step drops text, a placeholder says so.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.apply import Shortener
 from ctx_hooks.compaction.selection.fit import fit
-from ctx_hooks.compaction.selection.scoring import frame_tokens
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
@@ -100,7 +99,7 @@ def _fitted(
             kept = with_summary(conversation, forms, gone, summary, unanswered, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
-    return fit(budget, selector, build, may_remove=True)
+    return fit(budget, selector, build)
 
 
 def _with_questions(selection: Selection, conversation: Conversation, selector: Selector, most: int) -> Selection:
@@ -132,26 +131,6 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
     return replace(selection, shortened=selection.shortened | questions)
 
 
-MOST_FRAME_FRACTION = 0.3
-"""If no more than calls and placeholders would already take this much of the goal, whole exchanges have to go."""
-
-
-def _shortened(conversation: Conversation, budget: Budget) -> Conversation:
-    """Shorten as much as the goal asks for, or nothing if shortening cannot reach it."""
-    if frame_tokens(conversation, budget) > MOST_FRAME_FRACTION * budget.goal_tokens:
-        return conversation
-    selector = Selector(conversation, budget)
-    shortener = Shortener(conversation, selector.items, budget)
-
-    def build(selection: Selection) -> Conversation:
-        forms = shortener.messages(selection)
-        return conversation.with_messages(tuple(forms.get(i, m) for i, m in enumerate(conversation.messages)))
-
-    fitted = fit(budget, selector, build, may_remove=False)
-    return fitted if budget.excess(fitted) <= 0 else conversation
-
-
-LIVE_RESULTS = Step("live_results", "older results keep the spans that later steps may name", _shortened)
 STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; an extractive summary says what they were",
