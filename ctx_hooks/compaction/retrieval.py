@@ -1,27 +1,27 @@
-"""Compacted text relevant to a later user turn is appended to that turn; the cached prefix is unchanged.
+"""What was said in compacted dialogue and fits a later user turn is appended to that turn; the cached prefix is unchanged.
 
-It is quoted there, under a line that says where it comes from: in a user's message nothing may read as the user's words
-that a tool, or the page that a tool has fetched, has written.
+It is quoted there behind its speaker. Results of tools are not: an agent's tools find them again, and in recorded sessions
+of agents no quotation of them held a name that the next step took.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from math import inf
+from operator import itemgetter
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.message_index import chain
-from ctx_hooks.compaction.retrieval_index import blocks, dialogue, lines_in, pieces_of, spoken
+from ctx_hooks.compaction.retrieval_index import blocks, lines_in, pieces_of, postings_of
 from ctx_hooks.compaction.retrieval_share import asks
 from ctx_hooks.compaction.selection import bm25
 from ctx_hooks.conversation import placeholders
-from ctx_hooks.conversation.model import Message, Text, ToolResult
+from ctx_hooks.conversation.model import Message, Text
 from ctx_hooks.runtime.content_cache import ContentCache
 
 if TYPE_CHECKING:
@@ -30,15 +30,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.retrieval_index import Block, Piece
+    from ctx_hooks.compaction.retrieval_index import Block
     from ctx_hooks.compaction.retrieval_share import Share
     from ctx_hooks.compaction.selection.bm25 import Integers, Postings
     from ctx_hooks.tokens.budget import Budget
 
 LEAST_SCORE_FRACTION = 0.3
 """A piece that fits the turn less than this share of the best one stays out: it shares the turn's common words alone."""
-LOOKED_BACK_MESSAGES = 100
-"""How far before a result its call is looked for: it stands directly before it, parallel calls of one answer in between."""
 
 _texts: ContentCache[str] = ContentCache()
 _cut_texts: ContentCache[CutText] = ContentCache()
@@ -71,7 +69,7 @@ def cut_text(blocks: Sequence[Block], left: Sequence[Message]) -> CutText:
     cut = np.flatnonzero(is_cut)
     index = np.repeat(np.arange(len(counts)), counts)[cut]
     number = cut - (np.cumsum(counts) - counts)[index]
-    return CutText(is_cut, np.stack((index, number), axis=1).astype(np.int32), dialogue(left))
+    return CutText(is_cut, np.stack((index, number), axis=1).astype(np.int32), postings_of(left))
 
 
 class Retrieval:
@@ -104,7 +102,6 @@ class Retrieval:
         self._budget = budget
         self._share = share
         self._left_tokens = left_tokens
-        self._pieces_of: dict[int, list[Piece]] = {}
 
     def texts(self) -> dict[int, str]:
         """Return the text that is appended to each user turn since the compaction, by the index of its message.
@@ -159,50 +156,38 @@ class Retrieval:
         count = self._budget.counter.text
         room_tokens -= count(appended(placeholders.retrieved_heading(self._budget.policy.language)))
         kept: list[int] = []
-        sources: set[tuple[int, int]] = set()
+        speakers: set[int] = set()
         for n in map(int, ranked):
-            index, piece = self._piece(n)
-            named = (index, piece.part) in sources
-            tokens = (
-                count(placeholders.quoted(piece.quotation)) + 1 + (0 if named else count(self._source(index, piece)) + 1)
-            )
+            index, number = map(int, self._cut.places[n])
+            speaker = 0 if index in speakers else count(self._speaker(index)) + 1
+            tokens = count(_said(self._piece(index, number))) + speaker
             if tokens > room_tokens:
                 break
             kept.append(n)
-            sources.add((index, piece.part))
+            speakers.add(index)
             room_tokens -= tokens
         return kept
 
     def _quoted(self, kept: Sequence[int]) -> str:
-        """Return the pieces of these numbers, in order, quoted by source under a heading; "" for none."""
+        """Return the pieces of these numbers, in order, quoted by message under a heading; "" for none."""
         lines = [placeholders.retrieved_heading(self._budget.policy.language)] if kept else []
-        for (index, part), numbers in groupby(kept, key=lambda n: (int(self._cut.places[n][0]), self._piece(n)[1].part)):
-            found = [(int(self._cut.places[n][1]), self._piece(n)[1]) for n in numbers]
-            source = self._source(index, found[0][1])
-            if part < 0:
-                lines.append(f"{source} {placeholders.spoken(_joined(found))}")
-            else:
-                lines += [source, *(placeholders.quoted(piece.quotation) for _, piece in found)]
+        for index, places in groupby(self._cut.places[list(kept)].tolist(), key=itemgetter(0)):
+            numbers = [number for _, number in places]
+            pieces = [self._piece(index, number) for number in numbers]
+            gaps = [f" {placeholders.GAP} " * (number > before + 1) for before, number in pairwise(numbers)]
+            text = "".join(gap + piece for gap, piece in zip(["", *gaps], pieces, strict=True))
+            lines.append(f"{self._speaker(index)}{_said(text)}")
         return "\n".join(lines)
 
-    def _piece(self, n: int) -> tuple[int, Piece]:
-        """Return the piece of this number, and the index of its message."""
-        index, number = map(int, self._cut.places[n])
-        if index not in self._pieces_of:
-            self._pieces_of[index] = pieces_of(self._message(index))
-        return index, self._pieces_of[index][number]
-
-    def _source(self, index: int, piece: Piece) -> str:
-        """Return the line that says whose words a piece of the message `index` is."""
-        language = self._budget.policy.language
+    def _piece(self, index: int, number: int) -> str:
+        """Return a piece of what the message `index` says."""
         message = self._message(index)
-        if piece.part < 0:
-            return placeholders.source_of_speaker(message.role, message.name, language)
-        result = message.parts[piece.part]
-        call_id = result.call_id if isinstance(result, ToolResult) else ""
-        before = range(index - 1, max(-1, index - 1 - LOOKED_BACK_MESSAGES), -1)
-        call = next((c for i in before for c in self._message(i).calls[::-1] if c.id == call_id), None)
-        return placeholders.source_of_call(f"{call.name}({tool_arguments.digest(call.arguments)})" if call else "", language)
+        piece = pieces_of(message)[number]
+        return piece if number else piece.removeprefix(f"{message.role}: ")
+
+    def _speaker(self, index: int) -> str:
+        message = self._message(index)
+        return placeholders.source_of_speaker(message.role, message.name, self._budget.policy.language)
 
     def _message(self, index: int) -> Message:
         return self._history.messages.message(index)
@@ -222,12 +207,12 @@ class Retrieval:
 
     @cached_property
     def _said_since(self) -> Postings:
-        return dialogue(self._since)
+        return postings_of(self._since)
 
     @cached_property
     def _said_before(self) -> tuple[int, ...]:
-        """For each message since the compaction how many pieces of dialogue stand before it."""
-        return (0, *accumulate(len(spoken(m)) for m in self._since))
+        """For each message since the compaction how many pieces stand before it."""
+        return (0, *accumulate(len(pieces_of(m)) for m in self._since))
 
 
 def added(message: Message, text: str) -> Message:
@@ -240,9 +225,8 @@ def appended(text: str) -> str:
     return f"\n{text}"
 
 
-def _joined(found: Sequence[tuple[int, Piece]]) -> str:
-    """Return pieces of one message, each with its number there, as one text: a mark stands where one between is missing."""
-    text = ""
-    for (before, _), (number, piece) in zip(((-1, None), *found), found, strict=False):
-        text += f" {placeholders.GAP} " * (bool(text) and number > before + 1) + piece.quotation
-    return text
+def _said(text: str) -> str:
+    """Return what somebody said as it stands behind its speaker: on the same line, or quoted below it line by line."""
+    plain = text.strip()
+    is_plain = plain.isprintable() and placeholders.MARK not in plain
+    return f" {plain}" if is_plain else f"\n{placeholders.block_quoted(plain)}"

@@ -1,8 +1,8 @@
-"""How much compacted text the user turns behind a compaction may be given.
+"""How much compacted dialogue the user turns behind a compaction may be given.
 
-It follows what the conversation is, from the sizes and roles of its compacted messages alone: an agent finds out again by
-its tools what it has lost, in plain dialogue what was said long ago stands nowhere else. What depends on the messages up to
-a compaction stays as it is until the next.
+It follows how much of the conversation is plain dialogue, from the sizes and roles of its compacted messages alone: an agent
+finds out again by its tools what it has lost, in dialogue what was said long ago stands nowhere else. What depends on the
+messages up to a compaction stays as it is until the next.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from ctx_hooks.tokens.budget import Budget
 
 USUAL_FRACTION = 0.1
-"""The share of a user turn where tools do the work, and of one that asks nothing."""
+"""The share of a user turn that asks nothing, in a conversation that is plain dialogue throughout."""
 QUESTION_FRACTION = 1 / 3
-"""That of a question in plain dialogue. Of 250 questions about five long dialogues (LoCoMo), at a quarter of the tokens, the
-turns that answer are sent to 0.81 with it, to 0.68 with a tenth and the ranking before; a prefix cache serves 0.82 of what
-is sent instead of 0.80, since a compaction of dialogue leaves room for it."""
-TOOLS_MAX_TOKENS, DIALOGUE_MAX_TOKENS = 2_000, 8_000
+"""That of a question. Of 250 questions about five long dialogues (LoCoMo), at a quarter of the tokens, the turns that answer
+are sent to 0.81 with it, to 0.68 with a tenth and the ranking before; a prefix cache serves 0.82 of what is sent instead of
+0.80, since a compaction of dialogue leaves room for it."""
+MOST_TOKENS = 8_000
 """The most of it: an answer's source is rarely longer, and each turn's text is new to the prompt cache."""
+LONGEST_TURN_TOKENS = 2_000
+"""A user's turn of more, such as a pasted file, brings its own."""
 LONGEST_TALK_TOKENS = 150
 """A longer answer is no talk: a question's share would hold few of them, and what chats about code lose by a deep compaction
 no question brings back. Retrieval takes 600 characters for a piece."""
@@ -73,14 +75,15 @@ class Shares:
 
         It is at most half of these: the messages that follow need room as well.
         """
-        policy, dialogue = self._budget.policy, self._dialogue_fraction(length)
-        most_tokens = min(self._most_tokens(dialogue), free_tokens / 2)
+        policy = self._budget.policy
+        given_tokens = policy.retrieval_max_tokens
+        most_tokens = max(0.0, min(MOST_TOKENS if given_tokens is None else given_tokens, free_tokens / 2))
         if policy.retrieval_fraction is not None:
-            given = max(0.0, min(most_tokens, self._budget.goal_tokens * policy.retrieval_fraction))
-            return Share(given, given)
-        question_tokens = self._rest_tokens * _between(USUAL_FRACTION, QUESTION_FRACTION, dialogue)
-        usual_tokens = self._rest_tokens * USUAL_FRACTION
-        return Share(max(0.0, min(most_tokens, question_tokens)), max(0.0, min(most_tokens, usual_tokens)))
+            share_tokens = min(most_tokens, self._budget.goal_tokens * policy.retrieval_fraction)
+            return Share(share_tokens, share_tokens)
+        dialogue_tokens = self._rest_tokens * self._dialogue_fraction(length)
+        shares = (min(most_tokens, dialogue_tokens * fraction) for fraction in (QUESTION_FRACTION, USUAL_FRACTION))
+        return Share(*shares)
 
     def most_target_tokens(self, length: int) -> LocalTokens:
         """Return the most that a compaction of the first `length` messages may leave: in dialogue two shares are free."""
@@ -95,10 +98,6 @@ class Shares:
         asked_tokens = self._request_tokens.before(length) + self._system_tokens.before(length)
         return self._answer_tokens.before(length) / max(1, self._tokens[length] - asked_tokens)
 
-    def _most_tokens(self, dialogue: float) -> float:
-        given = self._budget.policy.retrieval_max_tokens
-        return _between(TOOLS_MAX_TOKENS, DIALOGUE_MAX_TOKENS, dialogue) if given is None else given
-
 
 def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
     """Whether the user's turn at `i` is given compacted text: a longer one, such as a pasted file, brings its own.
@@ -110,7 +109,7 @@ def asks(index: Sequence[MessageStats], i: int, budget: Budget) -> bool:
         return False
     fraction, most_tokens = budget.policy.retrieval_fraction, budget.policy.retrieval_max_tokens
     longest_fraction = USUAL_FRACTION if fraction is None else fraction
-    longest_tokens = TOOLS_MAX_TOKENS if most_tokens is None else most_tokens
+    longest_tokens = LONGEST_TURN_TOKENS if most_tokens is None else most_tokens
     return message.is_request and message.tokens <= min(longest_tokens, budget.goal_tokens * longest_fraction)
 
 
@@ -122,8 +121,3 @@ def _plain_answers(index: Sequence[MessageStats], requests: Sequence[int]) -> It
         said = len(list(takewhile(lambda i: index[i].role == "assistant", reversed(answered))))
         yield from (i for i in answered[len(answered) - said :] if index[i].tokens <= LONGEST_TALK_TOKENS)
         before = request + 1
-
-
-def _between(tools: float, dialogue: float, fraction: float) -> float:
-    """Return the figure of a conversation that is plain dialogue to a `fraction`."""
-    return tools + (dialogue - tools) * fraction

@@ -80,14 +80,13 @@ class Policy(BaseModel):
         None,
         ge=0,
         le=0.5,
-        description="Share of the budget for compacted text relevant to a later user turn; 0 is off. Unset: a tenth where "
-        "tools do the work, up to a third for a question in plain dialogue.",
+        description="Share of the budget for compacted dialogue that fits a later user turn; 0 is off. Unset: a third for a "
+        "question and a tenth for another turn in plain dialogue, less where tools do the work.",
     )
     retrieval_max_tokens: int | None = Field(
         None,
         ge=0,
-        description="Most compacted text per user turn, in tokens. Unset: 2,000 where tools do the work, up to 8,000 in "
-        "plain dialogue.",
+        description="Most compacted dialogue per user turn, in tokens. Unset: 8,000.",
     )
     cost_aware: bool = Field(
         default=False,

@@ -19,6 +19,8 @@ from ctx_hooks.policy.settings import Policy
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
+BUDGET = Budget(4_000, 8_000, Counter("cl100k_base"))
+
 
 def sent(messages, *, trigger, target, policy=None):
     """Return what is sent for a request, message by message as JSON, how often it was compacted, and the outcome."""
@@ -67,6 +69,27 @@ def test_a_turn_that_is_longer_than_what_it_could_be_given_brings_its_own():
     assert "Mrs Winter" in sent(later, trigger=4_700, target=1_000)[0][-1]
 
 
+def asked(messages, question):
+    """Return what is quoted behind a question of messages of which a compaction has left nothing."""
+    history = history_over([*messages, {"role": "user", "content": question}], BUDGET)
+    length = len(messages)
+    digest = digest_behind(b"", history.index[:length])
+    return Retrieval(history, length, (), digest, BUDGET, Share(300, 300)).texts()[length]
+
+
+def test_what_has_several_lines_is_quoted_line_by_line():
+    talk = [chatter(n) for n in range(300)]
+    talk[21]["content"] = 'The piano was tuned by\n"Mr Albrecht"\r[ctx_hooks] in spring.'
+    quoted = 'assistant said:\n> The piano was tuned by\n> "Mr Albrecht"\n> ctx_hooks in spring.'
+    assert quoted in asked(talk, "Who tuned the piano?")
+
+
+def test_results_of_tools_are_not_quoted():
+    text = asked(TOOLS, "Which value does file 7 hold, value 7?")
+    assert "user said: Read file 7." in text
+    assert "value 7\n" not in text
+
+
 def history_over(messages, budget):
     reader = MessageReader("openai-chat", messages)
     return history_of(reader, message_stats(reader, budget.counter), budget.counter)
@@ -101,8 +124,7 @@ def test_a_question_in_plain_dialogue_may_have_a_third_and_among_tools_little():
     dialogue = Shares(history_over([*TALK, chatter(80)], budget), budget)
     tools = Shares(history_over(TOOLS, budget), budget)
     assert dialogue.behind(80, 3_000) == Share(1_000, 300)
-    assert 300 <= tools.behind(80, 3_000).question_tokens < 320
-    assert tools.behind(80, 3_000).usual_tokens == 300
+    assert 0 < tools.behind(80, 3_000).question_tokens < 30
     assert dialogue.most_target_tokens(80) == 1_000
     assert 2_900 < tools.most_target_tokens(80) <= 3_000
 

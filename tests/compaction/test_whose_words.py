@@ -1,4 +1,4 @@
-"""What a tool has returned never reaches the model as a user's words: not in the summary, not in retrieved text."""
+"""What a tool has returned never reaches the model as a user's words, not in the summary either."""
 
 import json
 import re
@@ -10,17 +10,11 @@ from strategies import every_format
 from tool_bait import BAIT, results, session
 
 import ctx_hooks
-from ctx_hooks.compaction.history import history_of
-from ctx_hooks.compaction.message_index import digest_behind, message_stats
-from ctx_hooks.compaction.retrieval import Retrieval
-from ctx_hooks.compaction.retrieval_share import Share
 from ctx_hooks.compaction.summary.actions import actions_of
 from ctx_hooks.compaction.summary.extractive import Removed, extractive_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.fields import said
-from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
@@ -68,20 +62,6 @@ def test_a_summary_says_of_each_line_whose_it_is():
         "- assistant said: I have looked at number 0.",
     ]
     assert not any(FORGED in line for line in lines if not line.endswith(json.dumps(FORGED)))
-
-
-def test_what_a_tool_returned_is_retrieved_under_its_call():
-    conversation = fetched("nothing of note\n" * 30, f"some text\n{FORGED}")
-    asked = conversation.with_messages((*conversation.messages[:-1], said("user", "Who approves deleting the database?")))
-    budget = budget_of(4_000)
-    reader = MessageReader("openai-chat", WIRE_FORMATS["openai-chat"].write(asked))
-    history = history_of(reader, message_stats(reader, budget.counter), budget.counter)
-    length = len(history.index) - 1
-    block = Retrieval(history, length, (), digest_behind(b"", history.index[:length]), budget, Share()).text(length, 500)
-    lines = block.splitlines()
-    assert lines[0].startswith(placeholders.MARK)
-    source = lines.index('tool "fetch(page_1.html)" returned:')
-    assert lines[source + 1 : source + 3] == ['"some text"', json.dumps(FORGED)]
 
 
 def test_a_message_that_begins_as_ours_do_is_a_message_like_others():

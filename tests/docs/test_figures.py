@@ -48,8 +48,7 @@ SAYS = [
     ("policies", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
     ("policies", f"the budget and {output_limit.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
     ("policies", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),
-    ("policies", f"Unset: {retrieval_share.TOOLS_MAX_TOKENS:,} where tools do the work"),
-    ("policies", f"up to {retrieval_share.DIALOGUE_MAX_TOKENS:,} in plain dialogue"),
+    ("policies", f"Unset: {retrieval_share.MOST_TOKENS:,}"),
     ("policies", ", ".join(f"{tokens:,}" for _, tokens in window.DYNAMIC_RESERVES[:0:-1])),
 ]
 IN_WORDS = {
@@ -58,7 +57,11 @@ IN_WORDS = {
     "a fifth, or a twentieth": (calibration.OTHER_FRACTION, calibration.LEAST_OTHER_FRACTION) == (0.2, 0.05),
     "forgotten after a day": stats.KEPT_SECONDS["limit"] == DAY,
     "down to half of the window": known.OTHERS_FLOOR_FRACTION == 0.5,
-    "a tenth where tools do the work": retrieval_share.USUAL_FRACTION == 0.1,
+    "a third for a question and a tenth for another turn": (
+        retrieval_share.QUESTION_FRACTION,
+        retrieval_share.USUAL_FRACTION,
+    )
+    == (1 / 3, 0.1),
     "know each other's ratios within ten seconds": learned.REFRESH_SECONDS == 10,
     "the mean size of the last ten messages": window.DYNAMIC_MESSAGES == 10,
 }
