@@ -19,6 +19,8 @@ MODEL = "gpt-4"
 SUMMARISED = "langchain SummarizationMiddleware"
 """Its name, since it alone replaces the history that its client goes on with."""
 MESSAGE_TOKENS = 4
+UNMASKED_MESSAGES = 4
+MASK = "[old result removed to save space]"
 
 
 @lru_cache(maxsize=200_000)
@@ -72,6 +74,23 @@ def keep_newest(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[
         room -= price
         start -= 1
     return head + ctx_hooks.repair(messages[start:], format=fmt).messages
+
+
+def masking(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
+    """Observation masking: the oldest results become a line until the rest fits; then the newest messages that fit."""
+    sent = list(messages)
+    used = size(sent)
+    for i, message in enumerate(sent[:-UNMASKED_MESSAGES]):
+        if used <= budget:
+            break
+        content = message.get("content")
+        if message["role"] == "tool":
+            sent[i] = message | {"content": MASK}
+        elif isinstance(content, list):
+            blocks = [b | {"content": MASK} if b.get("type") == "tool_result" else b for b in content]
+            sent[i] = message | {"content": blocks}
+        used += size(sent[i : i + 1]) - size([message])
+    return sent if used <= budget else keep_newest(sent, tools, fmt, budget)
 
 
 def litellm_compress(messages: list[Any], tools: Any, fmt: str, budget: int) -> list[Any]:
@@ -189,6 +208,7 @@ def installed() -> dict[str, Contestant]:
         "ctx_hooks, one fit": single_fit,
         "ctx_hooks, replayed": replayed,
         "keep newest": keep_newest,
+        "masking": masking,
         "litellm.compress": litellm_compress,
         "compression_interception": compression_interception,
         "clear_tool_uses by LiteLLM": clear_tool_uses,
