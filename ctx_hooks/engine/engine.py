@@ -12,13 +12,13 @@ from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
 from ctx_hooks.request.output_limit import allowed_output_tokens
 from ctx_hooks.request.request import TRUNCATION, counted_history, estimated_history
+from ctx_hooks.runtime.timings import Timings
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens, to_local, to_provider
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeAlias
 
     from ctx_hooks.compaction.history import History
     from ctx_hooks.compaction.pipeline import Outcome, StepReport
@@ -27,11 +27,7 @@ if TYPE_CHECKING:
     from ctx_hooks.request.request import Request
     from ctx_hooks.request.target import Target
     from ctx_hooks.runtime.deadline import Deadline
-    from ctx_hooks.runtime.timings import Timings
     from ctx_hooks.tokens.budget import Budget
-
-    Measure: TypeAlias = Callable[[Request], History]
-    Compress: TypeAlias = Callable[[Request, History, Budget, Target], Outcome]
 
 KEPT_BY_PROVIDER = "the provider keeps the history that exceeds the window"
 
@@ -83,16 +79,8 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     if request.is_too_large:
         return decide_by_last_resort(request, to, known)
     counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
-
-    def measure(which: Request) -> History:
-        with timings.phase("counting"):
-            return counted_history(which, counter)
-
-    def compress(which: Request, history: History, budget: Budget, to: Target) -> Outcome:
-        with timings.phase("compressing"):
-            return fitting.compressed(known, which, history, budget, to)
-
-    return _decide(request, to, known, counter, measure, compress)
+    measure = partial(counted_history, counter=counter)
+    return _decide(request, to, known, counter, timings, measure, partial(fitting.compressed, known))
 
 
 def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:
@@ -108,7 +96,8 @@ def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_se
         MalformedConversationError: the request holds no conversation.
     """
     counter = Counter(vocabulary_of(to.model))
-    return _decide(request, to, known, counter, estimated_history, partial(fitting.without_oldest_turns, timeout_seconds))
+    compress = partial(fitting.without_oldest_turns, timeout_seconds)
+    return _decide(request, to, known, counter, Timings(), estimated_history, compress)
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:
@@ -118,18 +107,26 @@ def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) ->
     """
     counter = Counter(vocabulary_of(to.model), deadline, known.other_weight)
     compress = partial(fitting.compressed, known, remakes=True)
-    cut = _decide(request, to, known, counter, partial(counted_history, counter=counter), compress).cut
+    cut = _decide(request, to, known, counter, Timings(), partial(counted_history, counter=counter), compress).cut
     return {handle: text for handle, text in cut.items() if text is not None}
 
 
-def _decide(request: Request, to: Target, known: Known, counter: Counter, measure: Measure, compress: Compress) -> Decided:
+def _decide(
+    request: Request,
+    to: Target,
+    known: Known,
+    counter: Counter,
+    timings: Timings,
+    measure: Callable[[Request], History],
+    compress: Callable[[Request, History, Target, Budget], Outcome],
+) -> Decided:
     request = replace(request)  # the thread that decides frees what it has read: on the event loop that would take 30 ms
     if known.previous is not None and not known.window.tokens:
         return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
-    received = measure(request)
-    most_turns = to.policy.max_turns
-    newest = request if most_turns is None else request.newest_turns(received.index, most_turns)
-    history = received if newest is request else measure(newest)
+    with timings.phase("counting"):
+        received, most_turns = measure(request), to.policy.max_turns
+        newest = request if most_turns is None else request.newest_turns(received.index, most_turns)
+        history = received if newest is request else measure(newest)
     plan = _plan(request, history, to, known)
     if plan is None:
         return _not_retried(KEPT_BY_PROVIDER, None, known.previous or attempt_at(request, to, known, history))
@@ -140,7 +137,8 @@ def _decide(request: Request, to: Target, known: Known, counter: Counter, measur
     if newest is request and received.tokens <= plan.most_tokens and plan.max_output_tokens is None:
         return _unchanged(request, attempt, "fits")
     budget = fitting.budget_of(to, known, plan, counter)
-    outcome = _fitted(lambda allowed: compress(newest, history, allowed, to), plan, budget, to, known)
+    with timings.phase("compressing"):
+        outcome = _fitted(partial(compress, newest, history, to), plan, budget, to, known)
     changes = newest.changes(outcome.conversation) if outcome.tokens_after < received.tokens else {}
     others, sent = attempt.other_tokens, outcome.conversation
     if changes and others and to.policy.mode == "enforce":

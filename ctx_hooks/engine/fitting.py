@@ -43,7 +43,7 @@ def budget_of(to: Target, known: Known, plan: RetryPlan, counter: Counter) -> Bu
 
 
 def compressed(
-    known: Known, request: Request, history: History, budget: Budget, to: Target, *, remakes: bool = False
+    known: Known, request: Request, history: History, to: Target, budget: Budget, *, remakes: bool = False
 ) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners.
 
@@ -92,7 +92,7 @@ def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
 
 
 def without_oldest_turns(
-    timeout_seconds: float | None, request: Request, history: History, budget: Budget, to: Target
+    timeout_seconds: float | None, request: Request, history: History, to: Target, budget: Budget
 ) -> Outcome:
     """Return the request without its oldest turns, and tell the listeners."""
     del history  # it is estimated: the conversation itself is walked once

@@ -215,11 +215,6 @@ class Policy(BaseModel):
         archives = ("retrieval",) if self.archive is not None or self.retrieval else ()
         return (*archives, *(("summaries",) if self.summary_in_use is not None else ()), *self.addons)
 
-    @property
-    def looks_at_every_request(self) -> bool:
-        """Whether requests that fit may be changed as well."""
-        return self.repair == "always" or self.max_turns is not None
-
 
 def with_off(value: Any) -> Any:
     """YAML reads the name of the policy `off` as false."""

@@ -135,7 +135,7 @@ def _uncounted_content(waiting: list[object]) -> tuple[bool, bool]:
         elif isinstance(value, Mapping):
             kind = text_or_empty(value.get("type"))
             hosted = hosted or kind in HOSTED_CALL_TYPES
-            if kind in UNCOUNTED_TYPES or any(value.get(key) for key in UNCOUNTED_KEYS):
+            if kind in UNCOUNTED_TYPES or any(map(value.get, UNCOUNTED_KEYS)):
                 return hosted, True
             if kind in MEDIA_KINDS and not _is_text(value.get("source")):
                 if not has_known_size(value):

@@ -30,16 +30,17 @@ class ReportedUsage:
 
     def note(self, to: Target, decision: Decision, attempt: Attempt | None) -> None:
         """Remember by how much an attempt was cut."""
-        if isinstance(decision, (NotRetried, ShownAgain)):
+        state, reports = self._running.of(to.request_id), to.policy.report_usage == "original"
+        if isinstance(decision, (NotRetried, ShownAgain)) or not (reports or state.growth):
             return
-        growth = 1.0
-        if to.policy.report_usage == "original" and not isinstance(decision, Untouched):
-            growth = _growth_of(attempt)
+        growth = _growth_of(attempt) if reports and not isinstance(decision, Untouched) else 1.0
         self._set(self._running.open(to.request_id), to.deployment, growth)
 
     def failed(self, request_id: str, deployment: str) -> None:
         """Forget what was cut for a deployment that failed: the next one may get the whole request."""
-        self._set(self._running.of(request_id), deployment, 1.0)
+        state = self._running.of(request_id)
+        if state.growth is not None:
+            self._set(state, deployment, 1.0)
 
     def note_fitted_before_choice(self, request_id: str) -> None:
         """Remember that what was cut so far is gone from what each attempt receives."""
@@ -83,8 +84,6 @@ class ReportedUsage:
             yield unfinished
 
     def _set(self, state: RequestState, deployment: str, growth: float) -> None:
-        if state.growth is None and growth == 1:
-            return
         known = state.growth or Growth()
         others = {key: g for key, g in known.for_deployment.items() if key != deployment}
         found = Growth(known.before_choice, {**others, deployment: growth})

@@ -99,7 +99,9 @@ class RequestFlow:
         if group.policy.mode == "observe":
             return fields
         request = replace(request, fields=fields)
-        self.running.open(request.call.request_id).headers |= of_ignored(group.ignored)
+        state = self.running.open(request.call.request_id)
+        if group.ignored:
+            state.headers |= of_ignored(group.ignored)
         if group.window.tokens < group.policy.block_below_tokens:
             raise litellm_compat.refusal(small_window(group.window.tokens, group.policy.block_below_tokens))
         if group.policy.addon_names:

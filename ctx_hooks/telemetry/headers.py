@@ -65,16 +65,14 @@ def header_value(parts: Sequence[str]) -> str:
     value = ""
     for i, part in enumerate(parts):
         rest = f"; and {len(parts) - i:,} more"
-        text = ("; " if i else "") + _ascii(part)
+        escaped = one_line(part).strip().encode("ascii", "backslashreplace").decode()
+        if len(escaped) > MOST_CHARS // 2:
+            escaped = escaped[: MOST_CHARS // 2 - len(CUT)] + CUT
+        text = ("; " if i else "") + escaped
         if len(value) + len(text) + len(rest) > MOST_CHARS:
             return value + (rest if i else CUT)
         value += text
     return value
-
-
-def _ascii(text: str) -> str:
-    escaped = one_line(text).strip().encode("ascii", "backslashreplace").decode()
-    return escaped if len(escaped) <= MOST_CHARS // 2 else escaped[: MOST_CHARS // 2 - len(CUT)] + CUT
 
 
 def _declared(event: DecisionEvent | FailureEvent) -> dict[str, str]:

@@ -54,7 +54,8 @@ def notes_of(event: AnswerEvent, prices: Prices | None) -> Notes:
     """
     known = figures_for("spend", event)
     if event.mode == "enforce":
-        return Notes(known, _savings(event, prices), _tags(event))
+        tags = (f"{SOURCE}:{event.decision}",) if event.decision in TAGGED else ()
+        return Notes(known, _savings(event, prices), tags)
     return Notes({"mode": event.mode, "would_have": {"decision": event.decision, **known}}, None, ())
 
 
@@ -79,10 +80,6 @@ def _savings(event: AnswerEvent, prices: Prices | None) -> Mapping[str, Any] | N
         "tokens_saved": max(0, round(plain_tokens)),
         "source": SOURCE,
     }
-
-
-def _tags(event: AnswerEvent) -> tuple[str, ...]:
-    return (f"{SOURCE}:{event.decision}",) if event.decision in TAGGED else ()
 
 
 def record_on(span: Any, event: DecisionEvent | OverflowEvent | FailureEvent) -> None:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.telemetry.figures import Labels, metrics_of
+from ctx_hooks.telemetry.figures import metrics_of
 from ctx_hooks.telemetry.listeners import EVENTS
 
 if TYPE_CHECKING:
@@ -81,15 +81,15 @@ class Metrics:
     def _record(self, event: Any) -> None:
         for value_of, metric in metrics_of(event.__class__):
             for key, figure in metric.figures(event, value_of(event)):
-                labels = (value for label in metric.labels for value in self._values(label, event))
+                labels: list[str] = []
+                for label in metric.labels:
+                    if isinstance(label, str):
+                        labels.append(getattr(event, label))
+                    else:
+                        names = self._names.setdefault(label.names, Names(label.most))
+                        labels += names.labels_of(*[attrgetter(path)(event) for path in label.paths])
                 series = self._made[metric.name].labels(*labels, *key)
                 getattr(series, ADDS[metric.kind])(figure)
-
-    def _values(self, label: str | Labels, event: Any) -> tuple[str, ...]:
-        if isinstance(label, str):
-            return (getattr(event, label),)
-        names = self._names.setdefault(label.names, Names(label.most))
-        return names.labels_of(*(attrgetter(path)(event) for path in label.paths))
 
 
 @cache
