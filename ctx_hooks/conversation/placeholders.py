@@ -81,13 +81,18 @@ def oversized(kept_chars: int, total_chars: int, language: Language, reference: 
     )
 
 
-def lines_left_out(language: Language, reference: Reference | None = None) -> str:
-    """Return the placeholder above the lines that an older result kept."""
+def lines_left_out(language: Language, reference: Reference | None = None, names: Sequence[str] = ()) -> str:
+    """Return the placeholder above the lines that an older result kept, with names in what it did not keep."""
     if language == "zh":
         where = _again(reference, ",需要时请重新调用", language)
-        return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{where}。"
+        return f"{MARK} 为节省上下文,此输出仅保留部分行,缺失处以 {GAP} 标记{_named(names, language)}{where}。"
     where = _again(reference, "; repeat the call for all", language)
-    return f"{MARK} Parts of this output were removed to save context ({GAP}){where}."
+    return f"{MARK} Parts of this output were removed to save context ({GAP}){_named(names, language)}{where}."
+
+
+def _named(names: Sequence[str], language: Language) -> str:
+    """Return the clause that lists names in what was cut, "" where there are none."""
+    return (",其中有 " if language == "zh" else ", which named ") + ", ".join(names) if names else ""
 
 
 def removed(
@@ -98,6 +103,7 @@ def removed(
     *,
     end: str = "",
     may_repeat: bool = True,
+    names: Sequence[str] = (),
 ) -> str:
     """Return the one line that stands for an older result: of which call, how large it was and, if given, how it ended.
 
@@ -106,10 +112,10 @@ def removed(
     if language == "zh":
         where = _again(reference, ",需要时请重新调用" * may_repeat, language)
         ended = f",结尾为 {quoted(end)}" if end else ""
-        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{ended}{where}。"
+        return f"{MARK} {call} 的输出({total_chars:,} 个字符)已移除以节省上下文{_named(names, language)}{ended}{where}。"
     where = _again(reference, "; repeat the call if needed" * may_repeat, language)
     ended = f"; it ended {quoted(end)}" if end else ""
-    return f"{MARK} {call}: {total_chars:,} characters removed to save context{ended}{where}."
+    return f"{MARK} {call}: {total_chars:,} characters removed to save context{_named(names, language)}{ended}{where}."
 
 
 def removed_here(messages: int, calls: Sequence[str], said: str, language: Language) -> str:
@@ -240,6 +246,12 @@ def summary_end(language: Language, *, is_behind: bool = False) -> str:
         "The conversation follows without these messages." if is_behind else "The messages that stay follow. The user says:"
     )
     return f"{MARK} End of the record. {rest}"
+
+
+def with_names(summary: str, names: Sequence[str], language: Language) -> str:
+    """Return a summary with names behind it that stand in what it is of."""
+    title = "其中还提到" if language == "zh" else "Also named in them"
+    return f"{summary}\n{title}:\n- {', '.join(names)}" if names else summary
 
 
 SUMMARY_SECTIONS = {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
+    from ctx_hooks.compaction.selection.names import Names
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
@@ -87,19 +88,20 @@ def _fitted(
         later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
         return form.summarise(Removed(tuple([messages[i] for i in order]), words, done, later), budget), unanswered
 
-    def build(chosen: Selection) -> Conversation:
+    def build(chosen: Selection, named: Names) -> Conversation:
         most = most_unanswered(budget) if form.fills_gaps else 0
         selection = _with_questions(chosen, conversation, selector, most)
         stay = selection.whole | selection.shortened
         gone = frozenset(i for item in selector.items if item.messages not in stay for i in item.messages)
-        forms = shortener.messages(selection)
+        forms = shortener.messages(selection, named)
         summary, unanswered = told_of(gone)
         kept = [forms.get(i, m) for i, m in enumerate(messages) if i not in gone]
         if summary:
+            summary = placeholders.with_names(summary, named.get(None, ()), budget.policy.language)
             kept = with_summary(conversation, forms, gone, summary, unanswered, budget.policy.language)
         return alternation.kept(conversation, conversation.with_messages(tuple(kept)))
 
-    return fit(budget, selector, build)
+    return fit(conversation, budget, selector, build)
 
 
 def _with_questions(selection: Selection, conversation: Conversation, selector: Selector, most: int) -> Selection:

@@ -156,8 +156,8 @@ def test_what_was_tried_before_changes_nothing(fmt):
     shortener = Shortener(conversation, selector.items, budget)
     order = selector.order(8_000)
     tried = [order.within(room_tokens) for room_tokens in (3_000, 6_000, 4_000, 3_000)]
-    forms = [shortener.messages(selection) for selection in tried]
-    alone = [Shortener(conversation, selector.items, budget).messages(selection) for selection in tried]
+    forms = [shortener.messages(selection, {}) for selection in tried]
+    alone = [Shortener(conversation, selector.items, budget).messages(selection, {}) for selection in tried]
     assert forms == alone
     assert forms[0] != forms[1]
     again = forms[3]

@@ -1,6 +1,7 @@
 """Lines that the conversation still refers to outlive those that nothing refers to, and dialogue keeps its evidence."""
 
 import json
+import re
 
 import pytest
 from strategies import called
@@ -84,3 +85,40 @@ def test_identifiers_are_what_names_something():
     found = set(identifiers("See src/app.py and user_id=42, the getValue call of x.y; not plain words."))
     assert {"src/app.py", "user_id", "getValue"} <= found
     assert not {"plain", "words", "not"} & found
+
+
+FILES = [f"src/net/policy_{n}.rs" for n in range(240)]
+QUIET = "nothing of note happened on this quiet line\n" * 12
+
+
+def sent_within(messages, budget_tokens):
+    done = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=budget_tokens)
+    assert done.tokens_after <= budget_tokens
+    return done.messages
+
+
+def test_names_that_were_seen_again_stay_where_the_newest_of_their_lines_stood():
+    """More of them than lines have room for, each once; none that a line shows."""
+    listings = ["".join(f"{quiet}{file}\n" for file in FILES) for quiet in (QUIET, f"{QUIET}so it was\n")]
+    shown = [m for n, text in enumerate(listings) for m in called(text, f"l{n}", arguments={"part": n})]
+    quiet = [m for n in range(10) for m in called(filler(n), f"q{n}", arguments={"part": n})]
+    asked = {"role": "user", "content": "Go on."}
+    sent = sent_within([asked, *shown, *quiet, asked], 4_000)
+    placeholder, *lines = next(m["content"] for m in sent if m.get("tool_call_id") == "l1").splitlines()
+    named = re.search(r"which named ([^;]+);", placeholder)[1].split(", ")
+    assert len(set(named)) == len(named) >= 10
+    assert set(named) <= set(FILES)
+    rest = json.dumps([m for m in sent if m.get("tool_call_id") != "l1"]) + "\n".join(lines)
+    assert not any(re.search(rf"{re.escape(name)}\b", rest) for name in named)
+
+
+def test_a_name_that_was_used_often_stays_in_the_record_before_names_that_were_used_once():
+    name = "src/net/backoff_policy_of_a_very_long_name.rs"
+    rounds = []
+    for n in range(150):
+        call, result = called(f"part {n} is quiet", f"c{n}", arguments={"part": f"p_{n}"})
+        rounds += [{**call, "content": f"I look at {name if n in (90, 91, 92) else f'unit_{n}.rs'}."}, result]
+    asked = {"role": "user", "content": "Go on."}
+    sent = sent_within([asked, *rounds, asked], 3_000)
+    record = next(m["content"] for m in sent if "End of the record" in m["content"])
+    assert record.partition("Also named in them:\n- ")[2].startswith(name)

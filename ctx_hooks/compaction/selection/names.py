@@ -1,0 +1,69 @@
+"""What stays of cut text where none of its lines does: names, those first that the assistant has used most.
+
+A name has a tenth of the tokens of the lines around it, and tells a reader which call shows these again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Occurrences
+from typing import TYPE_CHECKING
+
+from ctx_hooks.compaction.selection.scoring import identifiers_of
+from ctx_hooks.conversation.model import ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TypeAlias
+
+    from ctx_hooks.compaction.selection.scoring import Item
+    from ctx_hooks.compaction.selection.select import Selection
+    from ctx_hooks.compaction.selection.user_words import Position
+    from ctx_hooks.conversation.model import Conversation
+    from ctx_hooks.tokens.budget import Budget
+
+    Names: TypeAlias = Mapping[Position | None, Sequence[str]]
+    """By the result that they stand in; by None those of removed messages."""
+
+NAMES_FRACTION, MOST_NAMES_FRACTION = 0.03, 0.08
+"""Of the goal, what lines leave for names, and what these have at most."""
+CLAUSE_TOKENS = 8
+"""What says where the names of one place come from."""
+LEAST_WORTH = 2
+"""A name is listed that was used once or seen twice, a path that was seen, a figure that was used twice."""
+LONGEST_NAME_CHARS = 100
+
+
+def names_of_cut(
+    conversation: Conversation, items: Sequence[Item], selection: Selection, left: Conversation, budget: Budget
+) -> Names:
+    """Return names that were cut and stand in nothing that is `left`, most used first, as many as find room beside it."""
+    used = Occurrences(
+        name for message in conversation.messages if message.role == "assistant" for name in identifiers_of((message,))
+    )
+    seen: Occurrences[str] = Occurrences()
+    places: dict[str, tuple[int, Position | None]] = {}
+    for item in items:
+        seen.update(item.identifiers)
+        is_shortened = item.messages in selection.shortened
+        if not is_shortened and item.messages not in selection.whole:
+            places.update(dict.fromkeys(item.identifiers, (item.messages.start, None)))
+        for source in item.sources:
+            i, k = source.position
+            seen.update(source.segments.identifiers)
+            if not is_shortened:
+                places.update(dict.fromkeys(source.segments.identifiers, (i, None)))
+            elif isinstance(conversation.messages[i].parts[k], ToolResult):
+                places.update(dict.fromkeys(source.segments.identifiers, (i, (i, k))))
+    shown = identifiers_of(left.messages)
+    cut = [name for name in places if name not in shown and len(name) <= LONGEST_NAME_CHARS]
+    worth = {n: used[n] if n[0].isdigit() else LEAST_WORTH * used[n] + seen[n] + ("/" in n) for n in cut}
+    told = (n for n in cut if worth[n] >= LEAST_WORTH)
+    room_tokens = min(-budget.excess(left), int(budget.goal_tokens * MOST_NAMES_FRACTION))
+    found: dict[Position | None, list[str]] = {}
+    for name in sorted(told, key=lambda n: (n in used, used[n] + seen[n], places[n][0], n), reverse=True):
+        place = places[name][1]
+        room_tokens -= budget.counter.text(f" {name},") + (CLAUSE_TOKENS if place not in found else 0)
+        if room_tokens < 0:
+            break
+        found.setdefault(place, []).append(name)
+    return found
