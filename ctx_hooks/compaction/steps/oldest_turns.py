@@ -81,12 +81,13 @@ def _fitted(
         order = [i for i in sorted(gone) if messages[i].text != placeholders.REMOVED_MESSAGE]
         if not order:
             return "", {}
-        unanswered = unanswered_turns(conversation, gone, budget) if form.fills_gaps else {}
+        unanswered, told = unanswered_turns(conversation, gone, budget) if form.fills_gaps else ({}, ())
         places = {i: n for n, i in enumerate(order)}
         words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
         done = tuple([action for action in actions if action.index in gone])
         later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
-        return form.summarise(Removed(tuple([messages[i] for i in order]), words, done, later), budget), unanswered
+        removed = Removed(tuple([messages[i] for i in order]), words, done, later, frozenset(places[i] for i in told))
+        return form.summarise(removed, budget), unanswered
 
     def build(chosen: Selection, named: Names) -> Conversation:
         most = most_unanswered(budget) if form.fills_gaps else 0

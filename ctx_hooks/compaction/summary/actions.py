@@ -133,7 +133,9 @@ def action_of(index: int, call: ToolCall, result: ToolResult | None) -> Action:
         what = f"{call.name}({plan or tool_arguments.digest(call.arguments)})"
         same = _FIGURE.sub("0", what)
     failed, outcome = _outcome(result, kind)
-    files = changed or (tool_arguments.paths(call.arguments) if kind == "read" else ())
+    files = changed
+    if kind == "read":
+        files = tuple(dict.fromkeys(shell.read_files(script))) if command else tool_arguments.paths(call.arguments)
     return Action(kind, what, files, outcome, failed, index, same)
 
 

@@ -34,8 +34,10 @@ LEAST_SUMMARY_TOKENS = 250
 MOST_SUMMARY_FRACTION = 0.15
 """The summary's share of the goal beside users' words, within what a few entries need and what anyone reads; of a tiny goal
 never more than the last of these. Kept exchanges say more than a summary of those that went."""
-SHARES = {"changed": 0.45, "failing": 0.1, "planned": 0.05, "ran": 0.3, "said": 0.1, "read": 0.0}
-"""In the order in which what one section leaves goes to the next; commands have no more than their share."""
+SHARES = {"changed": 0.4, "failing": 0.1, "planned": 0.05, "ran": 0.25, "said": 0.1, "read": 0.1}
+"""In the order in which what one section leaves goes to the next."""
+MOST_RAN, MOST_SPOKEN = 0.25, 0.35
+"""Commands are many, and of what was only spoken kept exchanges say more."""
 BEGINNING_CHARS, END_CHARS = 200, 300
 """What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""
 COLONS = (":", "\uff1a")
@@ -56,12 +58,14 @@ class Removed:
         words: the spans of users' texts that stay, by index of the message among these and of the part in it.
         actions: what was done in these.
         later: what was done behind these, in what stays: a failure may have been cured there.
+        told: the indices of those of which what was said stands elsewhere.
     """
 
     messages: tuple[Message, ...]
     words: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
     actions: tuple[Action, ...]
     later: tuple[Action, ...] = ()
+    told: frozenset[int] = frozenset()
 
 
 def summary_tokens(budget: Budget) -> float:
@@ -137,15 +141,16 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
     }
     lines: dict[str, list[str]] = {}
     names = frozenset(identifiers(stated))
+    most_shares = {"ran": MOST_RAN, "said": 1 if actions else MOST_SPOKEN}
     unspent = 0.0
     for section, share in SHARES.items():
         room = chars * share + unspent
+        most = min(room, chars * most_shares.get(section, 1))
         if section == "said":
-            lines[section], unspent = _said(removed, room, language)
-            continue
-        unstated = [e for e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
-        most = chars * share if section == "ran" else room
-        lines[section], left = _section(section, unstated, most, language)
+            lines[section], left = _said(removed, most, language)
+        else:
+            unstated = [e for e in entries[section] if not (names and names.issuperset(identifiers(e) or ("",)))]
+            lines[section], left = _section(section, unstated, most, language)
         unspent = room - most + left
     return [line for section in placeholders.SUMMARY_SECTIONS[language] for line in lines[section]]
 
@@ -172,7 +177,7 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     turns = accumulate(is_request(m) for m in removed.messages)
     closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
     told: set[str] = set()
-    for i in sorted(answers, key=lambda i: (i not in closing, -i)):
+    for i in sorted(answers.keys() - removed.told, key=lambda i: (i not in closing, -i)):
         entry = ends_of(answers[i] if i in closing else answers[i].split("\n", 1)[0])
         announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # what stands nowhere
         if announces or entry in told or len(entry) + ENTRY_CHARS > room_chars:

@@ -32,18 +32,21 @@ def most_unanswered(budget: Budget) -> int:
     return int(budget.goal_tokens * UNANSWERED_FRACTION * CHARS_PER_TOKEN / LINE_CHARS)
 
 
-def unanswered_turns(conversation: Conversation, gone: Collection[int], budget: Budget) -> Mapping[int, str]:
-    """Return what stands behind users' turns of which no answer is left, newest first, by the index of the turn."""
+def unanswered_turns(
+    conversation: Conversation, gone: Collection[int], budget: Budget
+) -> tuple[Mapping[int, str], frozenset[int]]:
+    """Return what stands behind users' turns of which no answer is left, by its index, and which answers these quote."""
     messages = conversation.messages
     left = [i for i in range(len(messages)) if i not in gone]
     room_chars = budget.goal_tokens * UNANSWERED_FRACTION * CHARS_PER_TOKEN
-    found = {}
+    found, told = {}, set()
     for turn, behind in reversed(list(pairwise(left))):
         removed = messages[turn + 1 : behind]
         if not (is_request(messages[turn]) and is_request(messages[behind]) and any(m.role == "assistant" for m in removed)):
             continue
         calls = Occurrences(call.name for message in removed for call in message.calls)
-        said = next((m.text for m in reversed(removed) if m.role == "assistant" and m.text.strip()), "")
+        answers = [i for i in range(turn + 1, behind) if messages[i].role == "assistant" and messages[i].text.strip()]
+        said = messages[answers[-1]].text if answers else ""
         text = placeholders.removed_here(
             len(removed),
             [f"{name} x{times}" if times > 1 else name for name, times in calls.items()],
@@ -54,7 +57,8 @@ def unanswered_turns(conversation: Conversation, gone: Collection[int], budget: 
         if room_chars < 0:
             break
         found[turn] = text
-    return found
+        told.update(answers[-1:])
+    return found, frozenset(told)
 
 
 def with_summary(

@@ -52,6 +52,8 @@ _WRITING = re.compile(
     r"(?:sed -i|perl -(?=\w*i))\S*(?: (?:-\w+|''))*?(?:(?: -e \S+)+| (?!-)\S+))\s+)"
     r"(?P<paths>(?:(?![-&<>|$(]|/dev/)[\w./@~+-]{2,200}(?=[\s;&|)<>]|$)[ \t]*){1,8})"
 )
+_READING_FILES = re.compile(r"(?<![\w./-])(?:cat|head|tail|less|nl|sed -n|jq|wc)\s((?:[^\s;&|<>]{1,200}[ \t]{0,9}){1,12})")
+_FILE = re.compile(r"(?!-)(?=.*[./]\w)[\w./@~+-]{3,200}")
 _SHELL = re.compile(
     rf"(?<![\w$/.-])(?P<name>[A-Za-z_]\w{{0,80}})=(?P<value>{_QUOTED.pattern}|[^\s;&|]{{0,400}})|"
     rf"\bfor\s(?P<each>\w{{1,80}})\sin\s(?P<list>[^;\n]{{0,2000}})|{_QUOTED.pattern}|"
@@ -108,6 +110,12 @@ def written_files(command: str) -> Iterator[str]:
     for found in _WRITING.finditer(_resolved(command)):
         paths = found["paths"].split()
         yield from paths[-1:] if found["copies"] else paths
+
+
+def read_files(command: str) -> Iterator[str]:
+    """Yield the files that a command without here-documents shows, as far as it names them itself."""
+    for found in _READING_FILES.finditer(_resolved(command)):
+        yield from filter(_FILE.fullmatch, found[1].split())
 
 
 def _only_reads(piped: str) -> bool:

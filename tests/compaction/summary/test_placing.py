@@ -33,6 +33,9 @@ def test_where_an_answer_is_gone_a_line_says_what_it_was(fmt):
     assert len(lines) > 2
     assert all(found and found[1] == found[2] == found[3] for found in told)
     assert sum("[ctx_hooks] An earlier message was removed" in text for text in said) <= 1
+    assert not any(
+        f"> Looking at {found[1]}." in str(message).replace("said: ", "> ") for found in told for message in sent.messages
+    )
 
 
 def test_the_record_stands_behind_the_task_and_tells_what_came_after_it():
