@@ -238,6 +238,11 @@ def said_by(source: str, text: str) -> str:
     return f"{source}\n{block_quoted(text)}" if "\n" in text else f"{source} {spoken(text)}"
 
 
+def after_turn(words: str, language: Language) -> str:
+    """Return the line above what was said behind a user's turn that stays, of which these are the first words."""
+    return f"用户说 {quoted(words)} 之后:" if language == "zh" else f"After the user said {quoted(words)}:"
+
+
 def summary_end(language: Language, *, is_behind: bool = False) -> str:
     """Return the last line of a summary: it stands before the words of the user in the same message, or `is_behind` them."""
     if language == "zh":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -86,7 +87,10 @@ def _fitted(
         words = {(places[i], k): spans for (i, k), spans in selector.words.items() if i in places}
         done = tuple([action for action in actions if action.index in gone])
         later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
-        removed = Removed(tuple([messages[i] for i in order]), words, done, later, frozenset(places[i] for i in told))
+        left = [i for i in range(order[0], order[-1]) if i not in gone and is_request(messages[i])]
+        turns = {bisect(order, i): messages[i].text for i in left}
+        told_places = frozenset(places[i] for i in told)
+        removed = Removed(tuple([messages[i] for i in order]), words, done, later, told_places, turns)
         return form.summarise(removed, budget), unanswered
 
     def build(chosen: Selection, named: Names) -> Conversation:

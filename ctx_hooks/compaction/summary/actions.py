@@ -214,15 +214,17 @@ def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
     """Yield the failures that no later success has cured, in order.
 
     A success cures the failures of a change of the same files, and of the same command for the same files or some of these;
-    one that names no files cures all of the command's failures.
+    one that names no files cures all of the command's failures. What `&&` joins has all succeeded.
     """
     failing: dict[object, dict[frozenset[str], Action]] = {}
     for action in actions:
         if action.kind in ("ran", "changed"):
-            of_its_kind, files = _scope(action)
-            known = failing.setdefault(of_its_kind, {})
-            for cured in [k for k in known if k == files or (not action.failed and (not files or k < files))]:
-                del known[cured]
+            parts = () if action.failed else action.same.split(" && ")
+            for done in dict.fromkeys((*parts, action.same)):
+                of_its_kind, files = _scope(action, done)
+                known = failing.setdefault(of_its_kind, {})
+                for cured in [k for k in known if k == files or (not action.failed and (not files or k < files))]:
+                    del known[cured]
             if action.failed:
                 known[files] = action
                 if len(known) > shell.MOST_FILES:
@@ -230,11 +232,11 @@ def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
     yield from sorted((action for known in failing.values() for action in known.values()), key=lambda action: action.index)
 
 
-def _scope(action: Action) -> tuple[object, frozenset[str]]:
+def _scope(action: Action, done: str) -> tuple[object, frozenset[str]]:
     """Return what was done and to which files: of a command the words that are no paths, and those that are."""
     if action.kind == "changed":
         return action.files, frozenset()
-    words = action.same.split()
+    words = done.split()
     files = [word for word in words if "/" in word or "." in word]
     return tuple(word for word in words if not ("/" in word or "." in word)), frozenset(files)
 

@@ -6,8 +6,9 @@ quoted text can write. Users' words stand in it whole, as far as `user_words` ha
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter as Occurrences
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ MOST_RAN, MOST_SPOKEN = 0.25, 0.35
 """Commands are many, and of what was only spoken kept exchanges say more."""
 BEGINNING_CHARS, END_CHARS = 200, 300
 """What stands of an answer of the assistant's: what it is about, and what it asks or concludes."""
+TURN_CHARS, TURN_LINE_CHARS = 80, 110
+"""What is quoted of a user's turn that stays, to say what came behind it, and what the line has that does."""
 COLONS = (":", "\uff1a")
 BRIEF_CHARS = 2_000
 """What a list of files may have where there is no room for a summary."""
@@ -59,6 +62,7 @@ class Removed:
         actions: what was done in these.
         later: what was done behind these, in what stays: a failure may have been cured there.
         told: the indices of those of which what was said stands elsewhere.
+        turns: of users that stay, the words by how many of these messages stood before them.
     """
 
     messages: tuple[Message, ...]
@@ -66,6 +70,7 @@ class Removed:
     actions: tuple[Action, ...]
     later: tuple[Action, ...] = ()
     told: frozenset[int] = frozenset()
+    turns: Mapping[int, str] = field(default_factory=dict)
 
 
 def summary_tokens(budget: Budget) -> float:
@@ -176,18 +181,26 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     answers = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant" and m.text.strip()}
     turns = accumulate(is_request(m) for m in removed.messages)
     closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
+    places = sorted(place for place in removed.turns if place > 0)
+    named = {0, *(bisect(places, i) for i in words)}
     told: set[str] = set()
     for i in sorted(answers.keys() - removed.told, key=lambda i: (i not in closing, -i)):
         entry = ends_of(answers[i] if i in closing else answers[i].split("\n", 1)[0])
         announces = i not in closing and entry.rstrip("*_ ").endswith(COLONS)  # what stands nowhere
-        if announces or entry in told or len(entry) + ENTRY_CHARS > room_chars:
+        chars = len(entry) + ENTRY_CHARS + TURN_LINE_CHARS * (bisect(places, i) not in named)
+        if announces or entry in told or chars > room_chars:
             continue
-        room_chars -= len(entry) + ENTRY_CHARS
+        room_chars -= chars
+        named.add(bisect(places, i))
         words[i] = entry
         told.add(entry)
+    behind = 0
     lines = [f"{placeholders.SUMMARY_SECTIONS[language]['said']}:"] if words else []
     for i, text in sorted(words.items()):
         message = removed.messages[i]
+        if bisect(places, i) > behind:
+            behind = bisect(places, i)
+            lines.append(placeholders.after_turn(_beginning(removed.turns[places[behind - 1]]), language))
         source = placeholders.source_of_speaker(message.role, message.name, language)
         lines.append(placeholders.said_by(f"- {source}", text))
     return lines, room_chars
@@ -211,6 +224,11 @@ def ends_of(text: str, beginning_chars: int = BEGINNING_CHARS, end_chars: int = 
     if len(text) <= beginning_chars + end_chars:
         return text
     return _with_gap(text, head_end(text, beginning_chars), tail_start(text, end_chars))
+
+
+def _beginning(text: str) -> str:
+    words = " ".join(text[: 2 * TURN_CHARS].split())
+    return words if len(words) <= TURN_CHARS else words[: TURN_CHARS - 1] + placeholders.GAP
 
 
 def _with_gap(text: str, start: int, end: int) -> str:

@@ -166,7 +166,8 @@ def test_what_a_command_does_is_found_in_linear_time(unit):
 
 @pytest.mark.parametrize(("cure", "is_cured"), [
     ("pytest -q a.py b.py", True), ("pytest -q c.py a.py b.py", True), ("pytest -q", True), ("pytest -q b.py a.py", True),
-    ("pytest -q a.py", False), ("pytest -x a.py b.py", False), ("ruff a.py b.py", False),
+    ("pytest -q a.py", False), ("make && pytest -q", True), ("make || pytest -q", False),
+    ("pytest -x a.py b.py", False), ("ruff a.py b.py", False),
 ])  # fmt: skip
 def test_a_run_of_the_same_command_for_at_least_the_same_files_cures(cure, is_cured):
     run = [("bash", {"command": "pytest -q a.py b.py"}, "1 failed"), ("bash", {"command": cure}, "9 passed")]
@@ -224,6 +225,14 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
     assert '- a.c "Error: no such text"' in record(run[:9])
     assert "- update_plan(old (pending))" in record(run[:9])
     assert "- update_plan(new (pending))" in record(run)
+
+
+def test_what_was_said_stands_under_the_users_turn_that_it_followed():
+    talk = [{"role": "assistant", "content": text} for text in ("One.", "Two.", "Three.")]
+    removed = Removed(WIRE_FORMATS["openai-chat"].read(talk).messages, {}, (), turns={0: "Begin.", 1: "Go\non " + "x" * 99})
+    told = [f"- assistant said: {number}." for number in ("One", "Two", "Three")]
+    lines = sections(removed, Budget(4_000, 8_000, Counter("o200k_base")))
+    assert lines == ["Said, in order:", told[0], f'After the user said "Go on {"x" * 73}…":', *told[1:]]
 
 
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
