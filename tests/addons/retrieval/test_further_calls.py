@@ -96,7 +96,7 @@ async def test_a_model_that_asks_for_every_text_gets_what_the_window_has_room_fo
 
 
 @pytest.mark.parametrize(("stream", "refused_form"), [(False, "wording"), (True, "wording"), (True, "nested")])
-@pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (2_900, "Let me look.")])
+@pytest.mark.parametrize(("system_words", "ending"), [(2_450, DONE), (3_050, "Let me look.")])
 async def test_a_further_call_that_is_too_long_ends_in_an_answer(stream, refused_form, system_words, ending, asked):
     """Where the texts have no room at all, the model goes on without them, and else the client has what was said.
 
