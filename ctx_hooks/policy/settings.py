@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -209,7 +208,7 @@ class Policy(BaseModel):
         """
         return self.summary if self.compaction == "full" and self.max_turns is None else None
 
-    @cached_property
+    @property
     def addon_names(self) -> tuple[str, ...]:
         """The add-ons that take part in a request, the outermost first."""
         archives = ("retrieval",) if self.archive is not None or self.retrieval else ()

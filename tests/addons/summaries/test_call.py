@@ -23,8 +23,10 @@ def fields(**metadata):
 
 def test_a_summarys_own_call_is_never_compacted_by_a_summary():
     policies = Policies(load_settings(SETTINGS))
-    assert target.of_attempt(Call(fields()), policies, 0).policy.summary is not None
-    assert target.of_attempt(Call(fields(**SUMMARY_MARK)), policies, 0).policy.summary is None
+    asks, is_asked = (target.of_attempt(Call(fields(**mark)), policies, 0).policy for mark in ({}, SUMMARY_MARK))
+    assert asks.addon_names == ("summaries",)
+    again = target.of_attempt(Call(fields(**SUMMARY_MARK)), policies, 0).policy
+    assert (is_asked.summary, is_asked.addon_names, again.addon_names) == (None, (), ())
     assert target.of_group(Call(fields(**SUMMARY_MARK)), policies).policy.summary is None
 
 
