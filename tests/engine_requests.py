@@ -10,8 +10,7 @@ from ctx_hooks.learning.stats import DeploymentStats, Observation
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of

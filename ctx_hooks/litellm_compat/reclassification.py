@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ctx_hooks.litellm_compat.call import Call
-from ctx_hooks.litellm_compat.errors import as_overflow
+from ctx_hooks.litellm_compat.errors import as_overflow, overflow_of
 from ctx_hooks.litellm_compat.failing_open import failing_open
 from ctx_hooks.litellm_compat.registry import CHUNKS, ERROR_EVENTS, IN_STREAM, MAKE_CALL
 from ctx_hooks.litellm_compat.stream_events import (
@@ -27,14 +27,13 @@ from ctx_hooks.litellm_compat.stream_events import (
 
 logger = logging.getLogger("ctx_hooks")
 
-Recognise: TypeAlias = Callable[[Exception], bool]
 Handles: TypeAlias = Callable[[Mapping[str, Any]], bool]
 """Returns whether the plugin is on for an attempt, given the attempt's arguments."""
 Note: TypeAlias = Callable[[Mapping[str, Any], Exception], Awaitable[bool]]
 """Notes the error of an attempt, given the attempt's arguments; returns whether the error is an overflow."""
 
 
-def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: True) -> bool:
+def reclassify(note: Note, handles: Handles = lambda _: True) -> bool:
     """Patch the Router so that every overflow reaches it as a ContextWindowExceededError; done once a process.
 
     LiteLLM raises many overflows as BadRequestError, APIError and others, depending on the provider. Every attempt on every
@@ -45,8 +44,8 @@ def reclassify(recognise: Recognise, note: Note, handles: Handles = lambda _: Tr
 
     """
     IN_STREAM.wrap(lambda original: _in_stream(original, note))
-    ERROR_EVENTS.wrap(lambda original: _with_flat_errors(original, recognise))
-    CHUNKS.wrap(lambda original: _with_flat_chat_errors(original, recognise))
+    ERROR_EVENTS.wrap(_with_flat_errors)
+    CHUNKS.wrap(_with_flat_chat_errors)
     return MAKE_CALL.wrap(lambda original: _make_call(original, note, handles))
 
 
@@ -107,7 +106,7 @@ def _in_stream(original: Any, note: Note) -> Any:
     return fall_back
 
 
-def _with_flat_errors(original: Any, recognise: Recognise) -> Any:
+def _with_flat_errors(original: Any) -> Any:
     """Let LiteLLM read `error` events whose fields are not nested under `error`, where alone it looks for them.
 
     A request for which the plugin is off has no id of this process, and is left alone.
@@ -116,24 +115,24 @@ def _with_flat_errors(original: Any, recognise: Recognise) -> Any:
     def raise_for_error_event(self: Any, result: Any) -> None:
         with failing_open("leaves an error as it is"):
             error = flat_error(result)
-            if error is not None and _is_ours(self) and recognise(StreamedError(error)):
+            if error is not None and _is_ours(self) and overflow_of(StreamedError(error)) is not None:
                 result = SimpleNamespace(type="error", error=error)
         original(self, result)
 
     return raise_for_error_event
 
 
-def _with_flat_chat_errors(original: Any, recognise: Recognise) -> Any:
+def _with_flat_chat_errors(original: Any) -> Any:
     """Let LiteLLM read an overflow that a chunk of a chat stream is itself: it passes over chunks without choices."""
 
     def chunk_creator(self: Any, chunk: Any) -> Any:
         # Of a chunk of another kind nothing else is looked at: this runs for every chunk of every chat stream.
         error = flat_chat_error(chunk) if getattr(chunk, "object", "error") == "error" else None
         if error is not None:
-            told = None
+            told, is_overflow = StreamedError(error), False
             with failing_open("passes over a chunk"):
-                told = StreamedError(error) if _is_ours(self) and recognise(StreamedError(error)) else None
-            if told is not None:
+                is_overflow = _is_ours(self) and overflow_of(told) is not None
+            if is_overflow:
                 raise told
         return original(self, chunk)
 

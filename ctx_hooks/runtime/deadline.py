@@ -1,9 +1,11 @@
-"""When the work on one request has to stop. No result depends on the clock."""
+"""When the work on one request has to stop, and how long each phase of it took. No result depends on the clock."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class CompressionTimeoutError(Exception):
@@ -54,3 +56,23 @@ class Deadline:
     def stop(self) -> None:
         """Make every later `check` raise."""
         self._stopped = True
+
+
+class Timings(dict[str, float]):
+    """The milliseconds of each phase so far; a phase that is entered again adds up.
+
+    >>> timings = Timings()
+    >>> with timings.phase("counting"):
+    ...     pass
+    >>> list(timings)
+    ['counting']
+    """
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a phase, also where it fails."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self[name] = self.get(name, 0.0) + (time.perf_counter() - started) * 1e3

@@ -25,8 +25,7 @@ from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.settings import Settings
 from ctx_hooks.request import target
 from ctx_hooks.request.request import Request, counted_history
-from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
-from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline, Timings
 from ctx_hooks.runtime.warnings import warn_once
 from ctx_hooks.runtime.worker import Workers
 from ctx_hooks.serving.addons import Addons, Core, Undecided

@@ -48,7 +48,6 @@ def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
     litellm_compat.estimate_usage(lambda logged: _estimated(ends(), logged))
     if settings.reclassify_errors:
         litellm_compat.reclassify(
-            lambda error: litellm_compat.overflow_of(error) is not None,
             lambda attempt, error: ends().note_failure(attempt, error),
             lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
         )

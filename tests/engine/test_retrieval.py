@@ -19,8 +19,7 @@ from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.testing import violations
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens

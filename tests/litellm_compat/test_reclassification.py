@@ -115,7 +115,7 @@ def call(unpatched):  # noqa: ARG001 - a fixture is used as an argument
         async def call(**_):
             return await original_function()
 
-        reclassify(noted.recognise, noted.note)
+        reclassify(noted.note)
         return litellm.Router(model_list=[]).make_call(call, model="group", litellm_call_id="one", **fields)
 
     return through

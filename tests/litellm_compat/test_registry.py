@@ -18,7 +18,6 @@ from ctx_hooks.addons.retrieval.further_call import can_call_again
 from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.hook import CtxHooks
 from ctx_hooks.litellm_compat import registry
-from ctx_hooks.litellm_compat.errors import overflow_of
 from ctx_hooks.litellm_compat.private_names import Key, installed, missing
 from ctx_hooks.runtime.warnings import forget_warnings
 
@@ -194,5 +193,5 @@ class TestWithoutIt:
     def test_the_other_names_are_patched_all_the_same(self, name, without):
         without(name)
         litellm_compat.estimate_usage(lambda _: None)
-        litellm_compat.reclassify(lambda error: overflow_of(error) is not None, None)
+        litellm_compat.reclassify(None)
         assert {other for other in registry.PATCHED if hasattr(other.find(), "__wrapped__")} == {*registry.PATCHED} - {name}

@@ -16,8 +16,7 @@ from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.learning.known import Known
 from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target
-from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 from ctx_hooks.tokens.usage import Billed

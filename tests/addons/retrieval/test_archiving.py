@@ -19,8 +19,7 @@ from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.runtime.deadline import Deadline
-from ctx_hooks.runtime.timings import Timings
+from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.serving import running
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.running import Running
