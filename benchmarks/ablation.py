@@ -124,12 +124,11 @@ def parts() -> dict[str, Part]:
         "filling the rest": _without(select.Order, "_fill", lambda *_: None),
         "neighbours in BM25": _set(bm25, "MOST_NEIGHBOURS", 0),
         "spans": _set(segments, "MOST_SPAN_LINES", 1, segments.segment_spans),
-        "middle of arguments": _without(tool_arguments, "middle", lambda *_: ""),
         "questions of kept answers": _without(oldest_turns, "_with_questions", lambda selection, *_: selection),
         **{f"summary: {name}": _without_section(name) for name in list(extractive.SHARES)[1:]},
         "summary: answers": _set(extractive, SAID, lambda removed, _room, language: said(removed, 0, language)),
         "settled prefixes": _set(cut_points, "MOST_GENERATIONS", 0),
-        "depth by growth and prices": _set(thresholds, "target_fraction_of", lambda *_: 0.0, cost.target_fraction_of),
+        "depth by growth and prices": _set(thresholds, "target_fraction_of", lambda *_: 0.5, cost.target_fraction_of),
         "quoting": _set(retrieval.Retrieval, "texts", lambda *_: {}, retrieval),
     }
 

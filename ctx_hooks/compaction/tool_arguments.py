@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -29,20 +29,11 @@ def _nowhere(text: str) -> None:
     """Return no reference to the whole of a text."""
 
 
-def middle(arguments: str, longest_chars: int) -> str:
-    """Return what `shortened` cuts out of the longest string value; "" where it cuts nothing there."""
-    if not _may_be_shortened(arguments, longest_chars):
-        return ""
-    value = _long_value(_longest(list(_strings(arguments))), longest_chars)
-    return value[slice(*_middle(value, longest_chars))]
-
-
 def shortened(
     arguments: str,
     longest_chars: int,
     language: Language,
     reference: Callable[[str], Reference | None] = _nowhere,
-    keep: Callable[[str, str], str] | None = None,
 ) -> str:
     """Return the arguments with every string value longer than `longest_chars` cut in its middle, all else to the letter.
 
@@ -54,23 +45,18 @@ def shortened(
         longest_chars: the characters that a string value may have, and those that a longer one keeps.
         language: of the placeholders.
         reference: tells of a value where the whole of it is.
-        keep: makes of the middle of the longest value, and its placeholder, what stands in the middle's place; without it
-            the placeholder does.
     """
     if not _may_be_shortened(arguments, longest_chars):
         return arguments
-    found = list(_strings(arguments))
-    longest = _longest(found)
     pieces = []
-    for between, string, is_key in found:
+    for between, string, is_key in _strings(arguments):
         value = "" if is_key else _long_value(string, longest_chars)
         if not value:
             pieces += [between, string]
             continue
         head, tail = _middle(value, longest_chars)
         placeholder = placeholders.shortened(len(value), language, reference(value))
-        between_ends = keep(value[head:tail], placeholder) if keep is not None and string is longest else placeholder
-        kept = f"{value[:head]}\n{between_ends}\n{value[tail:]}"
+        kept = f"{value[:head]}\n{placeholder}\n{value[tail:]}"
         pieces += [between, json.dumps(kept, ensure_ascii=arguments.isascii())]
     cut = "".join(pieces)
     return cut if len(cut) < len(arguments) else arguments
@@ -111,11 +97,6 @@ def _strings(arguments: str) -> Iterator[tuple[str, str, bool]]:
     """Yield the text before each JSON string, the string, and whether it is a key; at last the rest and ""."""
     for (between, string), (behind, _) in pairwise([*strings(arguments), ("", "")]):
         yield between, string, behind.lstrip().startswith(":")
-
-
-def _longest(found: Sequence[tuple[str, str, bool]]) -> str:
-    """Return the longest JSON string that is a value, the first of equal ones."""
-    return max((string for _, string, is_key in found if not is_key), key=len, default="")
 
 
 def _long_value(string: str, longest_chars: int) -> str:

@@ -1,7 +1,6 @@
 """Arguments of calls are shortened in their strings alone; all else stays to the letter."""
 
 import json
-import re
 
 import pytest
 from hypothesis import given
@@ -31,28 +30,6 @@ def test_shortened_arguments_are_json_with_the_same_keys_and_short_strings(value
         assert kept_between == between
         assert kept == string or (placeholders.MARK in kept and len(string) > 30)
     assert list(json.loads(short)) == list(value)
-
-
-def values_in(text):
-    return [json.loads(string) for _, string in strings(text) if string]
-
-
-@given(value=st.dictionaries(st.text(max_size=60), values, max_size=5), longest_chars=st.integers(5, 60))
-def test_what_is_kept_of_the_longest_string_stands_in_the_place_of_its_middle(value, longest_chars):
-    text = json.dumps(value)
-    middles = []
-
-    def keep(middle, placeholder):
-        middles.append(middle)
-        return f"{placeholder} KEPT"
-
-    short = tool_arguments.shortened(text, longest_chars, "en", keep=keep)
-    middle = tool_arguments.middle(text, longest_chars)
-    assert middles == ([middle] if middle else [])
-    ends = [re.fullmatch(rf"(?s)(.*)\n{re.escape(placeholders.MARK)}[^\n]* KEPT\n(.*)", v) for v in values_in(short)]
-    wholes = [end[1] + middle + end[2] for end in ends if end is not None]
-    assert len(wholes) == bool(middle and short != text)
-    assert set(wholes) <= set(values_in(text))
 
 
 @pytest.mark.parametrize("layout", ['{"n": %s, "content": "%s", "n": 1.10}', '{"n":%s,\n"content":"%s"}'])

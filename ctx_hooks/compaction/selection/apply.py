@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import tool_arguments
@@ -66,8 +65,7 @@ class Shortener:
             short = _short_text(part, source, message.role, kept | source.stays, budget)
             return Text(short, part.raw, came_text=part.original_text) if len(short) < len(source.text) else part
         if isinstance(part, ToolCall):
-            keep = partial(kept_segments, spans=source.segments.spans, kept=kept) if source is not None and kept else None
-            short = short_arguments(part, budget, keep)
+            short = short_arguments(part, budget)
             return part if short == part.arguments else ToolCall(part.id, part.name, short, part.raw)
         return None if isinstance(part, Reasoning) and reasoning_may_go(self._conversation, i) else part
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.selection.blocks import block_segments
@@ -15,7 +15,7 @@ from ctx_hooks.conversation.protection import older_exchanges, reasoning_may_go
 from ctx_hooks.texts.identifiers import identifiers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from ctx_hooks.compaction.selection.user_words import Position, Spans
     from ctx_hooks.tokens.budget import Budget
@@ -24,9 +24,9 @@ PLACEHOLDER_TOKENS = 24
 """What the placeholder above the kept lines of a part costs (22 in English and o200k_base; 40 in Chinese)."""
 REFERENCE_TOKENS = 11
 """What a reference to the whole text adds to it."""
-LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 2_000
-GOAL_TOKENS_PER_ARGUMENT_CHAR = 25
-"""A string of an older call's arguments may take a hundredth of the goal, at four characters a token."""
+LEAST_ARGUMENT_CHARS, MOST_ARGUMENT_CHARS = 400, 4_000
+GOAL_TOKENS_PER_ARGUMENT_CHAR = 8
+"""A string of an older call's arguments, such as a patch, may take a thirtieth of the goal, at four characters a token."""
 LARGEST_BLOCK_FRACTION = 0.25
 """A pasted block that would take more of the goal is divided into pieces: whole, it would seldom find room."""
 GAP_TOKENS = 1.5
@@ -91,30 +91,15 @@ def placeholder_tokens(budget: Budget) -> int:
     return PLACEHOLDER_TOKENS + (REFERENCE_TOKENS if budget.cut_texts is not None else 0)
 
 
-def argument_chars(budget: Budget) -> int:
-    """Return the longest string that the arguments of an older call keep whole."""
-    return min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
-
-
-def short_arguments(call: ToolCall, budget: Budget, keep: Callable[[str, str], str] | None = None) -> str:
-    """Return the arguments of an older call with its long strings cut; those of a signed call as they are.
-
-    `keep` makes what stays of the middle of the longest string, as `tool_arguments.shortened` describes.
-    """
+def short_arguments(call: ToolCall, budget: Budget) -> str:
+    """Return the arguments of an older call with its long strings cut; those of a signed call as they are."""
     if call.is_signed:
         return call.arguments
-    longest_chars = argument_chars(budget)
-    return tool_arguments.shortened(call.arguments, longest_chars, budget.policy.language, budget.reference, keep)
+    longest_chars = min(MOST_ARGUMENT_CHARS, max(LEAST_ARGUMENT_CHARS, budget.goal_tokens // GOAL_TOKENS_PER_ARGUMENT_CHAR))
+    return tool_arguments.shortened(call.arguments, longest_chars, budget.policy.language, budget.reference)
 
 
-def text_of_lines(part: Part, budget: Budget) -> str:
-    """Return the text of which an older part may keep some lines: of a call the middle of its longest argument; else ""."""
-    if isinstance(part, ToolCall):
-        return "" if part.is_signed else tool_arguments.middle(part.arguments, argument_chars(budget))
-    return part.text if isinstance(part, (Text, ToolResult)) and may_be_shortened(part) else ""
-
-
-def may_be_shortened(part: Part) -> bool:
+def may_be_shortened(part: Part) -> TypeGuard[Text | ToolResult]:
     """Whether an older part may be reduced to some of its segments."""
     if isinstance(part, ToolResult):
         return len(part.text) > WHOLE_RESULT_CHARS and not part.is_cut
@@ -129,7 +114,7 @@ def items_of(conversation: Conversation, budget: Budget, words: Mapping[Position
     for i in (i for exchange in older for i in exchange):
         message = conversation.messages[i]
         for k, part in enumerate(message.parts):
-            text, spans = text_of_lines(part, budget), words.get((i, k), ())
+            text, spans = (part.text if may_be_shortened(part) else ""), words.get((i, k), ())
             if text and spans != ((0, len(text)),):
                 is_said = isinstance(part, Text) and (message.role == "user" or spans)
                 texts[i, k] = (text, block_segments(text, most_chars, spans) if is_said else segments(text))
@@ -171,8 +156,7 @@ def _item(
             is_answer = is_answer or (message.role == "assistant" and (i, k) in words)
             if (i, k) in relevant:
                 text, found, relevance = relevant[i, k]
-                counted = part.arguments if isinstance(part, ToolCall) else text
-                tokens_per_char = counter.text(counted) / len(counted)
+                tokens_per_char = counter.text(text) / len(text)
                 spans = words.get((i, k), ())
                 frame += sum(b - a for a, b in spans) * tokens_per_char
                 stays = frozenset(n for n, (a, b) in enumerate(found.spans) if any(c <= a and b <= d for c, d in spans))

@@ -39,18 +39,13 @@ def test_a_line_that_fits_the_newest_request_survives():
     assert "rolled back by the nightly janitor" in sent_text(session(results, "Who rolled back the migration?"), 4_000)
 
 
-def test_a_line_in_the_middle_of_a_long_argument_survives_where_its_identifier_is_used_later():
+def test_a_patch_of_a_thirtieth_of_the_budget_stays_whole_in_an_older_call():
+    patch = "*** Begin Patch\n" + "".join(f"+ line {n} of the patch\n" for n in range(80)) + "*** End Patch"
     messages = session([filler(n) for n in range(20)], "Now change it.")
-    written = f"{filler(3)}\nretries = backoff_policy(8443)\n{filler(3)}\nhost = db-7.internal\n{filler(3)}"
-    call = messages[7]["tool_calls"][0]["function"]
-    call["arguments"] = json.dumps({"path": "notes.txt", "content": written})
-    messages.insert(-1, {"role": "assistant", "content": "I will edit backoff_policy and db-7.internal next."})
-    out = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=4_000).messages
-    kept = next(c["function"]["arguments"] for m in out for c in m.get("tool_calls") or () if c["id"] == "c3")
-    content = json.loads(kept)["content"]
-    assert content.index("retries = backoff_policy(8443)\n") < content.index("host = db-7.internal\n")
-    assert json.loads(kept)["path"] == "notes.txt"
-    assert len(content) < len(written)
+    messages[7]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "notes.txt", "patch": patch})
+    out = ctx_hooks.compress(messages, format="openai-chat", budget_tokens=16_000).messages
+    kept = [json.loads(c["function"]["arguments"]) for m in out for c in m.get("tool_calls") or () if c["id"] == "c3"]
+    assert [found["patch"] for found in kept] == [patch]
 
 
 def test_a_line_in_the_middle_of_a_result_that_is_larger_than_its_share_of_the_window_survives():
