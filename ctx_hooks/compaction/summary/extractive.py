@@ -44,7 +44,7 @@ BEGINNING_CHARS, END_CHARS = 200, 300
 TURN_CHARS, TURN_LINE_CHARS = 80, 110
 """What is quoted of a user's turn that stays, to say what came behind it, and what the line has that does."""
 COLONS = (":", "\uff1a")
-BRIEF_CHARS = 2_000
+BRIEF_CHARS = 3_000
 """What a list of files may have where there is no room for a summary."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""

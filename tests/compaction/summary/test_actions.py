@@ -6,7 +6,7 @@ import pytest
 from strategies import called
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
-from ctx_hooks.compaction.summary.extractive import Removed, sections
+from ctx_hooks.compaction.summary.extractive import Removed, brief_summary, sections
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -225,6 +225,12 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
     assert '- a.c "Error: no such text"' in record(run[:9])
     assert "- update_plan(old (pending))" in record(run[:9])
     assert "- update_plan(new (pending))" in record(run)
+
+
+def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
+    run = calls(*[("Edit", {"file_path": f"{'/deep' * 25}/{n}.ts"}, "ok") for n in range(20)])
+    told = brief_summary(Removed(run, {}, actions_of(run)), Budget(12_000, 24_000, Counter("o200k_base")))
+    assert all(f"/{n}.ts" in told for n in range(20))
 
 
 def test_what_was_said_stands_under_the_users_turn_that_it_followed():
