@@ -232,9 +232,9 @@ def block_quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.replace(MARK, MARK.strip("[]")).splitlines())
 
 
-def said_by(source: str, text: str) -> str:
+def said_by(source: str, *texts: str) -> str:
     """Return the line of a source with what it said behind it, or quoted below it if that has several lines."""
-    text = text.strip()
+    text = "\n".join(text.strip() for text in texts)
     return f"{source}\n{block_quoted(text)}" if "\n" in text else f"{source} {spoken(text)}"
 
 

@@ -22,6 +22,7 @@ from ctx_hooks.compaction.selection.knapsack import Knapsack
 from ctx_hooks.compaction.selection.scoring import identifiers_of, items_of
 from ctx_hooks.compaction.selection.user_words import Position, free_tokens, user_words
 from ctx_hooks.conversation.exchanges import is_question
+from ctx_hooks.conversation.model import Text
 from ctx_hooks.conversation.protection import protected
 from ctx_hooks.tokens.window import keep_recent_tokens_of
 
@@ -131,7 +132,7 @@ class Selector:
         share = self._dialogue_share()
         goal_tokens = self._budget.goal_tokens
         usual = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)
-        recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share
+        recent = usual * (1 - share) + DIALOGUE_RECENT_FRACTION * share if self._asks else usual
         newest = self._newest(room_tokens)
         if len(newest) < len(self.items):
             newest = self._newest(room_tokens * recent)
@@ -142,6 +143,11 @@ class Selector:
     def select(self, room_tokens: float) -> Selection:
         """Return what is kept of the older exchanges in a room of about `room_tokens`."""
         return self.order(room_tokens).within(room_tokens)
+
+    @property
+    def _asks(self) -> bool:
+        request = self._conversation.newest_request
+        return request is not None and is_question(self._conversation.messages[request])
 
     def _newest(self, room_tokens: float) -> list[int]:
         """Return the newest exchanges that a room holds whole, newest first."""
@@ -161,14 +167,22 @@ class Selector:
         asked and nobody has used a tool, such turns stay whole: of meetings 0.52 of the evidence is then kept instead of
         0.35 (QMSum, at a quarter of the tokens).
         """
-        request = self._conversation.newest_request
-        asked = request is not None and is_question(self._conversation.messages[request])
-        may_be_long = asked and all(item.spoken for item in self.items)
+        may_be_long = self._asks and all(item.spoken for item in self.items)
         for n in self._ranked_dialogue if room_tokens > 0 else ():
             item = self.items[n]
-            if n not in besides and (may_be_long or not item.sources) and item.whole_tokens <= room_tokens:
+            if (
+                n not in besides
+                and not self._is_recorded(n)
+                and (may_be_long or not item.sources)
+                and item.whole_tokens <= room_tokens
+            ):
                 room_tokens -= item.whole_tokens
                 yield n
+
+    def _is_recorded(self, n: int) -> bool:
+        """Whether all that is said in an exchange stays in any case, there or in the record."""
+        texts = ((i, k, part) for i in self.items[n].messages for k, part in enumerate(self._conversation.messages[i].parts))
+        return all(isinstance(part, Text) and self.words.get((i, k)) == ((0, len(part.text)),) for i, k, part in texts)
 
     @cached_property
     def _ranked_dialogue(self) -> tuple[int, ...]:
@@ -177,9 +191,12 @@ class Selector:
         spoken = [n for n, item in enumerate(self.items) if item.spoken]
         if request is None or not spoken:
             return ()
+        asked = self._conversation.messages[request].text
         texts = [" ".join(m.text for m in self._messages(n)) for n in spoken]
-        scores = bm25.rank(self._conversation.messages[request].text, texts, bm25.remembered_hashes_of)
-        return tuple(n for score, n in sorted(zip(scores, spoken, strict=True), reverse=True) if score > 0)
+        scores = bm25.rank(asked, texts, bm25.remembered_hashes_of)
+        newest = {text: n for text, n in zip(texts, spoken, strict=True) if text != asked}
+        ranked = sorted(zip(scores, spoken, texts, strict=True), reverse=True)
+        return tuple(n for score, n, text in ranked if score > 0 and newest.get(text) == n)
 
     def _messages(self, n: int) -> list[Message]:
         return [self._conversation.messages[i] for i in self.items[n].messages]
@@ -187,9 +204,10 @@ class Selector:
     def _others(self, whole: Collection[int], stay: Collection[int]) -> Knapsack:
         """Return the exchanges that are not kept whole: of value is what neither these nor the frames that `stay` bring."""
         kept = [self._conversation.messages[i] for i in protected(self._conversation)]
-        kept += [message for n in whole for message in self._messages(n)]
+        recorded = [n for n in range(len(self.items)) if self._is_recorded(n)]
+        kept += [message for n in (*whole, *recorded) for message in self._messages(n)]
         used = identifiers_of(m for m in self._conversation.messages if m.role == "assistant")
         named = identifiers_of(m for m in kept if m.role == "assistant")
         named.update(*(self.items[n].identifiers for n in stay))
         shown = identifiers_of(m for m in kept if m.role != "assistant")
-        return Knapsack(self.items, used, shown, named, without=set(whole), stay=stay)
+        return Knapsack(self.items, used, shown, named, without={*whole, *recorded}, stay=stay)

@@ -4,18 +4,22 @@ All of it while it is a share of the goal. Of more, what people type is separate
 client wraps around it, by form and repetition: an element or fence that is long, or that opens in several messages, is no
 typing. Of a long text the sentences at either end, short paragraphs on their own and what directs somebody are typed. A
 mistake is cheap: what is taken for typed costs some room, what is taken for pasted is still chosen from by value.
+
+Of what is typed stays first what directs somebody or tells a figure, a name, a place, the newest before the older: so what
+corrects something stays wherever the corrected does. Then what else was said, and last what is said again and again.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter as Occurrences
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.compaction.selection.blocks import FENCES, FILE_TAGS, enclosed
-from ctx_hooks.conversation.exchanges import is_request
+from ctx_hooks.compaction.selection.statements import corrections, directs, tells
+from ctx_hooks.conversation.exchanges import is_question, is_request
 from ctx_hooks.conversation.model import Text
 from ctx_hooks.conversation.protection import newest_words, older_messages
 from ctx_hooks.texts import pieces
@@ -29,10 +33,17 @@ if TYPE_CHECKING:
 WORDS_FRACTION = 0.25
 """The share of the goal that users' words may have whatever else is needed. In recorded sessions of agents they are .001 to
 .01 of the context; Codex keeps up to 20,000 tokens of them."""
-MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.5, 0.05
+MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.5, 0.07
 """They have at most so much of what protected text leaves of the goal, and at least so much of all of it."""
-DIRECTIVES_FRACTION, MOST_DIRECTIVES_FRACTION = 0.4, 0.65
-"""The same of what directs: a rule that is lost cannot be found out again."""
+TELLING_FRACTION, MOST_TELLING_FRACTION = 0.4, 0.65
+"""The same of what directs or tells something: a rule or a figure that is lost cannot be found out again."""
+NEWEST_FRACTION, FREE_OF_NEWEST_TOKENS = 0.25, 1_000
+"""Where no tool has been used and nobody asks, what directs or tells may have all but this fraction of what protected text
+leaves above so many tokens: no tool finds it out again. The fraction is for answers and the newest turns."""
+SAID_FRACTION = 0.5
+"""Of that, all that is said there."""
+RECORD_TOKENS, ENTRY_TOKENS = 50, 3
+"""What the record of what was said has in any case, and a text in it beside its words: whose they are, a line break."""
 LONGEST_TYPED_CHARS = 2_000
 """A longer text, or element in it, is seldom typed."""
 LARGEST_WHOLE_FRACTION = 0.5
@@ -46,11 +57,14 @@ LONGEST_ASIDE_CHARS = 300
 """A paragraph up to this length that stands on its own in a long text is the user's."""
 LONGEST_SENTENCE_CHARS = 600
 """A longer stretch without an end is no sentence."""
+REPEATED_TIMES = 3
+"""A text that was said so often to the letter is a habit, such as "go on"; what it says is no news."""
 REPEATED_TAG = 3
 """An element of one name in so many messages is put there by the client."""
 
-DIRECTIVE, REST = 0, 4
-"""The ranks of short texts that direct, and of what is typed and neither short, at an end, a directive nor an aside."""
+TELLING, SAID, REST, REPEATED = 0, 1, 4, 6
+"""The ranks of short texts that direct or tell something, of other short ones, of what is typed and neither short, at an
+end, a directive nor an aside, and of what says nothing new."""
 NO_ELEMENTS = (*FENCES, *FILE_TAGS)
 """In these people paste what they have not written."""
 
@@ -59,19 +73,6 @@ Position: TypeAlias = tuple[int, int]
 """Index of a message, and of a part in it."""
 
 _END = re.compile(r"\n\s*|(?<![.!?])[.!?]{1,8}[\"')\]”’»*_]{0,4}(?=\s)\s*|[。!?]+[」』”’)]{0,4}\s*")
-_DIRECTIVE = re.compile(
-    r"\b(?:must|never|always|do not|don['’]t|should|prefer|only|make sure|ensure|instead|avoid|please|remember|from now on"
-    r"|no longer|at most|at least|deadline"
-    r"|muss|nie|niemals|immer|bitte|nicht|nur|ab jetzt|keine?"
-    r"|jamais|toujours|doit|désormais|uniquement|seulement|évite[rz]?|dorénavant"
-    r"|nunca|siempre|debes?|solo|sólo|evita|a partir de ahora|sempre|mai|deve"
-    r"|никогда|всегда|должн\w+|нельзя|только|пожалуйста)\b"
-    r"|必须|务必|不要|不得|永远|总是|始终|只能|仅|请|从现在起|避免|截止"
-    r"|必ず|決して|常に|ください|しないで|今後|반드시|절대|항상|마세요|앞으로",
-    re.IGNORECASE,
-)
-_LABELLED = re.compile(r"[\s#>*-]{0,8}[A-Z][A-Z0-9 _/-]{2,40}:\s")
-"""What somebody has put a label in capitals before is meant to be kept (RULE:, DECISION:, NOTE:)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +88,59 @@ class _Piece:
 def user_words(conversation: Conversation, budget: Budget) -> Mapping[Position, Spans]:
     """Return the spans of older users' texts that stay, in order, by position of the text; a text without any has none.
 
-    A text that was said again later, to the letter, stays where it was said last.
+    A text that was said again later, to the letter, stays where it was said last. What a later text says with another value
+    stays only where that stays.
     """
-    older = sorted(older_messages(conversation))
-    texts = _texts_of(conversation, older)
+    said = list(_said(conversation))
+    times = Occurrences(text for _, text in said)
+    texts = {position: text for text, position in {text: position for position, text in said}.items()}
     typed = _typed_spans(texts)
-    most_tokens = min(budget.goal_tokens * WORDS_FRACTION, free_tokens(conversation, budget) * MOST_FREE_FRACTION)
-    room_tokens = max(budget.goal_tokens * LEAST_WORDS_FRACTION, most_tokens)
+    goal_tokens, free = budget.goal_tokens, free_tokens(conversation, budget)
+    room_tokens = max(goal_tokens * LEAST_WORDS_FRACTION, min(goal_tokens * WORDS_FRACTION, free * MOST_FREE_FRACTION))
     tokens_per_char = {position: budget.counter.text(text) / len(text) for position, text in texts.items()}
     if sum(_chars(spans) * tokens_per_char[position] for position, spans in typed.items()) <= room_tokens:
         return {position: spans for position, spans in typed.items() if spans}
+    telling_tokens = min(goal_tokens * TELLING_FRACTION, free * MOST_TELLING_FRACTION)
+    if _is_talk(conversation):
+        telling_tokens = free - RECORD_TOKENS - NEWEST_FRACTION * max(0, free - FREE_OF_NEWEST_TOKENS)
+        room_tokens = max(room_tokens, telling_tokens * SAID_FRACTION)
+    most_tokens = {TELLING: max(room_tokens, telling_tokens)}
     most_chars = {p: LARGEST_WHOLE_FRACTION * room_tokens / share for p, share in tokens_per_char.items()}
     answered = next((i for i, message in enumerate(conversation.messages) if message.role == "assistant"), 0)
     task = max((position for position in texts if position[0] < answered), default=None)
     found = [
         piece
         for position, text in texts.items()
-        for piece in _pieces(position, text, typed[position], most_chars[position], opens=position[0] < answered)
+        for piece in _pieces(
+            position,
+            text,
+            typed[position],
+            most_chars[position],
+            opens=position[0] < answered,
+            repeated=times[text] >= REPEATED_TIMES,
+        )
+    ]
+    stated = [p for p in found if p.rank == TELLING]
+    corrected = corrections([texts[p.position][p.start : p.end] for p in stated])
+    corrections_of = {replace(stated[n], rank=SAID): stated[later] for n, later in corrected.items()}
+    found = [
+        *(p for p in found if p.rank != TELLING),
+        *(p for n, p in enumerate(stated) if n not in corrected),
+        *corrections_of,
     ]
     opening = [p for p in found if p.position == task or (p.position[0] < answered and p.rank < REST)]
     opening.sort(key=lambda p: (-p.position[0], p.rank, p.start))
     ranked = sorted(found, key=lambda p: (p.rank, -p.position[0], p.start))
-    goal_tokens, free = budget.goal_tokens, free_tokens(conversation, budget)
-    directives_tokens = min(goal_tokens * DIRECTIVES_FRACTION, free * MOST_DIRECTIVES_FRACTION)
-    most = {True: max(room_tokens, directives_tokens), False: room_tokens}
     spare_tokens = room_tokens * (1 - OPENING_FRACTION)
     kept: dict[Position, set[tuple[int, int]]] = {}
     spent = 0.0
     for piece, left_tokens in chain(((p, spare_tokens) for p in opening), ((p, 0) for p in ranked)):
-        cost = (piece.end - piece.start) * tokens_per_char[piece.position]
         spans = kept.setdefault(piece.position, set())
-        if (piece.start, piece.end) not in spans and spent + cost <= most[piece.rank == DIRECTIVE] - left_tokens:
+        correction = corrections_of.get(piece)
+        if correction is not None and (correction.start, correction.end) not in kept.get(correction.position, ()):
+            continue
+        cost = (piece.end - piece.start) * tokens_per_char[piece.position] + ENTRY_TOKENS * (not spans)
+        if (piece.start, piece.end) not in spans and spent + cost <= most_tokens.get(piece.rank, room_tokens) - left_tokens:
             spent += cost
             spans.add((piece.start, piece.end))
     return {position: _joined(spans) for position, spans in kept.items() if spans}
@@ -130,16 +153,21 @@ def free_tokens(conversation: Conversation, budget: Budget) -> float:
     return budget.goal_tokens - (budget.counter.conversation(conversation) - older_tokens)
 
 
-def _texts_of(conversation: Conversation, older: Sequence[int]) -> dict[Position, str]:
-    """Return the texts of the users' older messages, of equal ones the last."""
-    said: dict[str, Position] = {}
+def _said(conversation: Conversation) -> Iterator[tuple[Position, str]]:
+    """Yield the texts of the users' older messages, in order."""
     newest = newest_words(conversation)
-    for i in older:
+    for i in sorted(older_messages(conversation)):
         message = conversation.messages[i]
         for k, part in enumerate(message.parts if i == newest or is_request(message) else ()):
             if isinstance(part, Text) and part.text.strip() and not part.is_cut:
-                said[part.text] = (i, k)
-    return {position: text for text, position in said.items()}
+                yield (i, k), part.text
+
+
+def _is_talk(conversation: Conversation) -> bool:
+    """Whether nobody has used a tool, and the newest request asks nothing that some older turns would answer best."""
+    request = conversation.newest_request
+    asks = request is not None and is_question(conversation.messages[request])
+    return not asks and not any(m.calls or m.results for m in conversation.messages)
 
 
 def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
@@ -158,15 +186,18 @@ def _typed_spans(texts: Mapping[Position, str]) -> dict[Position, Spans]:
     return typed
 
 
-def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool) -> Iterator[_Piece]:
+def _pieces(
+    position: Position, text: str, typed: Spans, most_chars: float, *, opens: bool, repeated: bool
+) -> Iterator[_Piece]:
     """Yield what of a text may stay, by rank.
 
-    0 short texts that direct, 1 other short ones, 2 the ends of a long one and what directs in it, 3 asides, 4 what else was
-    typed, 5 long elements that are no files. In what opens the conversation clients enclose what they are told: there such
-    elements count as typed, and of 4 as much stays as there is room for; elsewhere all or nothing.
+    0 what directs or tells something in short texts, 1 what else is said there, 2 the ends of a long one and what directs in
+    it, 3 asides, 4 what else was typed, 5 long elements that are no files, 6 what was said many times and directs nobody.
+    In what opens the conversation clients enclose what they are told: there such elements count as typed, and of 4 as much
+    stays as there is room for; elsewhere all or nothing.
     """
     if _chars(typed) <= min(LONGEST_TYPED_CHARS, most_chars):
-        yield from (_Piece(DIRECTIVE if _directs(text, a, b) else 1, position, a, b) for a, b in typed)
+        yield from _short_pieces(position, text, typed, repeated=repeated)
         return
     long = [found for found in enclosed(text) if found[1] - found[0] > LONGEST_TYPED_CHARS or found[2] in FILE_TAGS]
     pasted = [found for found in long if found[2] in NO_ELEMENTS or not opens]
@@ -178,7 +209,7 @@ def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, o
     for number, (start, end) in enumerate(found):
         if end - start == LONGEST_SENTENCE_CHARS:  # a part of a longer one
             rest.append((start, end))
-        elif min(number, len(found) - 1 - number) < EDGE_SENTENCES or _directs(text, start, end):
+        elif min(number, len(found) - 1 - number) < EDGE_SENTENCES or directs(text, start, end):
             yield _Piece(2, position, start, end)
         elif end - start <= LONGEST_ASIDE_CHARS and text[start - 2 : start] == text[end - 2 : end] == "\n\n":
             yield _Piece(3, position, start, end)
@@ -188,8 +219,12 @@ def _pieces(position: Position, text: str, typed: Spans, most_chars: float, *, o
         yield from (_Piece(REST, position, a, b) for a, b in (rest if opens else _joined(rest)))
 
 
-def _directs(text: str, start: int, end: int) -> bool:
-    return _LABELLED.match(text, start, end) is not None or _DIRECTIVE.search(text, start, end) is not None
+def _short_pieces(position: Position, text: str, typed: Spans, *, repeated: bool) -> Iterator[_Piece]:
+    """Yield what of a short text may stay: the whole, of a less short one its sentences."""
+    for a, b in typed:
+        for start, end in ((a, b),) if b - a <= LONGEST_SENTENCE_CHARS else _sentences(text, a, b):
+            rank = REPEATED if repeated else TELLING if tells(text, start, end) else SAID
+            yield _Piece(TELLING if directs(text, start, end) else rank, position, start, end)
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter as Occurrences
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.actions import still_failing
@@ -48,6 +48,8 @@ BRIEF_CHARS = 3_000
 """What a list of files may have where there is no room for a summary."""
 CHARS_PER_TOKEN = 4
 """English and code have three to five characters a token."""
+REPEATED_TIMES = 3
+"""What the assistant has said so often to the letter tells nothing, such as "Noted."."""
 ENTRY_CHARS = 3
 """The dash, the blank and the line break of an entry."""
 
@@ -179,6 +181,8 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     """
     words = {i: text for i in range(len(removed.messages)) if (text := _words_of(i, removed))}
     answers = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant" and m.text.strip()}
+    times = Occurrences(answers.values())
+    answers = {i: text for i, text in answers.items() if times[text] < REPEATED_TIMES}
     turns = accumulate(is_request(m) for m in removed.messages)
     closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
     places = sorted(place for place in removed.turns if place > 0)
@@ -196,13 +200,17 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
         told.add(entry)
     behind = 0
     lines = [f"{placeholders.SUMMARY_SECTIONS[language]['said']}:"] if words else []
-    for i, text in sorted(words.items()):
+
+    def source_of(i: int) -> tuple[int, str, int]:
         message = removed.messages[i]
-        if bisect(places, i) > behind:
-            behind = bisect(places, i)
-            lines.append(placeholders.after_turn(_beginning(removed.turns[places[behind - 1]]), language))
         source = placeholders.source_of_speaker(message.role, message.name, language)
-        lines.append(placeholders.said_by(f"- {source}", text))
+        return bisect(places, i), source, 0 if message.role == "user" else i  # what a user says in turn is one entry
+
+    for (place, source, _), entries in groupby(sorted(words), key=source_of):
+        if place > behind:
+            behind = place
+            lines.append(placeholders.after_turn(_beginning(removed.turns[places[behind - 1]]), language))
+        lines.append(placeholders.said_by(f"- {source}", *(words[i] for i in entries)))
     return lines, room_chars
 
 

@@ -1,7 +1,7 @@
 """What users wrote stays to the letter, wherever it stands and whatever is pasted beside it."""
 
 import json
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import spoken, texts
 
 import ctx_hooks
+from ctx_hooks.compaction.selection.statements import corrections
 from ctx_hooks.compaction.selection.user_words import user_words
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.tokens.budget import Budget
@@ -121,6 +122,78 @@ def test_what_a_client_wraps_around_every_turn_is_not_the_users():
     words = user_words(conversation, Budget(2_000, 200_000, COUNTER))
     kept = ["".join(conversation.messages[i].parts[k].text[a:b] for a, b in spans) for (i, k), spans in words.items()]
     assert [text.strip() for text in kept] == [f"Turn {n} is mine." for n in range(4)]
+
+
+FACTS = {
+    "en": "The vault of gallery {n} opens at {n}:45, Mrs Okafor{n} has the key.",
+    "de": "Der Tresor der Galerie {n} öffnet um {n}:45 Uhr, den Schlüssel hat Frau Okafor{n}.",
+    "fr": "Le coffre de la galerie {n} ouvre à {n}h45, Mme Okafor{n} a la clé.",
+    "zh": "第 {n} 画廊的保险库 {n}:45 打开,钥匙在 Okafor{n} 手里。",
+}
+
+
+def talk(statements, newest="Go on."):
+    """Return a dialogue: each statement among small talk of the user's and a habit, and talk behind all."""
+    talked = [
+        " ".join(words) + ", as ever" for words in product(("we sat", "i ran"), "abcdef", ("so", "then", "there"), "uvwxyz")
+    ]
+    spread = [text for statement in statements for text in (statement, "we wait and see", *talked[:4])]
+    said = [
+        text
+        for text in (*spread, *talked)
+        for text in (spoken("openai-chat", "user", text), spoken("openai-chat", "assistant", "I see."))
+    ]
+    return [*said, spoken("openai-chat", "user", newest)]
+
+
+@pytest.mark.parametrize("language", FACTS)
+def test_what_tells_something_stays_longer_than_talk_where_users_words_exceed_their_share(language):
+    facts = [FACTS[language].format(n=n) for n in range(1, 13)]
+    sent = ctx_hooks.compress(talk(facts), format="openai-chat", budget_tokens=700)
+    text = "\n".join(m["content"] for m in sent.messages)
+    assert [fact for fact in facts if fact not in text] == []
+
+
+@pytest.mark.parametrize("budget_tokens", range(200, 1_000, 50))
+def test_a_corrected_value_stays_only_beside_its_correction(budget_tokens):
+    values = ["Deniz", "40 EUR", "2027-03-19", "branch/old-12"]
+    pairs = [
+        (f"NOTE: the {n}. thing is {a} for us.", f"NOTE: the {n}. thing is {b} for us.")
+        for n, (a, b) in enumerate(pairwise(values))
+    ]
+    paraphrased = [("RULE: times in UTC only, ever.", "I would rather see clocks in Pacific Time.")]
+    said = [*(old for old, _ in (*pairs, *paraphrased)), *(new for _, new in (*pairs, *paraphrased))]
+    sent = ctx_hooks.compress(talk(said), format="openai-chat", budget_tokens=budget_tokens)
+    text = "\n".join(m["content"] for m in sent.messages)
+    assert [new for old, new in (*pairs, *paraphrased) if old in text and new not in text] == []
+
+
+CORRECTED = [
+    ("The cap of this project is $200 in all.", "The cap of this project is $700 in all."),
+    ("Zuständig ist jetzt Frau Okafor.", "Zuständig ist jetzt Frau Aydin."),
+    ("Nous livrons le 3 mars.", "Nous livrons le 14 mars."),
+    ("截止日期是3月5日。", "截止日期是4月6日。"),
+]
+
+
+def test_a_correction_says_the_same_with_another_value():
+    for old, new in CORRECTED:
+        assert corrections([old, "Ask Deniz about it.", new]) == {0: 2}
+        assert corrections([new, new]) == {}
+    assert corrections(["Point 1: keep 1-31 and tell Zoe1.", "Point 2: keep 2-62 and tell Zoe2."]) == {}
+    assert corrections(["Barn 4.", "Barn 5."]) == {}
+
+
+def test_what_a_later_text_corrects_gives_way_before_what_stands():
+    stands = [f"The badge of room {n} hangs at door {n * 7} beside lamp {n * 31}." for n in range(30)]
+    changed = [f"The price of the ticket is {n} euros for everybody here." for n in range(30)]
+    messages = [spoken("openai-chat", "user", text) for text in (*stands, *changed, "Go on.")]
+    goal_tokens = 60 + 30 * COUNTER.text(stands[0])
+    words = user_words(WIRE_FORMATS["openai-chat"].read(messages), Budget(goal_tokens, 200_000, COUNTER))
+    kept = {messages[i]["content"] for i, _ in words}
+    assert kept.isdisjoint(changed[:-1])
+    assert changed[-1] in kept
+    assert len(kept) > 20
 
 
 def test_what_was_said_twice_stays_where_it_was_said_last():

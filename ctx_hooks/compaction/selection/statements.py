@@ -1,0 +1,75 @@
+"""What a sentence says to whoever reads on: whether it directs, whether it tells a value, which later one corrects it.
+
+A rule that works without keywords beside one that knows some: figures, names, code and quotations are found by their form,
+in every script, directives by words of a few languages.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LONGEST_CORRECTED_CHARS = 300
+"""Who corrects something seldom says more again."""
+LONGEST_VALUE_WORDS, LEAST_SAME_WORDS = 3, 3
+"""A later sentence corrects an earlier one if at most so many words side by side differ, values all of them (a date, a name,
+a sum), and at least so many are the same."""
+
+_DIRECTIVE = re.compile(
+    r"\b(?:must|never|always|do not|don['’]t|should|prefer|rather|want|need|keep|use|not|without|now|changed|only|make sure"
+    r"|ensure|instead|avoid|please|remember|from now on|no longer|at most|at least|deadline"
+    r"|muss|nie|niemals|immer|bitte|nicht|nur|ab jetzt|keine?|lieber|brauche|ohne|jetzt|geändert"
+    r"|jamais|toujours|doit|désormais|uniquement|seulement|évite[rz]?|dorénavant|plutôt|garde[rz]?|sans|pas|maintenant|changé"
+    r"|nunca|siempre|debes?|solo|sólo|evita|a partir de ahora|quiero|sin|ahora|sempre|mai|deve"
+    r"|никогда|всегда|должн\w+|нельзя|только|пожалуйста|теперь|без)\b"
+    r"|必须|务必|不要|不得|永远|总是|始终|只能|仅|请|从现在起|避免|截止|改为|改成|现在"
+    r"|必ず|決して|常に|ください|しないで|今後|変更|반드시|절대|항상|마세요|앞으로|변경",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(r"[\s#>*-]{0,8}[A-Z][A-Z0-9 _/-]{2,40}:\s")
+"""What somebody has put a label in capitals before is meant to be kept (RULE:, DECISION:, NOTE:)."""
+_CJK = "\u3040-\u9fff\uac00-\ud7af"
+_VALUE = re.compile(rf"\d|\w[_/@]\w|[a-z][A-Z]|[\"“«„「『《`]|[{_CJK}]\s?[A-Za-z]")
+_NOT_FIRST = re.compile(r"(?<![.!?:\n]\s)(?<=\s)[^\W\d_][\w'’]+")
+"""A word that begins no sentence: if it has a capital, it is a name, or a noun of German's."""
+_WORD = re.compile(rf"[^\W{_CJK}][\w$€£./@#:-]*|[$€£]\d[\w./:-]*|\S")
+
+
+def directs(text: str, start: int, end: int) -> bool:
+    """Whether a span of `text` says what is to be done or not, or has a label of its own."""
+    return _LABELLED.match(text, start, end) is not None or _DIRECTIVE.search(text, start, end) is not None
+
+
+def tells(text: str, start: int, end: int) -> bool:
+    """Whether a span of `text` has a figure, a name, code or a quotation."""
+    later_words = (found for found in _NOT_FIRST.finditer(text, start, end) if found.start() > start)
+    return _VALUE.search(text, start, end) is not None or any(found[0][0].isupper() for found in later_words)
+
+
+def corrections(sentences: Sequence[str]) -> Mapping[int, int]:
+    """Return for each sentence that a later one says again with another value, by its number, the number of that one.
+
+    >>> dict(corrections(["The limit is 40 EUR.", "Ask Deniz about it.", "The limit is 60 EUR."]))
+    {0: 2}
+    """
+    newest: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+    corrected = {}
+    for number in reversed(range(len(sentences))):
+        if len(sentences[number]) > LONGEST_CORRECTED_CHARS:
+            continue
+        words = _WORD.findall(sentences[number])
+        frame = tuple("" if n and _is_value(word) else word for n, word in enumerate(words))
+        after, others = newest.get(frame, (number, words))
+        differing = [n for n, pair in enumerate(zip(words, others, strict=True)) if pair[0] != pair[1]]
+        count = differing[-1] + 1 - differing[0] if differing else 0
+        if 0 < count <= min(LONGEST_VALUE_WORDS, len(words) - LEAST_SAME_WORDS):
+            corrected[number] = after
+        newest[frame] = (number, words)
+    return corrected
+
+
+def _is_value(word: str) -> bool:
+    return word[0].isupper() or _VALUE.search(word) is not None
