@@ -57,9 +57,9 @@ def seek(fmt: str, payload: Any, _: int) -> Reply:
     return Reply("" if question == "mute" else LOOKING, calls=calls, thinking=thinking)
 
 
-def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24) -> list[Any]:
+def read_long_ago(client: Client, question: str, seed: int = 2, turns: int = 24, result_chars: int = 2_000) -> list[Any]:
     """Return the messages of an agent that has read the fact long ago, and is asked something."""
-    payload = agent_session(client.fmt, turns=turns, result_chars=2_000, seed=seed, question=f"question: {question}")
+    payload = agent_session(client.fmt, turns=turns, result_chars=result_chars, seed=seed, question=f"question: {question}")
     messages = payload.get("messages") or payload["input"]
     listed = [*messages, *(b for m in messages for b in m.get("content") or () if isinstance(b, dict))]
     results = [i for i in listed if i.get("role") == "tool" or i.get("type") in ("tool_result", "function_call_output")]
