@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
-WORDS_FRACTION = 0.25
+WORDS_FRACTION = 0.3
 """The share of the goal that users' words may have whatever else is needed. In recorded sessions of agents they are .001 to
 .01 of the context; Codex keeps up to 20,000 tokens of them."""
-MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.5, 0.07
+MOST_FREE_FRACTION, LEAST_WORDS_FRACTION = 0.6, 0.07
 """They have at most so much of what protected text leaves of the goal, and at least so much of all of it."""
 TELLING_FRACTION, MOST_TELLING_FRACTION = 0.4, 0.65
 """The same of what directs or tells something: a rule or a figure that is lost cannot be found out again."""
