@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import called
 
 import ctx_hooks
+from ctx_hooks.compaction.summary.actions import ENDING_CHARS
 
 TEXTS = (
     "the same file, line after line\n" * 40, "another version of the file\n" * 50,
@@ -43,7 +44,7 @@ def assert_true(line, sent, made, n):
         assert f"{name}({path})" in line
         assert ("repeat the call" in line) == (name != "bash")
         last = text.strip().splitlines()[-1].strip()
-        ended = last if len(last) <= 120 else f"…{last[-119:].lstrip()}"
+        ended = last if len(last) <= ENDING_CHARS else f"…{last[1 - ENDING_CHARS :].lstrip()}"
         assert name != "bash" or f"it ended {json.dumps(ended, ensure_ascii=False)}" in line
     elif "Parts of this output" in line:
         assert len(sent) - len(line) < len(text)
