@@ -197,11 +197,7 @@ def test_what_a_later_text_corrects_gives_way_before_what_stands():
 
 
 def test_what_was_said_twice_stays_where_it_was_said_last():
-    messages = [
-        {"role": "user", "content": "Continue."},
-        {"role": "user", "content": "Continue."},
-        {"role": "user", "content": "x"},
-    ]
+    messages = [{"role": "user", "content": text} for text in ("Continue.", "Continue.", "x")]
     words = user_words(WIRE_FORMATS["openai-chat"].read(messages), Budget(2_000, 200_000, COUNTER))
     assert set(words) == {(1, 0)}
 

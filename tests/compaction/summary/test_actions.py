@@ -117,24 +117,10 @@ def test_files_that_a_command_shows_are_read(command, files):
     assert (action.kind == "read" or "$(" in command, [*action.files]) == (True, files)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "delete_list",
-        "stop_server",
-        "get_or_create",
-        "mcp__mail__send_view",
-        "open_pull_request",
-        "show_popup",
-        "send_email",
-        "query",
-        "browser_click",
-        "subscribe_to_list",
-        "getOrCreate",
-        "find_and_replace",
-        "email_list",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "delete_list", "stop_server", "get_or_create", "mcp__mail__send_view", "open_pull_request", "show_popup", "send_email",
+    "query", "browser_click", "subscribe_to_list", "getOrCreate", "find_and_replace", "email_list",
+])  # fmt: skip
 def test_a_tool_whose_name_says_that_it_acts_does_more_than_read(name):
     (action,) = actions_of(calls((name, {"id": 7}, "ok")))
     assert action.kind == "ran"
@@ -215,13 +201,8 @@ def test_what_is_cured_changed_or_planned_anew_in_what_stays_is_not_told():
         ("Edit", {"file_path": "a.c"}, "updated"),
         ("update_plan", {"plan": plans[1]}, "ok"),
     )
-    told = [
-        "Files changed:",
-        "- a.c",
-        "Failed, and not seen to succeed since:",
-        '- make b 2>&1 | tail -5: "exit 1 error: x"',
-    ]
-    assert record(run[:9], run[9:]) == told
+    failing = '- make b 2>&1 | tail -5: "exit 1 error: x"'
+    assert record(run[:9], run[9:]) == ["Files changed:", "- a.c", "Failed, and not seen to succeed since:", failing]
     assert '- a.c "Error: no such text"' in record(run[:9])
     assert "- update_plan(old (pending))" in record(run[:9])
     assert "- update_plan(new (pending))" in record(run)
