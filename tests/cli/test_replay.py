@@ -66,7 +66,7 @@ def replayed(capsys, *arguments, status=0):
     return json.loads(capsys.readouterr().out)
 
 
-def recorded(reader, rows):
+def recorded(reader, *rows):
     return list(reader.requests(Row(n, row) for n, row in enumerate(rows, 1)))
 
 
@@ -222,13 +222,11 @@ def test_rows_of_other_calls_caches_and_failures_are_left_out_and_an_overflow_is
     overflow = {"error_class": "BadRequestError", "error_message": "prompt is too long: 210000 tokens > 200000 maximum"}
     found = recorded(
         spend_log,
-        [
-            spend_row(body, call_type="aembedding"),
-            spend_row(body, cache_hit="True"),
-            spend_row(body, **failed, metadata={"error_information": error}),
-            spend_row(body, **failed, metadata={"error_information": overflow}),
-            spend_row({}, proxy_server_request="", prompt_tokens=0, metadata="{}"),
-        ],
+        spend_row(body, call_type="aembedding"),
+        spend_row(body, cache_hit="True"),
+        spend_row(body, **failed, metadata={"error_information": error}),
+        spend_row(body, **failed, metadata={"error_information": overflow}),
+        spend_row({}, proxy_server_request="", prompt_tokens=0, metadata="{}"),
     )
     assert [f.reason for f in found if isinstance(f, LeftOut)] == [
         spend_log.NO_CONVERSATION,
@@ -257,7 +255,7 @@ def test_a_body_is_found_in_its_envelope_and_its_format_by_its_shape(body, fmt, 
     body = {"model": "gpt-4o", **body}
     row = {"id": 1, envelope: body, "response": {"usage": {"prompt_tokens": 7}}} if envelope else body
     assert reading.reader_of(row) is request_log
-    (found,) = recorded(request_log, [row])
+    (found,) = recorded(request_log, row)
     assert (found.request.format, found.model) == (fmt, "gpt-4o")
     assert found.billed is None or found.billed.input_tokens == 7
 
@@ -266,7 +264,7 @@ def test_a_refused_request_is_an_overflow_and_a_failed_one_is_left_out():
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}
     errors = ["This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.", "busy"]
     overflow, busy = recorded(
-        request_log, [{"request": body, "status": 400, "response": {"error": {"message": e}}} for e in errors]
+        request_log, *({"request": body, "status": 400, "response": {"error": {"message": e}}} for e in errors)
     )
     assert overflow.was_refused
     assert busy == LeftOut(request_log.FAILED)
@@ -281,7 +279,7 @@ def test_the_input_of_embeddings_is_no_conversation():
 
 def test_a_whole_session_is_a_request_before_each_answer():
     messages = [{"role": role, "content": role} for role in ("user", "assistant", "user", "assistant", "assistant", "user")]
-    found = recorded(sessions, [{"format": "openai-chat", "system": "S", "messages": messages}])
+    found = recorded(sessions, {"format": "openai-chat", "system": "S", "messages": messages})
     assert [len(f.request.fields["messages"]) - 1 for f in found] == [1, 3, 6]
     assert found[0].request.fields["messages"][0] == {"role": "system", "content": "S"}
 
@@ -291,7 +289,7 @@ def test_a_whole_session_is_a_request_before_each_answer():
 
 def test_a_session_of_claude_code_is_read_as_the_client_wrote_it():
     """The file is one that Claude Code 2.1 has written, its texts shortened."""
-    found = recorded(claude_code, lines_of(HISTORIES / "claude_code.jsonl"))
+    found = recorded(claude_code, *lines_of(HISTORIES / "claude_code.jsonl"))
     assert [len(f.request.fields["messages"]) for f in found] == [2, 4, 6]
     assert [f.billed.input_tokens for f in found] == [18_900, 23_888, 28_807]
     assert {f.model for f in found} == {MODEL}
@@ -330,14 +328,12 @@ def test_the_blocks_of_one_answer_are_one_message_and_its_results_another():
     """Claude Code writes a line a block; results stand between them, on branches of their own."""
     found = recorded(
         claude_code,
-        [
-            line("1", None, "user", "Go"),
-            answer("2", "1", "m1", call("a")),
-            line("3", "2", "user", [result("a")]),
-            answer("4", "2", "m1", call("b")),
-            line("5", "4", "user", [result("b"), {"type": "text", "text": "and this"}]),
-            answer("6", "5", "m2", {"type": "text", "text": "Done"}),
-        ],
+        line("1", None, "user", "Go"),
+        answer("2", "1", "m1", call("a")),
+        line("3", "2", "user", [result("a")]),
+        answer("4", "2", "m1", call("b")),
+        line("5", "4", "user", [result("b"), {"type": "text", "text": "and this"}]),
+        answer("6", "5", "m2", {"type": "text", "text": "Done"}),
     )
     assert [f.request.fields["messages"] for f in found] == [
         [{"role": "user", "content": "Go"}],
@@ -354,16 +350,14 @@ def test_a_branch_has_what_led_to_it_alone_and_a_side_chain_is_a_session_of_its_
     text = {"type": "text", "text": "Well"}
     found = recorded(
         claude_code,
-        [
-            line("1", None, "user", "Go"),
-            answer("2", "1", "m1", text),
-            line("3", "2", "user", "Left"),
-            answer("4", "3", "m2", text),
-            line("5", "2", "user", "Right"),
-            answer("6", "5", "m3", text),
-            line("7", None, "user", "Look", isSidechain=True, agentId="x"),
-            answer("8", "7", "m4", text, isSidechain=True, agentId="x"),
-        ],
+        line("1", None, "user", "Go"),
+        answer("2", "1", "m1", text),
+        line("3", "2", "user", "Left"),
+        answer("4", "3", "m2", text),
+        line("5", "2", "user", "Right"),
+        answer("6", "5", "m3", text),
+        line("7", None, "user", "Look", isSidechain=True, agentId="x"),
+        answer("8", "7", "m4", text, isSidechain=True, agentId="x"),
     )
     assert [[m["content"] for m in f.request.fields["messages"] if m["role"] == "user"] for f in found] == [
         ["Go"],
@@ -378,14 +372,12 @@ def test_behind_a_compaction_the_history_begins_with_its_summary_and_the_files_t
     text = {"type": "text", "text": "Well"}
     found = recorded(
         claude_code,
-        [
-            line("1", None, "user", "Go"),
-            answer("2", "1", "m1", text),
-            {"sessionId": "s", "type": "system", "subtype": "compact_boundary", "uuid": "3", "parentUuid": None},
-            line("4", "3", "user", "Summary", isCompactSummary=True),
-            line("5", "4", "attachment", attachment={"type": "file", "content": {"file": {"content": "of a file"}}}),
-            answer("6", "5", "m2", text),
-        ],
+        line("1", None, "user", "Go"),
+        answer("2", "1", "m1", text),
+        {"sessionId": "s", "type": "system", "subtype": "compact_boundary", "uuid": "3", "parentUuid": None},
+        line("4", "3", "user", "Summary", isCompactSummary=True),
+        line("5", "4", "attachment", attachment={"type": "file", "content": {"file": {"content": "of a file"}}}),
+        answer("6", "5", "m2", text),
     )
     assert [m["content"] for m in found[-1].request.fields["messages"]] == ["Summary", "of a file"]
 
@@ -395,13 +387,11 @@ def test_the_clients_own_words_are_no_answer_but_an_overflow_that_they_tell_is_a
     own = {"id": "x", "model": "<synthetic>"}
     found = recorded(
         claude_code,
-        [
-            line("1", None, "user", "Go"),
-            line("2", "1", "assistant", [said[0]], message=own),
-            line("3", "2", "assistant", [said[1]], message=own),
-            line("4", "3", "user", "Again"),
-            answer("5", "4", "m1", said[0]),
-        ],
+        line("1", None, "user", "Go"),
+        line("2", "1", "assistant", [said[0]], message=own),
+        line("3", "2", "assistant", [said[1]], message=own),
+        line("4", "3", "user", "Again"),
+        answer("5", "4", "m1", said[0]),
     )
     assert [f.was_refused for f in found] == [True, False]
     assert [m["content"] for m in found[1].request.fields["messages"]] == ["Go", "Again"]
@@ -412,7 +402,7 @@ def test_the_clients_own_words_are_no_answer_but_an_overflow_that_they_tell_is_a
 
 def test_a_session_of_codex_is_read_as_the_client_wrote_it():
     """The file is one that Codex 0.169 has written, its texts shortened."""
-    found = recorded(codex, lines_of(HISTORIES / "codex.jsonl"))
+    found = recorded(codex, *lines_of(HISTORIES / "codex.jsonl"))
     assert [[i["type"] for i in f.request.fields["input"]][3:] for f in found] == [
         [],
         ["function_call", "function_call_output"],
@@ -437,7 +427,7 @@ def said(role, text):
 def test_behind_a_compaction_codex_goes_on_with_its_items(items):
     compacted = {"type": "compacted", "payload": {"message": "Summary", "replacement_history": items}}
     rows = [said("user", "Go"), said("assistant", "Well"), compacted, said("user", "On"), said("assistant", "Done")]
-    found = recorded(codex, rows)
+    found = recorded(codex, *rows)
     sent = found[-1].request.fields["input"]
     assert len(found) == 2
     assert sent[:-1] == (items or [said("user", "Go")["payload"], {"type": "message", "role": "user", "content": "Summary"}])
@@ -446,7 +436,7 @@ def test_behind_a_compaction_codex_goes_on_with_its_items(items):
 def test_a_usage_belongs_to_the_request_before_it_and_one_without_has_none():
     usage = {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": {"input_tokens": 5}}}}
     rows = [said("user", "Go"), said("assistant", "Well"), said("user", "On"), said("assistant", "Done"), usage, usage]
-    assert [f.billed and f.billed.input_tokens for f in recorded(codex, rows)] == [None, 5]
+    assert [f.billed and f.billed.input_tokens for f in recorded(codex, *rows)] == [None, 5]
 
 
 # wrong input
@@ -596,7 +586,7 @@ def test_an_answer_without_an_id_does_not_take_the_users_texts_with_it():
         line("3", "2", "user", [{"type": "text", "text": "Go"}]),
         answer("4", "3", "m", {"type": "text", "text": "Done"}),
     ]
-    *_, found = recorded(claude_code, rows)
+    *_, found = recorded(claude_code, *rows)
     assert [m["role"] for m in found.request.fields["messages"]] == ["user", "assistant", "user"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -125,14 +126,12 @@ CONVERSE = Protocol(
     told=_told,
     media_type=event_stream.MEDIA_TYPE,
 )
-INVOKE = Protocol(
+INVOKE = replace(
+    CONVERSE,
     paths=("/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"),
-    fmt="anthropic",
     read=_read_invoke,
     violations=_broken_invoke,
-    refused=_refused,
     whole=partial(streams.whole, "anthropic"),
     stream=_invoke_events,
     told=_told_alone,
-    media_type=event_stream.MEDIA_TYPE,
 )

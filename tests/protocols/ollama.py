@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.testing import streams
-from ctx_hooks.testing.protocol import Payload, Protocol
+from ctx_hooks.testing.protocol import Payload, Protocol, no_rules
 
 if TYPE_CHECKING:
     from ctx_hooks.testing.behaviour import ProviderSettings, Reply
@@ -118,13 +119,11 @@ CHAT = Protocol(
     told=_told,
     media_type=MEDIA_TYPE,
 )
-GENERATE = Protocol(
+GENERATE = replace(
+    CHAT,
     paths=("/api/generate",),
-    fmt="openai-chat",
     read=_read_generate,
-    refused=_refused,
+    violations=no_rules,
     whole=partial(_whole, _generated),
     stream=partial(_lines, _generated),
-    told=_told,
-    media_type=MEDIA_TYPE,
 )

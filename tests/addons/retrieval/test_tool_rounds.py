@@ -278,18 +278,24 @@ BOB = {
 }
 
 
-@pytest.mark.parametrize("other", BOB)
-async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same_key(other):
-    """A tool's ids may be numbers of the model's, and words and answers the same."""
+async def answered_in_two(said, asked):
+    """Return the rounds behind an answer that was made of two, and what the client got of it."""
     texts = Texts()
     looks, knows = (
         streams.whole("openai-chat", CHAT, Reply(text, calls=calls), 10, 0)
-        for text, calls in (("I look.", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
+        for text, calls in ((said, [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
     )
     rounds = rounds_of(texts, knows)
-    alice = await rounds.restored(with_request_id({"model": "served", **ALICE}), ARCHIVE)
+    alice = await rounds.restored(with_request_id(asked), ARCHIVE)
     texts.offered.add(litellm_compat.Call(alice).request_id)
     (choice,) = (await rounds.whole(alice, looks))["choices"]
+    return rounds, choice
+
+
+@pytest.mark.parametrize("other", BOB)
+async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same_key(other):
+    """A tool's ids may be numbers of the model's, and words and answers the same."""
+    rounds, choice = await answered_in_two("I look.", {"model": "served", **ALICE})
     asked = {"model": "served", **ALICE, **BOB[other]}
     asked["messages"] = [*asked["messages"], choice["message"], CHAT["messages"][0]]
     sent = await rounds.restored(with_request_id(asked), ARCHIVE)
@@ -299,15 +305,7 @@ async def test_what_was_retrieved_in_a_conversation_reaches_no_other_of_the_same
 @pytest.mark.parametrize("asked", [{"n": 2}, {"response_format": {"type": "json_object"}}], ids=["two answers", "JSON"])
 async def test_an_answer_that_cannot_be_made_of_several_reaches_the_client_as_it_came(asked):
     """Calls of two answers have the same numbers, and two JSON documents are none."""
-    texts = Texts()
-    looks, knows = (
-        streams.whole("openai-chat", CHAT, Reply(text, calls=calls), 10, 0)
-        for text, calls in (("{}", [Call(TOOL, {"handle": "x"})]), ("It was this.", []))
-    )
-    rounds = rounds_of(texts, knows)
-    alice = await rounds.restored(with_request_id(CHAT), ARCHIVE)
-    texts.offered.add(litellm_compat.Call(alice).request_id)
-    (choice,) = (await rounds.whole(alice, looks))["choices"]
+    rounds, choice = await answered_in_two("{}", CHAT)
     later = {**CHAT, **asked, "messages": [*CHAT["messages"], choice["message"], *CHAT["messages"]]}
     assert TOOL in json.dumps(await rounds.restored(with_request_id({**CHAT, "messages": later["messages"]}), ARCHIVE))
     fields = with_request_id(later)
