@@ -154,14 +154,14 @@ class CutPoints:
 
     def _after(self, before: Cut, length: int) -> Cut:
         """Return the compaction of the first `length` messages, due after another one: made behind it while it may be."""
-        anew = self._expected(Cut(length, 0, before.number + 1))
-        behind = self._expected(replace(anew, base=before))
+        anew = Cut(length, 0, before.number + 1)
+        behind = replace(anew, base=before)
         if not before.length or not self._thresholds.settles or behind.generation > MOST_GENERATIONS:
-            return anew
+            return self._expected(anew)
         goal_tokens = self._thresholds.trigger.goal_tokens
         most_tokens = goal_tokens - LEAST_FREE_FRACTION * (goal_tokens - self._fixed_tokens)
         is_left = self.target_tokens(behind) <= min(most_tokens, self._shares.most_target_tokens(length))
-        return behind if is_left else anew
+        return self._expected(behind if is_left else anew)
 
     def _behind_tokens(self, before: Cut, length: int) -> int:
         """Return what a compaction behind another leaves: what has settled, the newest loop, a share of the rest."""

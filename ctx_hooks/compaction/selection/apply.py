@@ -83,7 +83,7 @@ def _short_result(
     if kept:
         placeholder = placeholders.lines_left_out(language, reference, names)
         return kept_segments(source.text, placeholder, source.segments.spans, kept)
-    action = action_of(0, ToolCall("", *call), result)
+    action = action_of(ToolCall("", *call), result)
     changed = " ".join(action.files) if action.kind == "changed" else ""
     target = changed if 0 < len(changed) <= 2 * tool_arguments.DIGEST_CHARS else tool_arguments.digest(call[1])
     name = f"{call[0]}({target})" if call[0] else target

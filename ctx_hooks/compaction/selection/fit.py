@@ -48,6 +48,8 @@ def fit(conversation: Conversation, budget: Budget, selector: Selector, build: B
     """Return the fullest built conversation within the goal, with names in the rest of it; the smallest when none fits."""
     lines_tokens = LocalTokens(int(budget.goal_tokens * (1 - NAMES_FRACTION)))
     fitted, selection = _with_lines(budget.with_goal(lines_tokens), selector, build)
+    if budget.excess(fitted) > 0:
+        return fitted
     named = build(selection, names_of_cut(conversation, selector.items, selection, fitted, budget))
     return named if budget.excess(named) <= 0 else fitted
 
@@ -67,6 +69,8 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
             fullest, least_unused_tokens = (built, selection), -excess_tokens
         if 0 <= -excess_tokens <= CLOSE_FRACTION * budget.goal_tokens:
             break
+        if excess_tokens > 0 and room_tokens <= 0:
+            return built, selection
         if excess_tokens > 0:
             too_large_tokens = min(too_large_tokens, room_tokens)
             room_tokens -= excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * budget.goal_tokens
@@ -74,10 +78,10 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
             room_tokens -= excess_tokens * TOO_SMALL_FACTOR
     if fullest is not None:
         return fullest
-    fitting_tokens, too_large_tokens = 0.0, max(too_large_tokens, 0)
+    fitting_tokens = 0.0
     selection = selector.select(fitting_tokens)
     fullest = build(selection, {}), selection
-    for _ in range(ATTEMPTS if too_large_tokens else 0):
+    for _ in range(ATTEMPTS):
         room_tokens = (fitting_tokens + too_large_tokens) / 2
         selection = selector.select(room_tokens)
         built = build(selection, {})

@@ -126,9 +126,15 @@ class Selector:
         self.free_tokens = free_tokens(conversation, budget)
         self._budget = budget
         self._conversation = conversation
+        self._orders: dict[float, Order] = {}
 
     def order(self, room_tokens: float) -> Order:
-        """Return the order in which the older exchanges are kept in a room of about `room_tokens`."""
+        """Return the order in which the older exchanges are kept in a room of about `room_tokens`, made once for each."""
+        if room_tokens not in self._orders:
+            self._orders[room_tokens] = self._order(room_tokens)
+        return self._orders[room_tokens]
+
+    def _order(self, room_tokens: float) -> Order:
         share = self._dialogue_share()
         goal_tokens = self._budget.goal_tokens
         usual = keep_recent_tokens_of(goal_tokens, self._budget.policy) / max(1, goal_tokens)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ctx_hooks.compaction.selection.names import Names
+    from ctx_hooks.compaction.summary.actions import Action
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
@@ -63,19 +64,24 @@ def _apply(forms: tuple[Form, ...], conversation: Conversation, budget: Budget) 
     """
     selector = Selector(conversation, budget)
     shortener = Shortener(conversation, selector.items, budget)
+    actions = actions_of(conversation.messages)
     fitted = []
     for form in forms if budget.cut_newest else forms[:2]:
-        fitted.append(_fitted(form, conversation, budget, selector, shortener))
+        fitted.append(_fitted(form, conversation, budget, selector, shortener, actions))
         if budget.excess(fitted[-1]) <= 0:
             return fitted[-1]
     return fitted[min(len(fitted) - 1, 1)]
 
 
 def _fitted(
-    form: Form, conversation: Conversation, budget: Budget, selector: Selector, shortener: Shortener
+    form: Form,
+    conversation: Conversation,
+    budget: Budget,
+    selector: Selector,
+    shortener: Shortener,
+    actions: tuple[Action, ...],
 ) -> Conversation:
     messages = conversation.messages
-    actions = actions_of(messages)
 
     @cache  # one attempt differs from the next in lines, and seldom in the messages that go
     def told_of(gone: frozenset[int]) -> tuple[str, Mapping[int, str]]:

@@ -8,12 +8,14 @@ a placeholder says of what reads that it may be repeated.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Literal
 
 from ctx_hooks.compaction import tool_arguments
 from ctx_hooks.compaction.summary import shell
 from ctx_hooks.conversation import placeholders
+from ctx_hooks.runtime.content_cache import ContentCache, digest
 from ctx_hooks.texts.error_lines import error_lines
 from ctx_hooks.texts.json_text import parsed
 
@@ -72,6 +74,8 @@ _TROUBLE = re.compile(
 _LOCATED = re.compile(r"^[ \t]{0,40}[\w./@-]{1,200}\.\w{1,8}(?::\d+:|\(\d+[,)]).*\S", re.MULTILINE)
 """What compilers, linters and failing tests say of a line of a file."""
 
+_actions: ContentCache[Action] = ContentCache()
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -106,11 +110,22 @@ def actions_of(messages: Sequence[Message]) -> tuple[Action, ...]:
         for call in message.calls:
             open_calls[call.id] = len(made)
             made.append((i, call))
-    return tuple(action_of(i, call, results.get(n)) for n, (i, call) in enumerate(made))
+    return tuple(replace(action_of(call, results.get(n)), index=i) for n, (i, call) in enumerate(made))
 
 
-def action_of(index: int, call: ToolCall, result: ToolResult | None) -> Action:
-    """Return what the message `index` did by a call, and how that went."""
+def action_of(call: ToolCall, result: ToolResult | None) -> Action:
+    """Return what a call did and how that went, with the index 0; remembered by content."""
+    returned = (None, None) if result is None else (digest(result.original_text), result.is_error)
+    key = (call.name, digest(call.arguments), *returned)
+    return _actions.get(key, lambda: _action_of(call, result), _action_bytes)
+
+
+def _action_bytes(action: Action) -> int:
+    texts = (action.what, action.outcome, action.same, *action.files)
+    return getsizeof(action) + getsizeof(action.files) + sum(map(getsizeof, texts))
+
+
+def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     given = parsed(call.arguments)
     values = given if isinstance(given, dict) else {}
     command = shell.command_of(values)
@@ -136,7 +151,7 @@ def action_of(index: int, call: ToolCall, result: ToolResult | None) -> Action:
     files = changed
     if kind == "read":
         files = tuple(dict.fromkeys(shell.read_files(script))) if command else tool_arguments.paths(call.arguments)
-    return Action(kind, what, files, outcome, failed, index, same)
+    return Action(kind, what, files, outcome, failed, 0, same)
 
 
 def _reads(tool: str) -> bool:
