@@ -38,7 +38,7 @@ from replaying import cache_share
 from results import Session, grouped, sessions
 
 import ctx_hooks
-from ctx_hooks.compaction import cost, cut_points, pipeline, retrieval, thresholds, tool_arguments
+from ctx_hooks.compaction import cut_points, pipeline, retrieval, tool_arguments
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -128,7 +128,6 @@ def parts() -> dict[str, Part]:
         **{f"summary: {name}": _without_section(name) for name in list(extractive.SHARES)[1:]},
         "summary: answers": _set(extractive, SAID, lambda removed, _room, language: said(removed, 0, language)),
         "settled prefixes": _set(cut_points, "MOST_GENERATIONS", 0),
-        "depth by growth and prices": _set(thresholds, "target_fraction_of", lambda *_: 0.5, cost.target_fraction_of),
         "quoting": _set(retrieval.Retrieval, "texts", lambda *_: {}, retrieval),
     }
 

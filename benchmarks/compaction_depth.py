@@ -2,9 +2,9 @@
 
     uv run --group bench python benchmarks/compaction_depth.py SESSIONS.jsonl... [--budget 32000] [--steps 8]
 
-Replays each session request by request, once for each share and once by the rule of `ctx_hooks/compaction/cost.py`. Writes
-docs/compaction_depth.md and docs/compaction_depth.png. The second table is a scripted session: 25 files of 4,000 tokens,
-read one or three a turn, beside the best share that a foreseeing choice of compactions reaches.
+Replays each session request by request, once for each share, and once with what the package leaves. The second table is a
+scripted session: 25 files of 4,000 tokens, read one or three a turn, beside the best share that a foreseeing choice of
+compactions reaches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from fidelity import sessions
 from recall import Step, kept_lines, share, steps
 from replaying import Sent, cache_share, price
 
-from ctx_hooks.compaction.cost import MISSED_NAME_REQUESTS
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -37,7 +36,10 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 
 SHARES = (0.25, 0.375, 0.5, 0.625, 0.75)
-RULE = "rule"
+USUAL = "usual"
+MISSED_NAME_REQUESTS = 4
+"""What a missed name costs, in prompts read: the request that goes wrong, the one that finds out, the one that looks the
+name up, and the one done again."""
 FILES, FILE_CHARS = 25, 16_000
 """The session of `benchmarks/clients`."""
 CALLS, WINDOWS = (1, 3), (60_000, 30_000)
@@ -102,7 +104,7 @@ def replay(session: dict[str, Any], found: dict[Any, Found], budget_tokens: int,
         return
     budget = Budget(budget_tokens, budget_tokens * 5 // 4, Counter("cl100k_base"))
     for target in (*SHARES, None):
-        here = found[target or RULE]
+        here = found[target or USUAL]
         for length, sent, written in requests(fmt, messages, budget, target):
             if sent.compactions:
                 here.sent.append(sent)
@@ -178,15 +180,15 @@ def least_left(messages: list[Any], budget: Budget, sizes: Sequence[int]) -> int
 
 def scripted_table() -> str:
     """Return the cache shares of the scripted sessions as Markdown."""
-    lines = ["| window | calls a turn | half | rule | best possible |", "|---|---|---|---|---|"]
+    lines = ["| window | calls a turn | half | usual | best possible |", "|---|---|---|---|---|"]
     for window in WINDOWS:
         for calls in CALLS:
             messages, counter = scripted(calls), Counter("cl100k_base")
             budget = Budget(int(window * USED_FRACTION), window, counter)
-            half, rule = (cache_share([s for _, s, _ in requests("openai-chat", messages, budget, t)]) for t in (0.5, None))
+            half, usual = (cache_share([s for _, s, _ in requests("openai-chat", messages, budget, t)]) for t in (0.5, None))
             sizes = [s.tokens for _, s, _ in requests("openai-chat", messages, budget.with_goal(ENDLESS_TOKENS), None)]
             best = best_share(sizes, budget.goal_tokens, least_left(messages, budget, sizes))
-            lines.append(f"| {window:,} | {calls} | {half:.2f} | {rule:.2f} | {best:.2f} |")
+            lines.append(f"| {window:,} | {calls} | {half:.2f} | {usual:.2f} | {best:.2f} |")
     return "\n".join(lines)
 
 
@@ -199,105 +201,25 @@ def table(found: dict[Any, Found]) -> str:
     for name, here in found.items():
         cells = [f"{here.mean(m):.3f}" for m in ("recall", "in-line", "distant")]
         cells += [f"{cache_share(here.sent):.3f}", f"{price(here.sent) / len(here.sent):,.0f}", f"{here.paid:,.0f}"]
-        lines.append(f"| {name if name == RULE else f'{name:.3f}'} | {' | '.join(cells)} |")
+        lines.append(f"| {name if name == USUAL else f'{name:.3f}'} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def plot(found: dict[Any, Found], path: Path) -> None:
-    """Draw what is kept, what the cache serves and what is paid, over the share; the rule as a dashed line."""
-    import matplotlib as mpl  # noqa: PLC0415 - only for the picture
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    figure, panels = plt.subplots(1, 3, figsize=(13, 4))
-    curves = (
-        (panels[0], "names kept", {m: lambda f, m=m: f.mean(m) for m in ("recall", "in-line", "distant")}),
-        (panels[1], "served from the cache", {"cache share": lambda f: cache_share(f.sent)}),
-        (
-            panels[2],
-            "price a request",
-            {"tokens": lambda f: price(f.sent) / len(f.sent), "with missed names": lambda f: f.paid},
-        ),
-    )
-    for panel, title, measures in curves:
-        for name, measure in measures.items():
-            (line,) = panel.plot(SHARES, [measure(found[s]) for s in SHARES], marker="o", label=name)
-            panel.axhline(measure(found[RULE]), color=line.get_color(), linestyle="--", alpha=0.6)
-        panel.set(title=title, xlabel="share of the budget that a compaction leaves")
-        panel.grid(alpha=0.3)
-        panel.legend()
-    figure.suptitle("dashed: by the rule")
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-
-
-TEXT = """# How low to compact
-
-Written by `benchmarks/compaction_depth.py` from {count} sessions at {budget:,} tokens.
-
-A compaction rewrites everything behind the system text, and the provider's cache has to take it in anew; between two
-compactions all but the newest step is served. The lower it goes, the rarer it is, and the more names are missing that the
-next step needs. So of the room behind the system text that share is left which costs least a request
-(`ctx_hooks/compaction/cost.py`):
-
-- the prompt is read from the cache, on average the budget less half of what was freed;
-- what is left is written instead of read once in 1 + freed / growth requests;
-- the names missed, 25,000 / budget x the freed share of the room (fitted to sessions at 16,000 and 32,000 tokens; beyond, it
-  is an assumption), cost reading four prompts each: the request that goes wrong, the one that finds out, the one that looks
-  the name up, and the one done again.
-
-The sum is least where
-
-    (freed + growth)^2 = (write - read) * growth * (room + growth) / (read * (100,000 / room - 1/2))
-
-in sixteenths of the room, left between a half (less loses names and saves little) and five eighths (compactions
-stay rare even where writing costs nothing). Growth is the mean over the requests up to the compaction, so every worker
-computes the same; prices are those of LiteLLM's model map, else 1.25 and 0.1 of a plain token. `target_fraction` overrides
-the rule.
-
-A compaction settles all but its newest exchanges. Up to eight compactions behind it begin with what has settled, and each
-leaves 0.3 of what came since the one before. One that would leave less than 0.1 of the room free is made from the first
-message on. Where newest results are large, older text has half of its room beside them.
-
-{sessions}
-
-Names kept in the next step's context (recall, in whole lines, named long ago), requests above the budget alone; price in
-plain input tokens a request. Dashed in the picture: the rule.
-
-Missed names follow no smooth curve: in the eight sessions first measured, price and missed names together are least at a
-quarter to 3/8. The rule keeps more: its slope is that of more sessions, and the four prompts are a choice, not measured.
-
-![what is kept, served and paid](compaction_depth.png)
-
-## A session that reads 25 files
-
-Each of 4,800 tokens, one or three a turn; the cache share of all prompts when half is left, by the rule, and the best that
-any choice of compactions reaches which knows the session in advance.
-
-{scripted}
-"""
-
-
 def main() -> None:
-    """Measure, print and write."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--budget", type=int, default=32_000)
     parser.add_argument("--steps", type=int, default=8, help="measured steps of each session")
-    parser.add_argument("--out", type=Path, default=Path(__file__).resolve().parents[1] / "docs")
     arguments = parser.parse_args()
     found: dict[Any, Found] = defaultdict(Found)
     count = 0
     for session in sessions(arguments.paths):
-        before = len(found[RULE].sent)
+        before = len(found[USUAL].sent)
         replay(session, found, arguments.budget, arguments.steps)
-        count += len(found[RULE].sent) > before
+        count += len(found[USUAL].sent) > before
     measured = table(dict(sorted(found.items(), key=lambda item: str(item[0]))))
-    text = TEXT.format(count=count, budget=arguments.budget, sessions=measured, scripted=scripted_table())
-    print(text)
-    (arguments.out / "compaction_depth.md").write_text(text, encoding="utf-8")
-    plot(found, arguments.out / "compaction_depth.png")
+    print(f"{count} sessions at {arguments.budget:,} tokens\n\n{measured}\n\n{scripted_table()}")
 
 
 if __name__ == "__main__":

@@ -19,11 +19,10 @@ from typing import Any
 
 from replaying import cache_share, measure, price
 
-from ctx_hooks.compaction.cost import LARGEST_TARGET_FRACTION
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
-from ctx_hooks.compaction.thresholds import Thresholds
+from ctx_hooks.compaction.thresholds import TARGET_FRACTION, Thresholds
 from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.runtime import content_cache
@@ -55,7 +54,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--budget", type=int, default=32_000)
     arguments = parser.parse_args()
-    freed_tokens = arguments.budget * (1 - LARGEST_TARGET_FRACTION)
+    freed_tokens = arguments.budget * (1 - TARGET_FRACTION)
     print("| session | tokens | requests | compactions (at most) | cache share | cost | uncompressed | sliding cut | time |")
     print("|---|---|---|---|---|---|---|---|---|")
     for path in arguments.paths:

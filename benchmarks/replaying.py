@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ctx_hooks.compaction.cost import CACHE_PRICES, cost_of
+from ctx_hooks.compaction.cost import Prices, cost_of
 from ctx_hooks.compaction.history import History
 from ctx_hooks.compaction.message_index import digest_of, message_stats, request_points
 from ctx_hooks.compaction.prefix_stable import compacted
@@ -18,6 +18,9 @@ from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.vocabulary import DEFAULT
+
+CACHE_PRICES = Prices(plain=1.0, cache_read=0.1, cache_write=1.25)
+"""Anthropic's prompt caching, relative to a plain input token."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,24 +133,15 @@ class CutPoints:
         """
         if cut.base is not None:
             return LocalTokens(self._preamble_tokens + self._behind_tokens(cut.base, cut.length))
-        usual_tokens = self._usual_tokens(cut.length)
         if self._thresholds.target_tokens is not None:
-            return usual_tokens
+            return self._thresholds.target_tokens
+        most_tokens = self._shares.most_target_tokens(cut.length)
+        usual_tokens = min(self._thresholds.target_tokens_behind(self._fixed_tokens), most_tokens)
         goal_tokens = self._thresholds.trigger.goal_tokens
         protected_tokens = self._preamble_tokens + self._protected_tokens(cut.length)
         older_tokens = (usual_tokens - self._fixed_tokens) * OLDER_FRACTION
         beside_tokens = int(protected_tokens + min(older_tokens, (goal_tokens - protected_tokens) / 2))
-        return max(usual_tokens, min(LocalTokens(beside_tokens), self._shares.most_target_tokens(cut.length)))
-
-    def _usual_tokens(self, length: int) -> LocalTokens:
-        """Return what a compaction leaves that protected text does not bind."""
-        if self._thresholds.target_tokens is not None:
-            return self._thresholds.target_tokens
-        first = self._settled[0]
-        requests = bisect_right(self._settled, length) - 1
-        growth_tokens = (self._settled_tokens(length) - self._settled_tokens(first)) / requests if requests else 0.0
-        target_tokens = self._thresholds.target_tokens_at(growth_tokens, self._fixed_tokens)
-        return min(target_tokens, self._shares.most_target_tokens(length))
+        return max(usual_tokens, min(LocalTokens(beside_tokens), most_tokens))
 
     def _after(self, before: Cut, length: int) -> Cut:
         """Return the compaction of the first `length` messages, due after another one: made behind it while it may be."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
-from ctx_hooks.compaction.cost import CACHE_PRICES, SETTLING_TARGET_FRACTION, Prices, target_fraction_of
 from ctx_hooks.compaction.message_index import digest_of
 from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.tokens.budget import Budget
@@ -35,6 +34,10 @@ MARGIN_FRACTION = 0.02
 """So much of the goal is taken for what a request ends with and the next one may lack, such as a reminder, where it is not
 more: whether a compaction was due is then found again, whichever of the two a request is."""
 
+TARGET_FRACTION, SMALL_TARGET_FRACTION = 0.5625, 0.625
+SMALL_GOAL_TOKENS = 20_000
+"""What a compaction leaves of the room behind fixed text, and what it leaves of a goal below this: names are scarce there
+(docs/compaction_depth.md)."""
 LEAST_SETTLING_TOKENS = 8_000
 """Of a smaller goal those behind the first leave less free than a ratio of tokens may be wrong by: in a window of 4,000
 first attempts to Claude were refused."""
@@ -46,13 +49,11 @@ class Thresholds:
 
     Attributes:
         trigger: the budget above whose goal a compaction is due.
-        target_tokens: what a compaction compacts down to; None where that follows from growth and prices (`cost.py`).
-        prices: of input tokens.
+        target_tokens: what a compaction compacts down to; None for the usual share.
     """
 
     trigger: Budget
     target_tokens: LocalTokens | None = None
-    prices: Prices = CACHE_PRICES
 
     @property
     def margin_tokens(self) -> int:
@@ -64,20 +65,13 @@ class Thresholds:
         """Whether a compaction may be made behind another one."""
         return self.target_tokens is None and self.trigger.goal_tokens >= LEAST_SETTLING_TOKENS
 
-    def target_tokens_at(self, growth_tokens: float, fixed_tokens: LocalTokens) -> LocalTokens:
-        """Return what a compaction compacts down to.
-
-        Args:
-            growth_tokens: by how much a request of the history is longer than the one before.
-            fixed_tokens: what no compaction makes smaller.
-        """
+    def target_tokens_behind(self, fixed_tokens: LocalTokens) -> LocalTokens:
+        """Return what a compaction compacts down to, where no compaction makes `fixed_tokens` smaller."""
         if self.target_tokens is not None:
             return self.target_tokens
         fixed_tokens = min(fixed_tokens, self.trigger.goal_tokens)
         room_tokens = max(0, self.trigger.goal_tokens - self.margin_tokens - fixed_tokens)
-        fraction = target_fraction_of(growth_tokens, room_tokens, self.prices)
-        if self.settles:
-            fraction = max(fraction, SETTLING_TARGET_FRACTION)
+        fraction = SMALL_TARGET_FRACTION if self.trigger.goal_tokens < SMALL_GOAL_TOKENS else TARGET_FRACTION
         return LocalTokens(fixed_tokens + int(room_tokens * fraction))
 
     def digest(self) -> bytes:
@@ -86,6 +80,6 @@ class Thresholds:
         # Nobody knows what an installed step reads. A field that is not set says nothing: a new one changes no digest.
         fields = None if extra_steps() else set(COMPACTION_FIELDS)
         policy = budget.policy.model_dump(mode="json", include=fields, exclude_defaults=True)
-        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens, *astuple(self.prices))
+        figures = (budget.goal_tokens, self.target_tokens, budget.window_tokens)
         references = budget.cut_texts.digested if budget.cut_texts is not None else ()
         return digest_of((*figures, budget.counter.vocabulary, policy, budget.cut_newest, *references))

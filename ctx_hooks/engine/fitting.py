@@ -67,7 +67,7 @@ def compressed(
     target_tokens = target_tokens_of(budget.goal_tokens, to.policy, history.fixed_tokens)
     if is_first_request(history.index):
         target_tokens = budget.goal_tokens
-    thresholds = Thresholds(budget, target_tokens, to.prices or cost.CACHE_PRICES)
+    thresholds = Thresholds(budget, target_tokens)
     holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
     if holds and _does_not_pay(history, thresholds, to):
         outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
@@ -80,15 +80,15 @@ def compressed(
 
 
 def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
-    """Whether compacting a request that the window would hold costs more than it saves, where it saves least."""
+    """Whether compacting a request that the window would hold costs more than it saves."""
     if not to.policy.cost_aware or to.prices is None or to.attempt:
         return False
-    largest = thresholds.target_tokens_at(0.0, history.fixed_tokens)
+    left_tokens = thresholds.target_tokens_behind(history.fixed_tokens)
     summary, prices = to.policy.summary, to.writing_prices
     summary_cost = (
         prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
     )
-    return not cost.pays(history.tokens, largest, to.policy.expected_turns, to.prices, summary_cost)
+    return not cost.pays(history.tokens, left_tokens, to.policy.expected_turns, to.prices, summary_cost)
 
 
 def without_oldest_turns(

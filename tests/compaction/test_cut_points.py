@@ -147,16 +147,11 @@ def test_a_target_follows_from_what_is_compacted_alone(index, tokens, more):
     assert points[0].target_tokens(Cut(length)) == points[1].target_tokens(Cut(length))
 
 
-def test_a_conversation_that_grows_faster_is_compacted_lower():
-    """Both have the same size; only the number of requests in it differs."""
-    budget = Budget(32_000, 40_000, Counter("cl100k_base"))
-
-    def target_tokens(message_tokens):
-        index = turns(40_000 // message_tokens, message_tokens)
-        history = History(UNREADABLE, tuple(index), 0, b"")
-        return CutPoints(history, [m.tokens for m in index], Thresholds(budget)).target_tokens(Cut(len(index)))
-
-    assert target_tokens(2_000) < target_tokens(100)
+@pytest.mark.parametrize(("goal_tokens", "share"), [(4_000, 0.625), (16_000, 0.625), (32_000, 0.5625), (200_000, 0.5625)])
+def test_a_compaction_leaves_a_share_of_the_room_behind_fixed_text(goal_tokens, share):
+    thresholds = Thresholds(Budget(goal_tokens, goal_tokens, Counter("cl100k_base")))
+    room_tokens = goal_tokens - thresholds.margin_tokens - 1_000
+    assert thresholds.target_tokens_behind(1_000) == 1_000 + int(room_tokens * share)
 
 
 @pytest.mark.parametrize("newest_tokens", [300, 500, 800])
