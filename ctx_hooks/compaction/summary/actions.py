@@ -28,6 +28,8 @@ Kind = Literal["changed", "read", "ran", "planned"]
 
 ENDS_CHARS = 400
 """Tools say at the beginning or the end of what they return how it went."""
+STATUS_PLACE_CHARS = 10
+"""A status that begins a result so early is of all of it ("Process exited with code 1"); elsewhere it counts at the end."""
 OUTCOME_CHARS = 120
 """What is quoted of why a call failed."""
 ENDING_CHARS = 80
@@ -52,11 +54,15 @@ _ACTING = re.compile(
 _PLANNING = ("todo", "plan", "checklist")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CHANGES = re.compile(
-    r"edit|write|patch|create_file|^create$|replace|insert|notebook|delete_file|move_file|rename", re.IGNORECASE
+    r"apply|edit|write|patch|create_file|^create$|replace|insert|notebook|delete_file|move_file|rename", re.IGNORECASE
 )
 _PATCHED = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.{1,300})$|^\+\+\+ (?:b/)?([^\s/].{0,300})$", re.MULTILINE
 )
+_PATCHING = re.compile(
+    r"(?:^|[\n;&|({])\s{0,40}(?:\S{0,200}/)?(?:apply_patch|patch|git (?:apply|am))\b(?!.*--(?:check|dry-run|stat))"
+)
+"""The commands to which a patch is given."""
 _PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
 """What a command's output goes through says nothing of what was run."""
 _FIGURE = re.compile(r"\d+")
@@ -147,7 +153,7 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
     else:
         what = f"{call.name}({plan or tool_arguments.digest(call.arguments)})"
         same = _FIGURE.sub("0", what)
-    failed, outcome = _outcome(result, kind)
+    failed, outcome = _outcome(result, kind, masked=shell.masks_status(acting))
     files = changed
     if kind == "read":
         files = tuple(dict.fromkeys(shell.read_files(script))) if command else tool_arguments.paths(call.arguments)
@@ -167,14 +173,20 @@ def _words(tool: str) -> list[str]:
 
 def _changed(call: ToolCall, values: Mapping[str, Any], command: str, script: str) -> tuple[str, ...]:
     """Return the files that a call adds, edits, moves or deletes."""
-    texts = [v for v in values.values() if isinstance(v, str)] or [call.arguments]
-    patches = [t for t in (*texts, command) if t.find("*** Begin Patch") >= 0 or t.find("\n+++ ") >= 0]
-    found = [(m[1] or m[2]).strip() for text in patches for m in _PATCHED.finditer(text)]
-    if command and not found:
-        found = list(shell.written_files(script))
-    elif not found and values.get("command") not in shell.VIEWS and _CHANGES.search(call.name):
-        found = list(tool_arguments.paths(call.arguments))
+    if command:
+        patch = command if _PATCHING.search(script) else ""
+        found = [_patched(m) for m in _PATCHED.finditer(patch)] or list(shell.written_files(script))
+    elif values.get("command") in shell.VIEWS or not _CHANGES.search(call.name):
+        found = []
+    else:  # a patch in a file that is written is only its content
+        texts = [v for v in values.values() if isinstance(v, str)] or [call.arguments]
+        patched = [_patched(m) for text in texts for m in _PATCHED.finditer(text)]
+        found = list(tool_arguments.paths(call.arguments)) or patched
     return tuple(dict.fromkeys(found))[: shell.MOST_FILES]
+
+
+def _patched(found: re.Match[str]) -> str:
+    return (found[1] or found[2]).strip()
 
 
 def _plan(values: Mapping[str, Any]) -> str:
@@ -187,19 +199,32 @@ def _plan(values: Mapping[str, Any]) -> str:
     return " ".join(text[: 2 * PLAN_CHARS].split())[:PLAN_CHARS] if isinstance(text, str) else ""
 
 
-def _outcome(result: ToolResult | None, kind: Kind) -> tuple[bool, str]:
-    """Return whether a call ended badly, and how in a line; only what executes fails by what it prints."""
+def _outcome(result: ToolResult | None, kind: Kind, *, masked: bool) -> tuple[bool, str]:
+    """Return whether a call ended badly, and how in a line; only what executes fails by what it prints.
+
+    That counts where there is no status, and where it is `masked`, another command's.
+    """
     if result is None:
         return False, ""
     text = result.original_text
     ends = text[:ENDS_CHARS] + "\n" + text[-ENDS_CHARS:]
-    status = next((found[1] for found in _STATUS.finditer(ends)), "")
+    status = _status(text)
     is_bad_status = status not in ("", "0")
     executes = kind in ("ran", "changed")
-    if not (result.is_error or is_bad_status or (not status and executes and _TROUBLE.search(ends))):
+    if not (result.is_error or is_bad_status or ((masked or not status) and executes and _TROUBLE.search(ends))):
         return False, _ending(text) if kind == "ran" else ""
     why = (executes and _reason(text)) or _ending(text)
     return True, " ".join(filter(None, (f"exit {status}" * is_bad_status, why[:OUTCOME_CHARS])))
+
+
+def _status(text: str) -> str:
+    """Return the exit status that a tool says of a call before its output, or else behind it, "" for none."""
+    output = text.find(OUTPUT, 0, ENDS_CHARS)
+    first = _STATUS.search(text, 0, output if output >= 0 else ENDS_CHARS)
+    if first is not None and (output >= 0 or first.start() <= STATUS_PLACE_CHARS):
+        return first[1]
+    found = [*_STATUS.findall(text[:ENDS_CHARS]), *_STATUS.findall(text[-ENDS_CHARS:])]
+    return found[-1] if found else ""
 
 
 def _reason(text: str) -> str:

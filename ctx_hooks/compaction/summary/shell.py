@@ -24,40 +24,51 @@ MOST_FILES = 50
 
 LONGEST_PATH_CHARS = 200
 
-_DOCUMENT = re.compile(r"(?<!<)<<-?\s?[\"'\\]?(\w{1,80})")
+_DOCUMENT = re.compile(r"(?<!<)<<(-?)[ \t]?(?:'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|\\?([^\s'\"\\;&|<>()]{1,80}))")
 _PREFIX = re.compile(
-    r"\s*(?:(?:cd|export|source|set)\b[^\n;&|]{0,400}(?:&&|;|\n)|[A-Z_][A-Z0-9_]*=\S{0,200}\s|sudo\s|time\s)\s*"
+    r"\s{0,40}(?:(?:(?:cd|export|set)\b|source \S{0,200}(?:activate|env|rc|profile|nvm\.sh)\b)(?:(?!\$\()[^\n;&|`]){0,400}"
+    r"(?:&&|;|\n)|[A-Z_][A-Z0-9_]*=(?:(?!\$\()[^\s`]){0,200}\s|sudo\s|time\s)\s{0,40}"
 )
 _NEXT = re.compile(r"&&|\|\||[;\n]|(?<!>)&(?!>)")
 """Between two commands of one call."""
-_SILENCED = re.compile(r"[\d&]?>{1,2}\s?/dev/null|\d?>&\d?")
+_SILENCED = re.compile(r"[\d&]?>{1,2}\s?/dev/null|\d?>&\d")
 _NO_MORE = (
-    r"(?!\w)(?!.*(?:\s-(?:delete|ok|exec(?!(?:dir)?\s(?:grep|cat|head|tail|wc|ls|stat|sed -n)\s))|>\s?[\w/.$~]|\$\(|`))"
+    r"(?!\w)(?!.*(?:\s-(?:delete|ok|fprint|fls|-exec|-output|"
+    r"exec(?!(?:dir)?\s(?:grep|cat|head|tail|wc|ls|stat|sed -n)\s))|"
+    r">&?\s?[\w/.$~]|[$<>]\(|`))"
 )
 """Behind the name of a command that reads: neither an option nor a file that it writes, nor a command in it."""
 _READING_COMMAND = re.compile(
-    r"\s*(?:(?:do|then|else)\s)?(?:$|cat|head|tail|less|ls|tree|find|fd|rg|grep|egrep|ag|nl|wc|sed -n|awk|jq|stat|file|"
-    r"which|pwd|env(?=\s*$)|echo|printf|diff|du|df|ps|cd|export|for|done|fi|true|sleep|wait|test|\[|"
-    r"git (?:status|log|show|diff|branch(?! -[dDmMcCfu])|blame|grep|rev-parse|ls-files|ls-tree|merge-base|remote(?! [a-z])|"
-    rf"worktree list|fetch)|[\w.-]+ (?:\w+ )?(?:--help|--version)|gh \w+ (?:view|list|status|diff|checks)|"
+    r"\s*(?:(?:do|then|else)\s)?(?:$|cat|head|tail|less|ls|tree(?!.*\s-o)|find|fd(?!.*\s-[xX])|rg|grep|egrep|ag|nl|wc|"
+    r"sed -n|awk|jq|stat|file|which|pwd|env(?=\s*$)|echo|printf|diff|du|df|ps|cd|export|for|done|fi|true|sleep|wait|test|\[|"
+    r"git (?:status|log|show|diff|branch(?=\s*$|\s-(?:[avrl]|-(?:all|list|show-current|contains|merged|no-merged)))|blame|"
+    r"grep|rev-parse|ls-files|ls-tree|merge-base|remote(?! [a-z])|worktree list|fetch)|"
+    r"[\w.-]+ (?:\w+ )?(?:--help|--version)|gh \w+ (?:view|list|status|diff|checks)|"
     rf"Get-Content|dir|type){_NO_MORE}"
 )
 _FILTER = re.compile(rf"\s*(?:sort|uniq|cut|tr|column|rev|tac|fold|more|sed)(?!.*\s-[io]){_NO_MORE}")
 """What else output may go through that only reads."""
 _XARGS = re.compile(r"\s*xargs(?:\s+-\S+(?:\s+\d+)?)*\s")
 """What is called with the output has to read, too."""
-_QUOTED = re.compile(r"'[^']{0,2000}'|\"[^\"]{0,2000}\"")
+_QUOTED = re.compile(r"\\[\s\S]|'[^']*(?:'|\Z)|\"[^\"\\]*(?:\\[\s\S][^\"\\]*)*(?:\"|\\?\Z)|(?<![^\s;&|()])#[^\n]*")
+"""What the shell takes to the letter, an open quotation up to the end, or leaves out."""
+_FIRST = r"(?:^|[\n;&|({])[ \t]{0,40}(?:(?:do|then|else|sudo|time|command|exec)[ \t]{1,40}){0,3}"
+"""What stands before the name of a command: any other word like it is an argument."""
 _WRITING = re.compile(
-    r"(?:(?<![-=<])>>?\s*|(?<![\w./-])(?:tee(?: -a)?|(?P<copies>cp(?: -\w+)*)|(?:git )?(?:mv|rm)(?: -\w+)*|touch|"
-    r"(?:sed -i|perl -(?=\w*i))\S*(?: (?:-\w+|''))*?(?:(?: -e \S+)+| (?!-)\S+))\s+)"
-    r"(?P<paths>(?:(?![-&<>|$(]|/dev/)[\w./@~+-]{2,200}(?=[\s;&|)<>]|$)[ \t]*){1,8})"
+    rf"(?:(?P<into>(?<![-=<>])>>?\s{{0,9}})|{_FIRST}(?:tee(?: -a)?|(?P<copies>cp(?: -(?!\w*t)\w+)*)|"
+    r"(?:git )?(?:mv|rm)(?: -\w+)*|touch|(?:sed -i|perl -(?=\w*i))\S*(?: (?:-\w+|''))*?(?:(?: -e \S+)+| (?!-)\S+))\s+)"
+    r"(?P<paths>(?:(?![-&<>|$(]|/dev/)[\w./@~+-]{2,200}(?=[\s;&|)<>]|$)[ \t]*){1,8})(?P<more>[^\n;&|)<>])?"
 )
-_READING_FILES = re.compile(r"(?<![\w./-])(?:cat|head|tail|less|nl|sed -n|jq|wc)\s((?:[^\s;&|<>]{1,200}[ \t]{0,9}){1,12})")
+_READING_FILES = re.compile(
+    rf"{_FIRST}(?:cat|head|tail|less|nl|wc|(?:sed -n|jq)(?:\s-\S{{1,80}}){{0,8}}\s\S{{1,400}})\s"
+    r"((?:[^\s;&|<>]{1,200}[ \t]{0,9}){1,12})"
+)
 _FILE = re.compile(r"(?!-)(?=.*[./]\w)[\w./@~+-]{3,200}")
 _SHELL = re.compile(
     rf"(?<![\w$/.-])(?P<name>[A-Za-z_]\w{{0,80}})=(?P<value>{_QUOTED.pattern}|[^\s;&|]{{0,400}})|"
     rf"\bfor\s(?P<each>\w{{1,80}})\sin\s(?P<list>[^;\n]{{0,2000}})|{_QUOTED.pattern}|"
-    r"[\w./@~+{}-]{0,200}\$[\w./@~+{}$-]{0,200}"
+    r"(?P<compares>\(\([^()\n]{0,200}\)\)|\[\[[^\n\]]{0,200}\]\])|"
+    r"(?<![\w./@~+{}-])[\w./@~+{}-]{0,200}\$[\w./@~+{}$-]{0,200}"
 )
 """What gives a variable its values, a quoted text, and a word with a variable in it."""
 _PATH = re.compile(r"[\w./@~+{}$-]{1,200}")
@@ -75,29 +86,36 @@ def command_of(values: Mapping[str, Any]) -> str:
 
 
 def without_documents(command: str) -> str:
-    """Return the beginning of a command without the texts that it is given in here-documents."""
+    """Return a command without the texts that it is given in here-documents; one without an end reaches to the end."""
     lines = command.replace("\\\n", " ").split("\n")
-    last = {line.strip(): n for n, line in enumerate(lines)}
+    last = {key: n for n, line in enumerate(lines) for key in (("", line.rstrip("\r")), ("-", line.strip("\t\r")))}
     kept: list[str] = []
-    behind = 0
+    behind = quotes = 0
     for n, line in enumerate(lines):
         if n < behind:
             continue
         kept.append(line)
         behind = n + 1
-        for end in _DOCUMENT.findall(line):
+        for found in _DOCUMENT.finditer(line):
+            end = (found[1], found[2] or found[3] or found[4])
             if last.get(end, -1) >= behind:
-                behind = 1 + next(k for k in range(behind, len(lines)) if lines[k].strip() == end)
-    return "\n".join(kept)[:MOST_COMMAND_CHARS].strip()
+                ended = (k for k in range(behind, len(lines)) if lines[k].strip("\t\r" if end[0] else "\r") == end[1])
+                behind = 1 + next(ended)
+            elif not (quotes + _quotes(line[: found.start()])) % 2 and "((" not in line:
+                behind = len(lines)
+        quotes += _quotes(line)
+    return "\n".join(kept).strip()
 
 
 def acting(command: str) -> str:
     """Return a command from its first part on that does more than read or prepare; "" where none does."""
-    while prefix := _PREFIX.match(command):
-        command = command[prefix.end() :]
     shell = _SILENCED.sub(_blank, _QUOTED.sub(_blank, command))
     start = 0
-    for found in (*_NEXT.finditer(shell), None):
+    while prefix := _PREFIX.match(shell, start):
+        start = prefix.end()
+    if len(command) > MOST_COMMAND_CHARS:
+        return command[start:].strip()
+    for found in (*_NEXT.finditer(shell, start), None):
         first, *behind = shell[start : found.start() if found else len(shell)].split("|")
         if not (_READING_COMMAND.match(first) and all(map(_only_reads, behind))):
             return command[start:].strip()
@@ -105,11 +123,19 @@ def acting(command: str) -> str:
     return ""
 
 
+def masks_status(command: str) -> bool:
+    """Whether the exit status of a command may be another one's than of what failed in it."""
+    return any(mark in _QUOTED.sub(_blank, command[:MOST_COMMAND_CHARS]) for mark in "|;\n")
+
+
 def written_files(command: str) -> Iterator[str]:
     """Yield the files that a command without here-documents writes, moves or deletes, as far as it names them itself."""
     for found in _WRITING.finditer(_resolved(command)):
         paths = found["paths"].split()
-        yield from paths[-1:] if found["copies"] else paths
+        if found["copies"]:  # only the last is written: all have to be known
+            yield from () if found["more"] or len(paths) == 1 else paths[-1:]
+        else:
+            yield from paths[:1] if found["into"] else paths
 
 
 def read_files(command: str) -> Iterator[str]:
@@ -124,9 +150,16 @@ def _only_reads(piped: str) -> bool:
     return bool(_READING_COMMAND.match(called) or _FILTER.match(called))
 
 
+def _quotes(text: str) -> int:
+    return text.count('"') + text.count("'")
+
+
 def _blank(found: re.Match[str]) -> str:
-    runs = found[0][0] == '"' and ("$(" in found[0] or "`" in found[0])
-    return "$(".ljust(len(found[0])) if runs else "_" * len(found[0])
+    text = found[0]
+    runs = text[0] == '"' and ("$(" in text or "`" in text)
+    is_open = text[0] in "\"'" and (len(text) == 1 or text[-1] != text[0])
+    fill = " " if text[0] == "#" else "_"
+    return "$(".ljust(len(text)) if runs or is_open else "".join(c if c == "\n" and fill == " " else fill for c in text)
 
 
 def _resolved(command: str) -> str:
@@ -140,12 +173,15 @@ def _resolved(command: str) -> str:
             values = [value for found_values in words for value in found_values] if all(words) else []
             variables[name] = values[: MOST_FILES + 1]
             return " "
+        if found["compares"] or found[0][0] in "#\\":
+            return "''" if found["compares"] else "$" if found[0][0] == "\\" else " "
         quoted = found[0][0] in "\"'"
         if quoted and (not any(mark in found[0] for mark in "/.$") or (found[0].startswith("'") and "$" in found[0])):
             return "''"
         return " ".join(_values(found[0], variables)) or ("''" if quoted else "$")
 
-    return _SHELL.sub(resolved, command)
+    beginning = command if len(command) <= MOST_COMMAND_CHARS else command[:MOST_COMMAND_CHARS].rpartition(" ")[0]
+    return _SHELL.sub(resolved, beginning)
 
 
 def _values(word: str, variables: Mapping[str, list[str]]) -> list[str]:

@@ -49,11 +49,26 @@ def test_changed_files_are_known_from_every_way_of_changing_them(name, given, fi
     "f=$(mktemp); echo x > $f", "echo x > $OUT/a.py", "for f in *.py; do rm $f; done", "f=a.py; f=$(pick); rm $f",
     'for f in $(ls); do cat > "out/$f"; done', "docker run --rm image", "node -e x=>yes", 'rg "rm" src/a.py && make',
     "f=a.py; rm ${f%.py}.md", "rm src/{a,b}.py ab[12].c", "for f in a.py $X; do rm $f; done", "rm src/$x",
-    'echo "1 << EOF"\nmake', "L=(a b); rm $L",
+    'echo "1 << EOF"\nmake', "L=(a b); rm $L", "docker rm -f web", "aws s3 cp a.txt s3://b/c", "cp a.py $DEST",
+    'cp a.py "d d/x"', "cp -t dest a.py b.py", "ssh h rm x.py", "if [[ $a > b.py ]]; then make; fi",
+    f'git commit -m "{"x " * 1_100} rm src/a.py"', 'git commit -m "it\\"s a > b.py x"', "# a > b.py, don't\nmake",
+    "make <<EOF\nrm a.py\n", "python - <<'END-1'\nrm a.py\nEND-1", "sh -x <<'EOF'\n    EOF\n    rm a.py\nEOF",
+    "git apply --check <<'E'\n+++ b/x.go\nE",
 ])  # fmt: skip
 def test_no_file_is_claimed_that_a_command_does_not_name_itself(command):
     (action,) = actions_of(calls(("bash", {"command": command}, "ok")))
     assert (action.kind, action.files) == ("ran", ())
+
+
+@pytest.mark.parametrize(("name", "given", "files"), [
+    ("Write", {"file_path": "notes.md", "content": "See\n+++ b/x.go\n"}, ("notes.md",)),
+    ("Task", {"prompt": "See\n+++ b/x.go"}, ()),
+    ("bash", {"command": "cat > p.diff <<'EOF'\n--- a/x.go\n+++ b/x.go\nEOF"}, ("p.diff",)),
+    ("bash", {"command": "make > a.txt all"}, ("a.txt",)),
+])  # fmt: skip
+def test_a_patch_that_nothing_applies_and_a_word_behind_a_file_change_nothing(name, given, files):
+    (action,) = actions_of(calls((name, given, "ok")))
+    assert action.files == files
 
 
 @pytest.mark.parametrize(("name", "given"), [
@@ -81,6 +96,17 @@ def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
     assert (action.kind, action.failed) == ("ran", failed)
 
 
+@pytest.mark.parametrize(("command", "result"), [
+    ("pytest | tail -5", "Process exited with code 0\nOutput:\n3 failed, 2 passed"),
+    ("make test || true", "Exit code: 0\nmake: *** [x] Error 1"),
+    ("steps", "the first: exit code 0\nno\n[exit code: 1]"),
+])  # fmt: skip
+def test_a_status_of_another_command_hides_no_failure(command, result):
+    first, second = (("bash", {"command": c}, r) for c, r in ((command.split(" |")[0], "exit code: 1"), (command, result)))
+    actions = actions_of(calls(first, second))
+    assert (actions[1].failed, list(still_failing(actions))) == (True, [actions[1]])
+
+
 @pytest.mark.parametrize(("command", "what"), [
     ("cd /x && \\\nbd create 'a b' \\\n  --type epic", "bd create 'a b' --type epic"),
     ("echo '== x && rm' && ls docs 2>/dev/null | tail -3 && git push origin x 2>&1 | tail", "git push origin x 2>&1 | tail"),
@@ -89,6 +115,12 @@ def test_a_command_fails_by_its_status_or_by_what_a_run_prints(result, failed):
     ("find . | xargs -n 1 drop", "find . | xargs -n 1 drop"), ("cat <<EOF | psql\nDROP TABLE t;\nEOF", "cat <<EOF | psql"),
     ("cat <<'EOF'\nx\nEOF\npay x", "pay x"), ('cat x > "$F"', 'cat x > "$F"'),
     ("find . -exec drop {} +", "find . -exec drop {} +"), ("env A=1 ./deploy", "env A=1 ./deploy"),
+    ("export A=$(pay x) && ls", "export A=$(pay x) && ls"),
+    ("cd a && fd -x pay", "fd -x pay"), ("git branch x", "git branch x"),
+    ("diff <(pay x) b", "diff <(pay x) b"), ('echo "a\\" b"; pay "x"', 'pay "x"'),
+    (f'echo "{"x" * 2_100}"; pay x; ls "y"', 'pay x; ls "y"'),
+    ("source pay.sh && ls", "source pay.sh && ls"), ("ls # don't\npay x # won't", "pay x # won't"), ("ls >& x", "ls >& x"),
+    ("ls " + "y" * 9_000 + "; pay x", "ls " + "y" * 156 + "…"),
     ('echo "$(pay x)"', 'echo "$(pay x)"'), ("git branch -D x", "git branch -D x"), ("ls | sort -o a", "ls | sort -o a"),
 ])  # fmt: skip
 def test_a_command_is_told_from_where_it_does_more_than_read(command, what):
@@ -100,7 +132,8 @@ def test_a_command_is_told_from_where_it_does_more_than_read(command, what):
     "echo '=== a > b' && ls docs 2>/dev/null || true", "cat <<'EOF' | head 2>&1\nmake\nEOF",
     "for f in a b; do sed -n 1,9p $f; done", "cd /x; git log 2>&1 && git status >/dev/null || sleep 5",
     "ls &>/dev/null; find . -name '*.py' | xargs -n 1 grep -l 'a|b' | sort -u | sed 's/a/b/' | head -5",
-    "find . -exec grep -l x {} +", "env | grep PATH", "git branch -a | cat",
+    "find . -exec grep -l x {} +", "env | grep PATH", "git branch -a | cat", "ls # rm a.py", "grep -rn rm src/a.py",
+    "# don't ask\nls src", "echo 'it'\\''s; rm a.py'", "echo rm a.py",
 ])  # fmt: skip
 def test_a_command_of_which_every_part_reads_only_reads(command):
     (action,) = actions_of(calls(("bash", {"command": command}, "ok")))

@@ -7,6 +7,7 @@ from strategies import called, every_format, spoken
 import ctx_hooks
 from ctx_hooks.compaction.summary.extractive import ends_of
 from ctx_hooks.compaction.summary.placing import with_summary
+from ctx_hooks.conversation.placeholders import REMOVED_MESSAGE
 from ctx_hooks.formats import WIRE_FORMATS
 
 SOURCE = "".join(f"def step_{n}(value):\n    return value + table_{n}[{n * 7}]\n" for n in range(60))
@@ -62,3 +63,13 @@ def test_the_record_stands_behind_the_task_even_if_what_stood_before_it_was_cut(
 def test_what_is_missing_between_lines_is_marked_on_a_line_of_its_own():
     assert ends_of("One.\nTwo.\n" + "x" * 99 + "\nEnd.", 10, 5) == "One.\nTwo.\n…\nEnd."
     assert ends_of("One two " + "x" * 99 + " end.", 8, 5) == "One two … end."
+
+
+def test_a_conversation_that_was_compacted_is_compacted_again():
+    """A client may send what it was returned: what stands there for a removed message is no answer."""
+    messages = [{"role": "user", "content": "Three."}]
+    for n in range(30):
+        answer = f"Old news {n}. " * 200 if n % 3 else REMOVED_MESSAGE
+        messages[-1:-1] = [spoken("openai-chat", "user", f"Please never do thing {n}. " * 60)]
+        messages[-1:-1] = [spoken("openai-chat", "assistant", answer)]
+    assert ctx_hooks.compress(messages, format="openai-chat", budget_tokens=8_000).fits
