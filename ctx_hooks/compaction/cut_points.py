@@ -197,7 +197,7 @@ class CutPoints:
         if not cut.is_whole:
             protected -= self._arrived_tokens[cut.length] - self._settled_tokens(cut.length)
         expected = self.target_tokens(cut) - self._preamble_tokens
-        return replace(cut, tokens=max(expected, int(protected + summary_tokens(self._thresholds.trigger))))
+        return replace(cut, tokens=max(expected, int(protected + summary_tokens(self._thresholds.trigger.goal_tokens))))
 
     def _protected_tokens(self, length: int) -> int:
         """Return the tokens of what no step touches among the first `length` messages."""

@@ -70,8 +70,13 @@ def digest(arguments: str) -> str:
         text = " ".join(first) or orjson.dumps(value).decode()
     else:
         text = arguments
-    line = " ".join(text[: 4 * DIGEST_CHARS].split())
-    return line if len(line) <= DIGEST_CHARS else line[: DIGEST_CHARS - 1] + placeholders.GAP
+    return beginning(text, DIGEST_CHARS)
+
+
+def beginning(text: str, chars: int) -> str:
+    """Return a text in one line, of a longer one the beginning with a mark behind it: at most `chars` characters."""
+    line = " ".join(text[: 4 * chars].split())
+    return line if len(line) <= chars else line[: chars - 1] + placeholders.GAP
 
 
 def paths(arguments: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.addons.summaries.call import payer_of
 from ctx_hooks.compaction.message_index import digest_of
-from ctx_hooks.compaction.summary.extractive import allowed_tokens
+from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.compaction.summary.model_written import newest_within, prefixes
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.formats.fields import unmarked
@@ -81,7 +81,7 @@ def fitted(settings: SummarySettings, budget_tokens: float) -> SummarySettings:
     That is as long as an extractive one beside the users' words, which stand behind a model's summary in any case. A longer
     one takes the room of lines that later steps need (`benchmarks/summaries.py`).
     """
-    room_tokens = allowed_tokens(budget_tokens, most_tokens=math.inf)
+    room_tokens = summary_tokens(budget_tokens, most_tokens=math.inf)
     return settings.model_copy(update={"max_tokens": min(settings.max_tokens, int(room_tokens))})
 
 

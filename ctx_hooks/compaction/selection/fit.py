@@ -56,7 +56,7 @@ def fit(conversation: Conversation, budget: Budget, selector: Selector, build: B
 
 def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conversation, Selection]:
     """Return the fullest conversation within the goal, and what was selected for it."""
-    beside_tokens = budget.goal_tokens * MARGIN_FRACTION + summary_tokens(budget) * USUAL_SUMMARY_FRACTION
+    beside_tokens = budget.goal_tokens * MARGIN_FRACTION + summary_tokens(budget.goal_tokens) * USUAL_SUMMARY_FRACTION
     room_tokens = selector.free_tokens - beside_tokens
     order = selector.order(max(room_tokens, 0))
     fullest: tuple[Conversation, Selection] | None = None

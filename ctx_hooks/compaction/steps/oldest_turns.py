@@ -12,13 +12,7 @@ from ctx_hooks.compaction.selection.fit import fit
 from ctx_hooks.compaction.selection.select import Selection, Selector
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.compaction.summary.actions import actions_of
-from ctx_hooks.compaction.summary.extractive import (
-    Removed,
-    bare_summary,
-    brief_summary,
-    extractive_summary,
-    written_form,
-)
+from ctx_hooks.compaction.summary.extractive import Removed, bare_summary, brief_summary, extractive_summary, written_form
 from ctx_hooks.compaction.summary.placing import most_unanswered, unanswered_turns, with_summary
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
@@ -147,12 +141,5 @@ def _with_questions(selection: Selection, conversation: Conversation, selector: 
 STEP = Step(
     "oldest_turns",
     "the least useful older exchanges gave way; an extractive summary says what they were",
-    partial(
-        _apply,
-        (
-            Form(extractive_summary),
-            Form(brief_summary, fills_gaps=False),
-            Form(bare_summary, fills_gaps=False),
-        ),
-    ),
+    partial(_apply, (Form(extractive_summary), Form(brief_summary, fills_gaps=False), Form(bare_summary, fills_gaps=False))),
 )

@@ -149,7 +149,7 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
         kind = "read" if values.get("command") in shell.VIEWS or _reads(call.name) else "ran"
     if command:
         line = " ".join((acting or script).split("\n", 1)[0].split())
-        what, same = _short(line), _PIPED.split(line)[0]
+        what, same = tool_arguments.beginning(line, LONGEST_CHARS), _PIPED.split(line)[0]
     else:
         what = f"{call.name}({plan or tool_arguments.digest(call.arguments)})"
         same = _FIGURE.sub("0", what)
@@ -162,9 +162,9 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
 
 def _reads(tool: str) -> bool:
     """Whether a tool's name says that it reads: by its first word or its end, if no word of it acts."""
-    words = _words(tool)
-    names_reading = bool(words) and (_READING.fullmatch(words[0]) or words[-1].endswith(_FINDING))
-    return bool(names_reading) and not any(map(_ACTING.fullmatch, words))
+    words = _words(tool) or [""]
+    is_reading = _READING.fullmatch(words[0]) or words[-1].endswith(_FINDING)
+    return bool(is_reading) and not any(map(_ACTING.fullmatch, words))
 
 
 def _words(tool: str) -> list[str]:
@@ -277,9 +277,5 @@ def _scope(action: Action, done: str) -> tuple[object, frozenset[str]]:
     if action.kind == "changed":
         return action.files, frozenset()
     words = done.split()
-    files = [word for word in words if "/" in word or "." in word]
-    return tuple(word for word in words if not ("/" in word or "." in word)), frozenset(files)
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= LONGEST_CHARS else line[: LONGEST_CHARS - 1] + placeholders.GAP
+    files = frozenset(word for word in words if "/" in word or "." in word)
+    return tuple(word for word in words if word not in files), files

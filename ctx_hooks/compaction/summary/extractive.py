@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.summary.actions import still_failing
 from ctx_hooks.compaction.summary.transcript import transcript
+from ctx_hooks.compaction.tool_arguments import beginning
 from ctx_hooks.conversation import placeholders
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.model import Text
@@ -75,13 +76,8 @@ class Removed:
     turns: Mapping[int, str] = field(default_factory=dict)
 
 
-def summary_tokens(budget: Budget) -> float:
-    """Return about how many tokens the summary may have beside users' words."""
-    return allowed_tokens(budget.goal_tokens)
-
-
-def allowed_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS) -> float:
-    """Return about how many tokens of a goal a summary may have, `most_tokens` at most."""
+def summary_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS) -> float:
+    """Return about how many tokens of a goal the summary may have beside users' words, `most_tokens` at most."""
     share = max(LEAST_SUMMARY_TOKENS, goal_tokens * SUMMARY_FRACTION)
     return min(most_tokens, share, goal_tokens * MOST_SUMMARY_FRACTION)
 
@@ -95,7 +91,7 @@ def brief_summary(removed: Removed, budget: Budget) -> str:
     """Return the users' words of the removed messages under the heading, and the newest of the files that were changed."""
     language = budget.policy.language
     lines, _ = _said(removed, 0, language)
-    room_chars = min(BRIEF_CHARS, summary_tokens(budget) * CHARS_PER_TOKEN)
+    room_chars = min(BRIEF_CHARS, summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN)
     return _headed(lines + _section("changed", _changed(removed), room_chars, language)[0], removed, budget)
 
 
@@ -136,7 +132,7 @@ def sections(removed: Removed, budget: Budget, stated: str = "") -> list[str]:
     identifiers are all named in `stated` is left out.
     """
     language = budget.policy.language
-    chars = summary_tokens(budget) * CHARS_PER_TOKEN
+    chars = summary_tokens(budget.goal_tokens) * CHARS_PER_TOKEN
     actions = removed.actions
     plans = [a for a in (*actions, *removed.later) if a.kind == "planned"][-1:]
     entries = {
@@ -180,9 +176,9 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     Users' words are none of it; of the assistant's texts it holds first those that end a turn, then the newest.
     """
     words = {i: text for i in range(len(removed.messages)) if (text := _words_of(i, removed))}
-    answers = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant" and m.text.strip()}
-    times = Occurrences(answers.values())
-    answers = {i: text for i, text in answers.items() if times[text] < REPEATED_TIMES}
+    texts = {i: m.text.strip() for i, m in enumerate(removed.messages) if m.role == "assistant"}
+    times = Occurrences(texts.values())
+    answers = {i: text for i, text in texts.items() if text and times[text] < REPEATED_TIMES}
     turns = accumulate(is_request(m) for m in removed.messages)
     closing = set({turn: i for i, turn in enumerate(turns) if i in answers}.values())
     places = sorted(place for place in removed.turns if place > 0)
@@ -209,7 +205,7 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     for (place, source, _), entries in groupby(sorted(words), key=source_of):
         if place > behind:
             behind = place
-            lines.append(placeholders.after_turn(_beginning(removed.turns[places[behind - 1]]), language))
+            lines.append(placeholders.after_turn(beginning(removed.turns[places[behind - 1]], TURN_CHARS), language))
         lines.append(placeholders.said_by(f"- {source}", *(words[i] for i in entries)))
     return lines, room_chars
 
@@ -232,11 +228,6 @@ def ends_of(text: str, beginning_chars: int = BEGINNING_CHARS, end_chars: int = 
     if len(text) <= beginning_chars + end_chars:
         return text
     return _with_gap(text, head_end(text, beginning_chars), tail_start(text, end_chars))
-
-
-def _beginning(text: str) -> str:
-    words = " ".join(text[: 2 * TURN_CHARS].split())
-    return words if len(words) <= TURN_CHARS else words[: TURN_CHARS - 1] + placeholders.GAP
 
 
 def _with_gap(text: str, start: int, end: int) -> str:
