@@ -46,15 +46,16 @@ def shortened(
         language: of the placeholders.
         reference: tells of a value where the whole of it is.
     """
-    if not _may_be_shortened(arguments, longest_chars):
+    if len(arguments) <= longest_chars or not isinstance(parsed(arguments), (dict, list)):
         return arguments
+    head_chars = int(longest_chars * HEAD_FRACTION)
     pieces = []
     for between, string, is_key in _strings(arguments):
         value = "" if is_key else _long_value(string, longest_chars)
         if not value:
             pieces += [between, string]
             continue
-        head, tail = _middle(value, longest_chars)
+        head, tail = head_end(value, head_chars), tail_start(value, longest_chars - head_chars)
         placeholder = placeholders.shortened(len(value), language, reference(value))
         kept = f"{value[:head]}\n{placeholder}\n{value[tail:]}"
         pieces += [between, json.dumps(kept, ensure_ascii=arguments.isascii())]
@@ -94,10 +95,6 @@ def _values(value: Mapping[str, Any], keys: tuple[str, ...]) -> Iterator[str]:
             yield " ".join(found)
 
 
-def _may_be_shortened(arguments: str, longest_chars: int) -> bool:
-    return len(arguments) > longest_chars and isinstance(parsed(arguments), (dict, list))
-
-
 def _strings(arguments: str) -> Iterator[tuple[str, str, bool]]:
     """Yield the text before each JSON string, the string, and whether it is a key; at last the rest and ""."""
     for (between, string), (behind, _) in pairwise([*strings(arguments), ("", "")]):
@@ -110,9 +107,3 @@ def _long_value(string: str, longest_chars: int) -> str:
         return ""
     value: str = orjson.loads(string)
     return "" if len(value) <= longest_chars or placeholders.MARK in value else value
-
-
-def _middle(value: str, longest_chars: int) -> tuple[int, int]:
-    """Return where the head of a longer value ends, and where its tail begins."""
-    head_chars = int(longest_chars * HEAD_FRACTION)
-    return head_end(value, head_chars), tail_start(value, longest_chars - head_chars)

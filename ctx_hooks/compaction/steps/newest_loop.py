@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.compaction.steps.oversized_results import cut
-from ctx_hooks.compaction.tool_results import with_text
-from ctx_hooks.conversation.model import Conversation, Text, ToolResult
+from ctx_hooks.compaction.steps.oversized_results import cut_result
+from ctx_hooks.conversation.model import Conversation, ToolResult
 from ctx_hooks.conversation.protection import older_messages
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -68,22 +67,10 @@ def capped(conversation: Conversation, indices: Collection[int | None], chars: i
     """Return the conversation with no result of the messages at some indices longer than about `chars`."""
     messages = list(conversation.messages)
     for i, message in enumerate(conversation.messages):
-        if i not in indices or message.pinned:
-            continue
-        parts = tuple(_cut(p, chars, budget) if isinstance(p, ToolResult) else p for p in messages[i].parts)
-        messages[i] = messages[i].with_parts(parts)
+        if i in indices and not message.pinned:
+            parts = (cut_result(p, chars, budget) if isinstance(p, ToolResult) else p for p in message.parts)
+            messages[i] = message.with_parts(tuple(parts))
     return conversation.with_messages(tuple(messages))
-
-
-def _cut(result: ToolResult, chars: int, budget: Budget) -> ToolResult:
-    if not any(isinstance(p, Text) for p in result.parts):
-        return result
-    whole = result.text
-    if len(whole) <= chars:
-        return result
-    policy, reference = budget.policy, budget.reference(result.original_text)
-    text = cut(whole, chars, policy.tool_result_direction, policy.language, reference)
-    return result if text == whole else with_text(result, text)
 
 
 LARGE = Step("large_newest", "the newest results leave half of the room to what came before", _large)

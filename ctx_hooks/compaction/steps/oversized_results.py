@@ -89,12 +89,16 @@ def on_arrival(message: Message, budget: Budget) -> Message:
 
 
 def _capped(result: ToolResult, most_chars: int, budget: Budget) -> ToolResult:
+    return result if result.is_cut else cut_result(result, _allowed_chars(result.text, most_chars, budget.policy), budget)
+
+
+def cut_result(result: ToolResult, kept_chars: int, budget: Budget) -> ToolResult:
+    """Return the result with about `kept_chars` of its text; the very object when it is short."""
     policy, whole = budget.policy, result.text
-    most = _allowed_chars(whole, most_chars, policy)
-    if len(whole) <= most or result.is_cut:
+    if len(whole) <= kept_chars:
         return result
     reference = budget.reference(result.original_text)
-    text = cut(whole, most, policy.tool_result_direction, policy.language, reference)
+    text = cut(whole, kept_chars, policy.tool_result_direction, policy.language, reference)
     return result if text == whole else with_text(result, text)
 
 

@@ -101,7 +101,7 @@ class Forms:
 
     def __init__(self, history: History, summaries: Summaries, start: bytes) -> None:
         self._summaries = summaries
-        self._prefixes = _prefixes_in(history, summaries)
+        self._prefixes = prefixes(history, bytes.fromhex(summaries.conversation))
         self._compactions = prefixes(history, start, with_system=True)
 
     def summary_of(self, length: int) -> WrittenSummary | None:
@@ -114,7 +114,3 @@ class Forms:
     def choice(self, length: int, summary: WrittenSummary | None, *, removes: bool) -> Choice:
         """Return the choice that a compaction of the first `length` messages was made by."""
         return Choice(self._compactions[length].hex(), "" if summary is None else summary.prefix, length, removes)
-
-
-def _prefixes_in(history: History, summaries: Summaries) -> tuple[bytes, ...]:
-    return prefixes(history, bytes.fromhex(summaries.conversation))
