@@ -13,8 +13,11 @@ from ctx_hooks.texts import pieces
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
 """What may be an identifier: `telling` says which of these are."""
+_WORD_IN_JSON = re.compile(r"[A-Za-z0-9_](?<![^\\]\\[bfnrt])[A-Za-z0-9_./\-@#:]{2,}[A-Za-z0-9_]")
+"""The same without the letter of an escape before it."""
+_JSON_OPENINGS = ("{", "[", '"')
 _TELLING = re.compile(r"[0-9_/.@#]|[a-z][A-Z]")
 
 _names: ContentCache[tuple[str, ...]] = ContentCache()
@@ -23,6 +26,12 @@ _names: ContentCache[tuple[str, ...]] = ContentCache()
 def identifiers(text: str) -> tuple[str, ...]:
     """Return the paths, names, ids and numbers in `text`: what a later step could refer to by name."""
     return _names.get(digest(text), lambda: _names_in(text), names_bytes)
+
+
+def words_in(text: str, spans: Iterable[tuple[int, int]]) -> list[list[str]]:
+    """Return what may be identifiers in each of these spans; of JSON, by how the text begins, without its escapes."""
+    word = _WORD_IN_JSON if text.startswith(_JSON_OPENINGS) else _WORD
+    return [word.findall(text, start, end) for start, end in spans]
 
 
 def telling(words: Iterable[str]) -> Iterator[str]:
@@ -36,4 +45,4 @@ def names_bytes(names: tuple[str, ...]) -> int:
 
 
 def _names_in(text: str) -> tuple[str, ...]:
-    return tuple(telling(chain.from_iterable(WORD.findall(text, start, end) for start, end in pieces.spans(text))))
+    return tuple(telling(chain.from_iterable(words_in(text, pieces.spans(text)))))

@@ -5,6 +5,7 @@ A name has a tenth of the tokens of the lines around it, and tells a reader whic
 
 from __future__ import annotations
 
+import re
 from collections import Counter as Occurrences
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,10 @@ NAMES_FRACTION, MOST_NAMES_FRACTION = 0.03, 0.08
 CLAUSE_TOKENS = 8
 """What says where the names of one place come from."""
 LEAST_WORTH = 2
-"""A name is listed that was used once or seen twice, a path that was seen, a figure that was used twice."""
+"""A name is listed that was used once or seen twice, a path that was seen, a figure with its unit that was used twice."""
 LONGEST_NAME_CHARS = 100
+_LETTER = re.compile(r"[A-Za-z]")
+"""A bare figure says of nothing what it counts."""
 
 
 def names_of_cut(
@@ -55,7 +58,7 @@ def names_of_cut(
             elif isinstance(conversation.messages[i].parts[k], ToolResult):
                 places.update(dict.fromkeys(source.segments.identifiers, (i, (i, k))))
     shown = identifiers_of(left.messages)
-    cut = [name for name in places if name not in shown and len(name) <= LONGEST_NAME_CHARS]
+    cut = [n for n in places if n not in shown and len(n) <= LONGEST_NAME_CHARS and _LETTER.search(n)]
     worth = {n: used[n] if n[0].isdigit() else LEAST_WORTH * used[n] + seen[n] + ("/" in n) for n in cut}
     told = (n for n in cut if worth[n] >= LEAST_WORTH)
     room_tokens = min(-budget.excess(left), int(budget.goal_tokens * MOST_NAMES_FRACTION))

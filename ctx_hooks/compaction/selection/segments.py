@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctx_hooks.runtime.content_cache import ContentCache, digest
-from ctx_hooks.texts.identifiers import WORD, names_bytes, telling
+from ctx_hooks.texts.identifiers import names_bytes, telling, words_in
 from ctx_hooks.texts.pieces import lines
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def _analysis_bytes(analysis: _Analysis) -> int:
 
 def _analyse(text: str) -> Segments:
     spans = segment_spans(text)
-    find = WORD.findall
-    words = [find(text, start, end) for start, end in spans]
+    words = words_in(text, spans)
     names = set(telling(chain.from_iterable(words)))
     return with_cover(spans, [names.intersection(of_segment) for of_segment in words])
 

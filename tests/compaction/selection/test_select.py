@@ -7,6 +7,7 @@ import pytest
 from strategies import called
 
 import ctx_hooks
+from ctx_hooks.compaction.selection.segments import segments
 from ctx_hooks.texts.identifiers import identifiers
 
 
@@ -117,3 +118,24 @@ def test_a_name_that_was_used_often_stays_in_the_record_before_names_that_were_u
     sent = sent_within([asked, *rounds, asked], 3_000)
     record = next(m["content"] for m in sent if "End of the record" in m["content"])
     assert record.partition("Also named in them:\n- ")[2].startswith(name)
+
+
+def test_a_name_behind_an_escape_is_read_without_it():
+    """In JSON a line break before a name is the letter "n"; in a path of Windows that letter is the name's."""
+    arguments = json.dumps({"cmd": "cat <<EOF_1\nEOF_1\n\tsrc/a.py", "path": r"C:\repo\new_file.py"})
+    assert {"EOF_1", "src/a.py", "new_file.py"} <= set(identifiers(arguments))
+    assert not {"nEOF_1", "tsrc/a.py", "nsrc/a.py"} & {*identifiers(arguments), *segments(arguments).identifiers}
+    assert "new_file.py" in identifiers(r"See C:\repo\new_file.py")
+
+
+def test_no_bare_figure_is_listed_among_names():
+    rounds = []
+    for n in range(150):
+        call, result = called(f"part {n} is quiet", f"c{n}", arguments={"part": f"p_{n}", "most": 16_000 + n % 50})
+        rounds += [{**call, "content": f"I look at unit_{n % 50}.rs, {16_000 + n % 50} bytes."}, result]
+    asked = {"role": "user", "content": "Go on."}
+    sent = sent_within([asked, *rounds, asked], 3_000)
+    record = next(m["content"] for m in sent if "End of the record" in m["content"])
+    named = record.partition("Also named in them:\n- ")[2].partition("\n")[0].split(", ")
+    assert len(named) >= 10
+    assert not any(name.isdigit() for name in named)
