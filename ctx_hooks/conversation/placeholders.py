@@ -238,9 +238,10 @@ def said_by(source: str, *texts: str) -> str:
     return f"{source}\n{block_quoted(text)}" if "\n" in text else f"{source} {spoken(text)}"
 
 
-def after_turn(words: str, language: Language) -> str:
+def after_turn(words: str, name: str | None, language: Language) -> str:
     """Return the line above what was said behind a user's turn that stays, of which these are the first words."""
-    return f"用户说 {quoted(words)} 之后:" if language == "zh" else f"After the user said {quoted(words)}:"
+    named = f" {quoted(name)}" if name else ""
+    return f"用户{named}说 {quoted(words)} 之后:" if language == "zh" else f"After the user{named} said {quoted(words)}:"
 
 
 def summary_end(language: Language, *, is_behind: bool = False) -> str:

@@ -88,7 +88,7 @@ def _fitted(
         done = tuple([action for action in actions if action.index in gone])
         later = tuple([action for action in actions if action.index > order[0] and action.index not in gone])
         left = [i for i in range(order[0], order[-1]) if i not in gone and is_request(messages[i])]
-        turns = {bisect(order, i): messages[i].text for i in left}
+        turns = {bisect(order, i): messages[i] for i in left}
         told_places = frozenset(places[i] for i in told if i in places)
         removed = Removed(tuple([messages[i] for i in order]), words, done, later, told_places, turns)
         return form.summarise(removed, budget), unanswered

@@ -65,7 +65,7 @@ class Removed:
         actions: what was done in these.
         later: what was done behind these, in what stays: a failure may have been cured there.
         told: the indices of those of which what was said stands elsewhere.
-        turns: of users that stay, the words by how many of these messages stood before them.
+        turns: of users that stay, the messages by how many of these messages stood before them.
     """
 
     messages: tuple[Message, ...]
@@ -73,7 +73,7 @@ class Removed:
     actions: tuple[Action, ...]
     later: tuple[Action, ...] = ()
     told: frozenset[int] = frozenset()
-    turns: Mapping[int, str] = field(default_factory=dict)
+    turns: Mapping[int, Message] = field(default_factory=dict)
 
 
 def summary_tokens(goal_tokens: float, most_tokens: float = MOST_SUMMARY_TOKENS) -> float:
@@ -205,7 +205,8 @@ def _said(removed: Removed, room_chars: float, language: Language) -> tuple[list
     for (place, source, _), entries in groupby(sorted(words), key=source_of):
         if place > behind:
             behind = place
-            lines.append(placeholders.after_turn(beginning(removed.turns[places[behind - 1]], TURN_CHARS), language))
+            turn = removed.turns[places[behind - 1]]
+            lines.append(placeholders.after_turn(beginning(turn.text, TURN_CHARS), turn.name, language))
         lines.append(placeholders.said_by(f"- {source}", *(words[i] for i in entries)))
     return lines, room_chars
 

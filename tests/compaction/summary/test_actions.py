@@ -1,9 +1,10 @@
 """What an agent did is read from its calls and what they returned, whoever's tools they are."""
 
 import time
+from dataclasses import replace
 
 import pytest
-from strategies import called
+from strategies import called, spoken
 
 from ctx_hooks.compaction.summary.actions import actions_of, still_failing
 from ctx_hooks.compaction.summary.extractive import Removed, brief_summary, sections
@@ -248,11 +249,12 @@ def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
 
 
 def test_what_was_said_stands_under_the_users_turn_that_it_followed():
-    talk = [{"role": "assistant", "content": text} for text in ("One.", "Two.", "Three.")]
-    removed = Removed(WIRE_FORMATS["openai-chat"].read(talk).messages, {}, (), turns={0: "Begin.", 1: "Go\non " + "x" * 99})
+    said = [("assistant", "One."), ("assistant", "Two."), ("assistant", "Three."), ("user", "Go\non " + "x" * 99)]
+    *talk, turn = WIRE_FORMATS["openai-chat"].read([spoken("openai-chat", *words) for words in said]).messages
+    removed = Removed(tuple(talk), {}, (), turns={0: turn, 1: replace(turn, name="ann")})
     told = [f"- assistant said: {number}." for number in ("One", "Two", "Three")]
     lines = sections(removed, Budget(4_000, 8_000, Counter("o200k_base")))
-    assert lines == ["Said, in order:", told[0], f'After the user said "Go on {"x" * 73}…":', *told[1:]]
+    assert lines == ["Said, in order:", told[0], f'After the user "ann" said "Go on {"x" * 73}…":', *told[1:]]
 
 
 def test_what_tools_leave_of_the_room_goes_to_what_was_said_and_nothing_is_told_twice():
