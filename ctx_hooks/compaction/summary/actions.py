@@ -63,7 +63,7 @@ _PATCHING = re.compile(
     r"(?:^|[\n;&|({])\s{0,40}(?:\S{0,200}/)?(?:apply_patch|patch|git (?:apply|am))\b(?!.*--(?:check|dry-run|stat))"
 )
 """The commands to which a patch is given."""
-_PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
+_PIPED = re.compile(r"\s*(?:\d?>&?|\|(?!\|))(?<!\|\|)")
 """What a command's output goes through says nothing of what was run."""
 _FIGURE = re.compile(r"\d+")
 _SAYING = re.compile(r"\w")
@@ -254,12 +254,13 @@ def still_failing(actions: Sequence[Action]) -> Iterator[Action]:
     """Yield the failures that no later success has cured, in order.
 
     A success cures the failures of a change of the same files, and of the same command for the same files or some of these;
-    one that names no files cures all of the command's failures. What `&&` joins has all succeeded.
+    one that names no files cures all of the command's failures. What `&&` joins has all succeeded; of what `||` joins
+    nobody knows it.
     """
     failing: dict[object, dict[frozenset[str], Action]] = {}
     for action in actions:
         if action.kind in ("ran", "changed"):
-            parts = () if action.failed else action.same.split(" && ")
+            parts = () if action.failed or "||" in action.same else action.same.split(" && ")
             for done in dict.fromkeys((*parts, action.same)):
                 of_its_kind, files = _scope(action, done)
                 known = failing.setdefault(of_its_kind, {})

@@ -248,6 +248,12 @@ def test_the_short_form_names_twenty_changed_files_of_a_deep_tree():
     assert all(f"/{n}.ts" in told for n in range(20))
 
 
+@pytest.mark.parametrize("command", ["make || true", "lint && make || true", "make && lint || true"])
+def test_what_another_command_stands_in_for_is_not_cured(command):
+    actions = actions_of(calls(*(("bash", {"command": c}, f"exit code: {n}") for n, c in ((1, "make"), (0, command)))))
+    assert list(still_failing(actions)) == [actions[0]]
+
+
 def test_what_was_said_stands_under_the_users_turn_that_it_followed():
     said = [("assistant", "One."), ("assistant", "Two."), ("assistant", "Three."), ("user", "Go\non " + "x" * 99)]
     *talk, turn = WIRE_FORMATS["openai-chat"].read([spoken("openai-chat", *words) for words in said]).messages
