@@ -63,7 +63,7 @@ _PATCHING = re.compile(
     r"(?:^|[\n;&|({])\s{0,40}(?:\S{0,200}/)?(?:apply_patch|patch|git (?:apply|am))\b(?!.*--(?:check|dry-run|stat))"
 )
 """The commands to which a patch is given."""
-_PIPED = re.compile(r"\s*(?:\d?>&?|\|(?!\|))(?<!\|\|)")
+_PIPED = re.compile(r"\s*(?:\d?>&?|\|)")
 """What a command's output goes through says nothing of what was run."""
 _FIGURE = re.compile(r"\d+")
 _SAYING = re.compile(r"\w")
@@ -149,7 +149,7 @@ def _action_of(call: ToolCall, result: ToolResult | None) -> Action:
         kind = "read" if values.get("command") in shell.VIEWS or _reads(call.name) else "ran"
     if command:
         line = " ".join((acting or script).split("\n", 1)[0].split())
-        what, same = tool_arguments.beginning(line, LONGEST_CHARS), _PIPED.split(line)[0]
+        what, same = tool_arguments.beginning(line, LONGEST_CHARS), line if "||" in line else _PIPED.split(line)[0]
     else:
         what = f"{call.name}({plan or tool_arguments.digest(call.arguments)})"
         same = _FIGURE.sub("0", what)
