@@ -145,10 +145,10 @@ def section(results: dict[tuple[str, int, str], Row]) -> str:
     steps = [s for s in dict.fromkeys((c, p) for c, p, _ in results) if all((*s, name) in results for name in NAMES)]
     rows = {name: [results[(*step, name)] for step in steps] for name in NAMES}
     answers = sum(row["answer_tokens"] for row in rows[NOTHING])
-    agents = ", ".join(sorted({conversation.rpartition(" ")[0] for conversation, _ in steps}))
+    agents = len({conversation.rpartition(" ")[0] for conversation, _ in steps})
     lines = [
         HEADING,
-        f"{len(steps)} steps of {len({c for c, _ in steps})} conversations ({agents}), {answers:,} answer tokens.",
+        f"{len(steps)} steps of {len({c for c, _ in steps})} conversations of {agents} agents, {answers:,} answer tokens.",
         "",
         "| | tokens used | loss | saved | beside |",
         "|---|---|---|---|---|",
