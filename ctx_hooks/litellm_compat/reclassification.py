@@ -52,17 +52,20 @@ def reclassify(note: Note, handles: Handles = lambda _: True) -> bool:
 def _make_call(original: Any, note: Note, handles: Handles) -> Any:
     """Note every error of an attempt: what a failure hook of LiteLLM has told before counts once.
 
-    No hook hears of what a stream reports when it is opened or first read.
+    No hook hears of what a stream reports when it is opened or first read. Where the Router has chosen no deployment, which
+    it notes anew each time, nothing was sent: its own refusal is no provider's, and the attempt noted before may still run.
     """
     import litellm  # noqa: PLC0415
 
     async def make_call(self: Any, original_function: Any, *args: Any, **kwargs: Any) -> Any:
+        before = Call(kwargs).deployment.model_info
         try:
             answer = await original(self, original_function, *args, **kwargs)
         except Exception as error:
             is_overflow = False
             with failing_open("leaves an error as it is"):
-                is_overflow = await note(kwargs, error)
+                chosen = Call(kwargs).deployment.model_info
+                is_overflow = bool(chosen) and chosen is not before and await note(kwargs, error)
             if not is_overflow or isinstance(error, litellm.ContextWindowExceededError):
                 raise
             raise as_overflow(error, kwargs) from error

@@ -112,11 +112,13 @@ def call(unpatched):  # noqa: ARG001 - a fixture is used as an argument
     """Let a Router of LiteLLM's own make a call through the seam, and return its answer."""
 
     def through(noted, original_function, **fields):
-        async def call(**_):
+        async def call(metadata, **_):
+            metadata["model_info"] = {"id": "one"}  # as the Router notes the deployment that it has chosen
             return await original_function()
 
         reclassify(noted.note)
-        return litellm.Router(model_list=[]).make_call(call, model="group", litellm_call_id="one", **fields)
+        router = litellm.Router(model_list=[])
+        return router.make_call(call, model="group", litellm_call_id="one", metadata={}, **fields)
 
     return through
 
@@ -221,6 +223,19 @@ async def test_what_the_router_meets_in_the_first_chunk_of_a_stream_is_told(call
     with pytest.raises(litellm.ContextWindowExceededError):
         await call(noted, fail, stream=True)
     assert [fields["litellm_call_id"] for fields in noted.told] == ["one"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_the_router_refuses_before_it_chooses_is_no_providers_refusal(stream, unpatched):  # noqa: ARG001
+    """Its own count and window would be learned as a provider's; what it has noted is the deployment of another attempt."""
+    parameters = {"model": "openai/served", "api_key": "k", "mock_response": "never"}
+    group = {"model_name": "group", "litellm_params": parameters, "model_info": {"id": "one", "max_input_tokens": 10}}
+    router, noted = litellm.Router([group], enable_pre_call_checks=True, num_retries=0), Noted()
+    reclassify(noted.note)
+    fields = {"messages": [{"role": "user", "content": "word " * 100}], "metadata": {"model_info": {"id": "before"}}}
+    with pytest.raises(litellm.ContextWindowExceededError, match="_pre_call_checks"):
+        await router.acompletion("group", stream=stream, **fields)
+    assert noted.told == []
 
 
 async def test_an_answer_that_is_no_stream_is_the_very_object(call):

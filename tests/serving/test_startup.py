@@ -35,7 +35,8 @@ litellm.callback_settings = {}
 first, second = CtxHooks(), CtxHooks()
 assert first.flow is second.flow
 
-async def fail(**fields):
+async def fail(metadata, **fields):
+    metadata["model_info"] = {"id": "one"}
     raise litellm.ContextWindowExceededError("too long", "m", "openai")
 
 async def note(fields, error):
@@ -44,7 +45,7 @@ async def note(fields, error):
 
 async def main():
     CtxHooks.flow = SimpleNamespace(ends=SimpleNamespace(mode=lambda call: "enforce", note_failure=note))
-    await litellm.Router(model_list=[]).make_call(fail, model="g", stream=True)
+    await litellm.Router(model_list=[]).make_call(fail, model="g", metadata={}, stream=True)
 
 try:
     asyncio.run(main())
