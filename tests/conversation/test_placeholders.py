@@ -97,7 +97,7 @@ def test_of_many_names_the_first_are_listed(language):
 def test_whoever_is_quoted_cannot_end_the_line_that_names_the_source(language, call, name):
     for line in (
         placeholders.source_of_call(call, language),
-        placeholders.after_turn(call, language),
+        placeholders.after_turn(call, name, language),
         placeholders.source_of_speaker("user", name, language),
         placeholders.quoted(call),
     ):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction.selection.names import NAMES_FRACTION, names_of_cut
+from ctx_hooks.compaction.selection.select import Selection
 from ctx_hooks.compaction.summary.extractive import summary_tokens
 from ctx_hooks.tokens.units import LocalTokens
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ctx_hooks.compaction.selection.names import Names
-    from ctx_hooks.compaction.selection.select import Selection, Selector
+    from ctx_hooks.compaction.selection.select import Selector
     from ctx_hooks.conversation.model import Conversation
     from ctx_hooks.tokens.budget import Budget
 
@@ -70,7 +71,8 @@ def _with_lines(budget: Budget, selector: Selector, build: Build) -> tuple[Conve
         if 0 <= -excess_tokens <= CLOSE_FRACTION * budget.goal_tokens:
             break
         if excess_tokens > 0 and room_tokens <= 0:
-            return built, selection
+            nothing = Selection(frozenset(), frozenset(), {})  # nor answers: done again, less of these would stay
+            return (build(nothing, {}), nothing) if budget.cut_newest else (built, selection)
         if excess_tokens > 0:
             too_large_tokens = min(too_large_tokens, room_tokens)
             room_tokens -= excess_tokens * TOO_LARGE_FACTOR + attempt * WIDER_FRACTION * budget.goal_tokens
