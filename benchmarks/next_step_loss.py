@@ -99,7 +99,7 @@ def chosen(paths: Sequence[Path], judge: Judge) -> list[Step]:
 
 
 def contexts(step: Step) -> Iterator[tuple[str, list[Any]]]:
-    """Yield every context of a step by name. Tools are given to none: the model reads messages alone."""
+    """Yield every context of a step by name. Tools are given to none: the model reads only messages."""
     sent = replayed(step.context, None, step.fmt, BUDGET_TOKENS)
     yield from ((NOTHING, []), (NEWEST, step.context[-1:]), (SESSION, sent))
     yield PLAIN, keep_newest(step.context, None, step.fmt, size(sent))

@@ -47,7 +47,7 @@ def compressed(
 ) -> Outcome:
     """Return the history as it is to be sent, and tell the listeners.
 
-    One that `remakes` what was sent has all texts that are cut, those of earlier requests' compactions too; nobody is told.
+    With `remakes` it has all texts that are cut, those of earlier requests' compactions too, and no event is sent.
     """
     if remakes:
         budget = replace(budget, cut_texts=budget.cut_texts and budget.cut_texts.remaking())

@@ -50,7 +50,7 @@ def reclassify(note: Note, handles: Handles = lambda _: True) -> bool:
 
 
 def _make_call(original: Any, note: Note, handles: Handles) -> Any:
-    """Note every error of an attempt: what a failure hook of LiteLLM has told before counts once.
+    """Note every error of an attempt: what a failure hook of LiteLLM has noted before counts once.
 
     No hook hears of what a stream reports when it is opened or first read. Where the Router has chosen no deployment, which
     it notes anew each time, nothing was sent: its own refusal is no provider's, and the attempt noted before may still run.

@@ -1,4 +1,4 @@
-"""What LiteLLM's loggers, spend log and traces are told, which see the request as it came: what was decided, sent and saved.
+"""What LiteLLM's loggers, spend log and traces record, which get the request unchanged: what was decided, sent and saved.
 
 The attributes of a span say what holds for the request in the end, its events what happened to each attempt. Names of the
 GenAI semantic conventions are used where they mean the same; ours begin with `ctx_hooks.`. OpenTelemetry is not imported:

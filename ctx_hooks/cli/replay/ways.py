@@ -105,7 +105,7 @@ def target_of(way: Way, deployment: Deployment, recorded: Recorded) -> Target:
 
 
 class Prices:
-    """LiteLLM's prices. Those that a deployment states are told to LiteLLM, as its Router does."""
+    """LiteLLM's prices. Those that a deployment states are registered with LiteLLM, as its Router does."""
 
     def __init__(self) -> None:
         self._known: dict[str, Mapping[str, Any]] = {}

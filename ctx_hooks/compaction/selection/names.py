@@ -60,10 +60,10 @@ def names_of_cut(
     shown = identifiers_of(left.messages)
     cut = [n for n in places if n not in shown and len(n) <= LONGEST_NAME_CHARS and _LETTER.search(n)]
     worth = {n: used[n] if n[0].isdigit() else LEAST_WORTH * used[n] + seen[n] + ("/" in n) for n in cut}
-    told = (n for n in cut if worth[n] >= LEAST_WORTH)
+    listed = (n for n in cut if worth[n] >= LEAST_WORTH)
     room_tokens = min(-budget.excess(left), int(budget.goal_tokens * MOST_NAMES_FRACTION))
     found: dict[Position | None, list[str]] = {}
-    for name in sorted(told, key=lambda n: (n in used, used[n] + seen[n], places[n][0], n), reverse=True):
+    for name in sorted(listed, key=lambda n: (n in used, used[n] + seen[n], places[n][0], n), reverse=True):
         place = places[name][1]
         room_tokens -= budget.counter.text(f" {name},") + (CLAUSE_TOKENS if place not in found else 0)
         if room_tokens < 0:
