@@ -116,38 +116,23 @@ def doctor(**options: Any) -> int:
 
 
 @commands.command(short_help="Say what would be done with a request, and why.")
-@click.argument("request", type=FILE, required=False)
+@click.argument("request", type=FILE)
 @click.option("--model", help="The model group, or a LiteLLM model name.  [default: the request's own]")
 @click.option("--config", type=FILE, help="The proxy configuration.")
 @click.option("--team", help="Team id or alias.")
 @click.option("--key", help="Alias of a virtual key.")
 @click.option("--policy", help="A policy to try: a preset's name, or fields, as '{reserve_tokens: 8192}'.")
 @click.option("--sent", is_flag=True, help="Print the request as it would be sent, and nothing else.")
-@click.option("--last", is_flag=True, help="Explain the last request that the proxy has written to its event file.")
-@click.option("--id", "wanted", help="With --last: of this id (x-litellm-call-id).")
-@click.option("--events", help="With --last: the event file or its folder.  [default: that of the configuration]")
 @json_option
-def explain(
-    *, request: Path | None, last: bool, wanted: str | None, events: str | None, as_json: bool, **options: Any
-) -> None:
+def explain(**options: Any) -> None:
     """Say what would be done with a request, message by message, and why.
 
     REQUEST is the JSON body of a request to /v1/chat/completions, /v1/messages, /v1/responses or :generateContent, or - for
-    standard input. Nothing is sent. With --last, what was done with a request is read from the event file, which has figures
-    and names, never text.
+    standard input. Nothing is sent.
     """
-    if last == (request is not None):
-        raise click.UsageError("Name a file with a request, or --last.")
-    if last:
-        from ctx_hooks.cli.explain.last import explain_last
-
-        explain_last(options["config"], events, wanted, as_json=as_json)
-        return
-    if wanted or events:
-        raise click.UsageError("--id and --events belong to --last.")
     from ctx_hooks.cli.explain.printed import run
 
-    run(request=request, as_json=as_json, **options)
+    run(**options)
 
 
 @commands.command(short_help="Replay recorded sessions: tokens, cache and cost.")
@@ -161,8 +146,8 @@ def replay(**options: Any) -> int:
     """Replay recorded requests: compactions, prompt cache, cost, and what would have overflowed.
 
     HISTORIES are files, folders or patterns: LiteLLM's spend log (JSON lines or a JSON array), logs of requests to
-    OpenAI and Anthropic, session files of Claude Code and Codex, or lines with `format` and `messages`. Each is recognised
-    by its content. Nothing is sent anywhere.
+    OpenAI, Anthropic and Google, or lines with `format` and `messages`. Each is recognised by its content. Nothing is sent
+    anywhere.
     """
     from ctx_hooks.cli.replay.printed import run
 

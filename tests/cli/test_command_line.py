@@ -111,7 +111,6 @@ def here(inputs, monkeypatch, capfd):
 RIGHT = {
     "check": ["check", CONFIG],
     "explain": ["explain", "request.json", "--model", "local", "--config", CONFIG],
-    "explain --last": ["explain", "--last", "--events", "events"],
     "doctor": ["doctor", CONFIG, "--no-proxy"],
     "replay": ["replay", "request.json", "--policy", "pi", "--window", "16000"],
     "report": ["report", "events", "-o", "page.html"],
@@ -182,11 +181,11 @@ CANNOT_BE_DONE = [
     ["explain", "request.json", "--model", "m", "--policy", "released: 2026-13-45"],
     ["explain", "request.json", "--model", "m", "--policy", "[\n" * 2_000],
     ["replay", "request.json", "--policy", "released: 2026-13-45"], ["replay", "request.json", "--policy", "[\n" * 2_000],
-    ["explain", "--last", "--events", "none"], ["explain", "--last", "--events", "binary"], ["archive", "ls"],
+    ["archive", "ls"],
     ["archive", "show", "b" * 12, "--config", "archive.yaml"],
     ["archive", "delete", "--team", "red", "--config", "archive.yaml"], ["limits", "ls"],
     ["limits", "ls", "--config", "redis.yaml"], ["report", "none"], ["report", TOO_LONG], ["replay", TOO_LONG],
-    ["explain", "--last", "--events", TOO_LONG], ["report", "events", "-o", "none/page.html"],
+    ["report", "events", "-o", "none/page.html"],
     ["report", "events", "-o", "events"],
 ]  # fmt: skip
 """Said as text and as JSON in turn."""
@@ -217,7 +216,7 @@ def test_what_is_found_wrong_is_the_result_and_ends_with_1(arguments, as_json, h
 
 @pytest.mark.parametrize("arguments", [
     [], ["frob"], ["check"], ["check", "a", "b"], ["check", "--frob", "a"], ["explain"], ["explain", "unnamed.json"],
-    ["explain", "request.json", "--last"], ["explain", "request.json", "--id", "x", "--model", "m"], ["doctor", "a", "b"],
+    ["doctor", "a", "b"],
     ["report"], ["archive"], ["archive", "show", "X"], ["archive", "delete"],
     ["archive", "ls", "--team", "a", "--key", "b"], ["limits"], ["limits", "clear"], ["limits", "frob"], ["demo", "a"],
     ["schema", "a"],

@@ -1,1 +1,1 @@
-"""`ctx-hooks explain`: what the plugin would do with a request, or did with one, and why. Nothing is sent or stored."""
+"""`ctx-hooks explain`: what the plugin would do with a request, and why. Nothing is sent or stored."""

@@ -46,9 +46,8 @@ def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
             out.print(_bills(_title(session), session, replay))
         if len(replay.sessions) > len(largest):
             out.print(f"\nand {whole(len(replay.sessions) - len(largest))} smaller sessions: --json has them all")
-    held = sorted({s.not_held for s in replay.sessions if s.not_held})
     unpriced = sum(max(bill.unpriced for bill in (s.without, *s.ways)) for s in replay.sessions)
-    if notes := render("replay.txt", reading=reading, replay=replay, held=held, unpriced=unpriced).rstrip("\n"):
+    if notes := render("replay.txt", reading=reading, replay=replay, unpriced=unpriced).rstrip("\n"):
         out.print(notes)
 
 
@@ -107,7 +106,6 @@ def _figures(session: Session, replay: Replay) -> dict[str, Any]:
         "name": session.name,
         "model": session.model,
         "window_tokens": session.window_tokens,
-        "not_held_tokens": session.not_held or 0,
         "recorded": _bill(session.recorded),
         "without": _bill(session.without),
         "policies": {way.name: _bill(bill) for way, bill in zip(replay.ways, session.ways, strict=True)},

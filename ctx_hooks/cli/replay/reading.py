@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from ctx_hooks.cli.files import paths_of
-from ctx_hooks.cli.replay.histories import claude_code, codex, request_log, sessions, spend_log
+from ctx_hooks.cli.replay.histories import request_log, sessions, spend_log
 from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, loads
 from ctx_hooks.cli.terminal import working
 
@@ -42,7 +42,7 @@ class Reader(Protocol):
         """Yield the requests of a file, and for each row that holds none, where it should, why it is left out."""
 
 
-READERS: tuple[Reader, ...] = (spend_log, claude_code, codex, sessions, request_log)
+READERS: tuple[Reader, ...] = (spend_log, sessions, request_log)
 """In the order in which a row is offered to them: the plainest kind is the last."""
 
 

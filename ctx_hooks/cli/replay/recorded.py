@@ -46,7 +46,6 @@ class Recorded:
         billed: what the provider's usage says; None where it is not recorded.
         dollars: what LiteLLM has billed; None where it is not recorded.
         was_refused: whether the provider refused it as too long.
-        has_all: False where the client sent more than the history holds, as the system prompt and the tools.
         started: when it was sent, as the history writes it; in one file these sort by time.
     """
 
@@ -61,7 +60,6 @@ class Recorded:
     billed: Billed | None = None
     dollars: float | None = None
     was_refused: bool = False
-    has_all: bool = True
     started: str = ""
 
 

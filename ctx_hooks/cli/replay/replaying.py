@@ -17,13 +17,11 @@ from ctx_hooks.cli.replay.sessions import (
     Session,
     as_received,
     as_sent,
-    with_not_held,
     without_markers,
 )
 from ctx_hooks.cli.replay.ways import DEFAULT, MOST_FIGURE, OWN, UNTOUCHED, Deployments, Prices, Way, target_of, tried_way
 from ctx_hooks.errors import MalformedConversationError
 from ctx_hooks.learning.attempts import attempt_at
-from ctx_hooks.learning.calibration import family_factor
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import RATIOS, DeploymentStats
 from ctx_hooks.learning.updates import of_answer
@@ -32,7 +30,6 @@ from ctx_hooks.request.request import Request, counted_history
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.tokens.counter import Counter
-from ctx_hooks.tokens.units import LocalTokens, to_local
 from ctx_hooks.tokens.vocabulary import vocabulary_of
 from ctx_hooks.tokens.window import budget_tokens_of
 
@@ -122,9 +119,6 @@ class Replay:
         )
         self.out_of_order += found.started < session.started
         session.started = max(found.started, session.started)
-        if not found.has_all:
-            request = with_not_held(request, _not_held(found, session, received.tokens, deployment.model))
-            received = as_received(request, counter)
         ratio = seen.factor(deployment.model)
         if found.billed is not None:
             ratio = found.billed.input_tokens / max(1, received.tokens)
@@ -175,13 +169,6 @@ class Replay:
             self.sessions.append(session)
         else:
             self._others.add(session)
-
-
-def _not_held(found: Recorded, session: Session, tokens: LocalTokens, model: str) -> LocalTokens:
-    """Return what the client sends besides what the history holds: by the first usage of the session, for all of it."""
-    if session.not_held is None and found.billed is not None:
-        session.not_held = LocalTokens(max(0, to_local(found.billed.input_tokens, family_factor(model)) - tokens))
-    return session.not_held or LocalTokens(0)
 
 
 def replayed(

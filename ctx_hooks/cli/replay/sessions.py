@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ctx_hooks.compaction.message_index import chain
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.engine import Decided
-from ctx_hooks.formats import WIRE_FORMATS
 from ctx_hooks.formats.fields import unmarked
 from ctx_hooks.learning.known import Known
 from ctx_hooks.request.request import Request, counted_history
@@ -21,8 +20,6 @@ from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.units import LocalTokens, to_provider
 from ctx_hooks.tokens.usage import Billed
 
-ONE_WORD = " a"
-"""One token of every vocabulary, however often it stands in a row."""
 MOST_OPEN = 1_000
 """Sessions that may go on. Of one with 500 messages the prefixes take about 100 KB in each way."""
 
@@ -58,13 +55,6 @@ def without_markers(request: Request) -> Request:
     if not isinstance(items, list):
         return request
     return Request(request.format, {**request.fields, "messages": [unmarked(item) for item in items]})
-
-
-def with_not_held(request: Request, tokens: LocalTokens) -> Request:
-    """Return a request with so many more local tokens in front, for what its client sent besides what is recorded."""
-    name = WIRE_FORMATS[request.format].system_field
-    text = f"{request.fields.get(name) or ''}{ONE_WORD * tokens}"
-    return Request(request.format, {**request.fields, name: text}) if tokens else request
 
 
 def as_received(request: Request, counter: Counter) -> Sent:
@@ -178,8 +168,6 @@ class Session:
         courses: the session without the plugin, and in each way.
         recorded: what the history says was billed, as far as it does.
         window_tokens: the smallest window of the models that are asked.
-        not_held: local tokens that the client sent besides what the history holds, in each request; None before the first
-            usage.
         last: the digest of its newest request.
         started: when that was sent.
         names: what the history calls it.
@@ -190,7 +178,6 @@ class Session:
     courses: list[Course]
     recorded: Bill = field(default_factory=Bill)
     window_tokens: int = 0
-    not_held: LocalTokens | None = None
     last: bytes = b""
     started: str = ""
     names: set[str] = field(default_factory=set)
