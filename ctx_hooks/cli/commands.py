@@ -106,7 +106,7 @@ def check(**options: Any) -> int:
 def doctor(**options: Any) -> int:
     """Try the plugin in this installation, and look at a configuration.
 
-    A LiteLLM proxy and a provider with a small window start on loopback, and one overflow goes through every route and hook.
+    A LiteLLM proxy and a provider with a small window start on loopback, and an overflow goes through every route.
     CONFIG is your proxy's configuration: its Redis is asked, and what keeps the plugin from its work is named. Nothing is
     sent to your providers. Exits with 1 if a check fails.
     """

@@ -5,66 +5,104 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+import httpx
 import yaml
 
-from ctx_hooks.cli import trial
 from ctx_hooks.cli.terminal import FAILED, print_json, working
-from ctx_hooks.testing import FakeProvider, ProxyProcess
+from ctx_hooks.testing import LOOPBACK, FakeProvider, ProviderSettings, ProxyProcess, agent_session
+from ctx_hooks.testing.counting import count_payload
+from ctx_hooks.testing.gemini import addressed
+from ctx_hooks.testing.rules import Format
 
+WINDOW_TOKENS = 12_000
+PROVIDER = ProviderSettings(window_tokens=WINDOW_TOKENS)
+TURNS = 60
+RESULT_CHARS = 4_000
+TIMEOUT_SECONDS = 120
+API_PATHS = {"openai": "/v1", "anthropic": "", "gemini": "/v1beta"}
+"""Where each provider of LiteLLM's expects the API, below the fake provider's address."""
+ANSWER = "Answer "
+"""What an answer of the fake provider begins with, whole and in the first event of a stream."""
 HEADING = f"{'route':22}{'deployment':18}{'stream':7}{'sent':>7}{'asked':>7}{'accepted':>10}  answer"
+
+
+class Trial(NamedTuple):
+    """A route of the proxy, the format of its requests, and the deployment of litellm_config.yaml, by name and in words."""
+
+    path: str
+    fmt: Format
+    model: str
+    deployment: str
+
+
+TRIALS = (
+    Trial("/v1/chat/completions", "openai-chat", "gpt", "OpenAI"),
+    Trial("/v1/chat/completions", "openai-chat", "local", "window configured"),
+    Trial("/v1/messages", "anthropic", "claude", "Anthropic"),
+    Trial("/v1/messages", "anthropic", "gpt", "OpenAI"),
+    Trial("/v1/responses", "openai-responses", "gpt", "OpenAI"),
+    Trial("/v1beta/models", "gemini", "gemini", "Google"),
+    Trial("/v1beta/models", "gemini", "gpt", "OpenAI"),
+)
 
 
 def run(*, as_json: bool) -> int:
     """Print each request as it is answered; return the exit code."""
     if not as_json:
-        click.echo(f"A provider with a window of {trial.WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
+        click.echo(f"A provider with a window of {WINDOW_TOKENS:,} tokens and a LiteLLM proxy start here.\n")
         click.echo(HEADING)
-    answers = []
-    for answer in _answers():
-        answers.append(answer)
+    found = []
+    for answer in answers():
+        found.append(answer)
         if not as_json:
             click.echo(_row(answer))
-    answered = all(answer["answered"] for answer in answers)
+    answered = all(answer["answered"] for answer in found)
     if as_json:
-        print_json({"window_tokens": trial.WINDOW_TOKENS, "answered": answered, "requests": answers})
+        print_json({"window_tokens": WINDOW_TOKENS, "answered": answered, "requests": found})
     else:
         click.echo("\nsent, accepted: the provider's tokens; asked: how often the proxy asked it.")
         click.echo("Every route was answered." if answered else "A route was not answered.")
     return 0 if answered else FAILED
 
 
-def _answers() -> Iterator[dict[str, Any]]:
-    """Yield what became of each request, as it is answered."""
-    requests = (
-        (trial.CHAT, "gpt", "OpenAI"),
-        (trial.CHAT, "local", "window configured"),
-        (trial.MESSAGES, "claude", "Anthropic"),
-        (trial.MESSAGES_TO_OPENAI, "gpt", "OpenAI"),
-        (trial.RESPONSES, "gpt", "OpenAI"),
-        (trial.GOOGLE, "gemini", "Google"),
-        (trial.GOOGLE_TO_OPENAI, "gpt", "OpenAI"),
-    )
+def answers() -> Iterator[dict[str, Any]]:
+    """Yield what became of each request, as it is answered: whole and streamed, on a deployment of its own.
+
+    Raises:
+        RuntimeError: the proxy does not start; its log is in the text.
+    """
     with ExitStack() as running:
-        provider = running.enter_context(FakeProvider(trial.PROVIDER))
+        provider = running.enter_context(FakeProvider(PROVIDER))
         with working("The proxy starts"):
             proxy = running.enter_context(ProxyProcess(_config(provider.url), _environment(provider.url)))
-        for route, model, deployment in requests:
+        for trial in TRIALS:
             for stream in (False, True):
-                asked = trial.ask(provider, proxy, route, model, stream=stream)
-                yield {
-                    "route": route.path,
-                    "deployment": deployment,
-                    "stream": stream,
-                    "sent_tokens": asked.sent_tokens,
-                    "attempts": asked.attempts,
-                    "accepted_tokens": asked.accepted_tokens,
-                    "status": asked.status,
-                    "answer": asked.text,
-                    "answered": asked.answered,
-                }
+                yield _answer(provider, proxy, trial, stream=stream)
+
+
+def _answer(provider: FakeProvider, proxy: ProxyProcess, trial: Trial, *, stream: bool) -> dict[str, Any]:
+    payload = agent_session(trial.fmt, turns=TURNS, result_chars=RESULT_CHARS, model=_group(trial, stream=stream))
+    path, body = trial.path, {**payload, "stream": stream}
+    if trial.fmt == "gemini":
+        method, body = addressed(payload, stream=stream)
+        path = f"{path}/{method}"
+    provider.reset()
+    answer = LOOPBACK.post(f"{proxy.url}{path}", json=body, headers=proxy.headers, timeout=TIMEOUT_SECONDS)
+    attempts = provider.requests()
+    accepted = [a["input_tokens"] for a in attempts if a["status"] == httpx.codes.OK]
+    return {
+        "route": trial.path,
+        "deployment": trial.deployment,
+        "stream": stream,
+        "sent_tokens": count_payload(trial.fmt, payload, PROVIDER),
+        "attempts": len(attempts),
+        "accepted_tokens": accepted[-1] if accepted else 0,
+        "status": answer.status_code,
+        "answered": answer.status_code == httpx.codes.OK and bool(accepted) and ANSWER in answer.text,
+    }
 
 
 def _row(answer: Mapping[str, Any]) -> str:
@@ -74,12 +112,21 @@ def _row(answer: Mapping[str, Any]) -> str:
     return f"{answer['route']:22}{answer['deployment']:18}{stream:7}{sent:7,}{asked:7}{accepted:10,}  {end}"
 
 
+def _group(trial: Trial, *, stream: bool) -> str:
+    return f"{trial.model}-{TRIALS.index(trial)}{'-streamed' if stream else ''}"
+
+
 def _config(provider_url: str) -> dict[str, Any]:
-    """Return litellm_config.yaml with every deployment pointed at the fake provider."""
+    """Return litellm_config.yaml with a deployment at the fake provider for each request: no limit is known from another."""
     config: dict[str, Any] = yaml.safe_load(_config_path().read_text(encoding="utf-8"))
-    for model in config["model_list"]:
-        params = model["litellm_params"]
-        params["api_base"] = provider_url + trial.API_PATHS[params["model"].split("/")[0]]
+    known = {entry["model_name"]: entry for entry in config["model_list"]}
+    config["model_list"] = []
+    for trial in TRIALS:
+        entry = known[trial.model]
+        params = entry["litellm_params"]
+        params = {**params, "api_base": provider_url + API_PATHS[params["model"].split("/")[0]]}
+        groups = (_group(trial, stream=stream) for stream in (False, True))
+        config["model_list"] += [{**entry, "model_name": group, "litellm_params": params} for group in groups]
     return config
 
 

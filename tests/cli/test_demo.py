@@ -5,8 +5,8 @@ import json
 import pytest
 from proxies import Proxy
 
-from ctx_hooks.cli import demo, main, trial
-from ctx_hooks.cli.trial import WINDOW_TOKENS
+from ctx_hooks.cli import demo, main
+from ctx_hooks.cli.demo import WINDOW_TOKENS
 
 CHAT, MESSAGES, RESPONSES, GOOGLE = "/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models"
 ROUTES = (CHAT, CHAT, MESSAGES, MESSAGES, RESPONSES, GOOGLE, GOOGLE)
@@ -16,7 +16,7 @@ ROUTES = (CHAT, CHAT, MESSAGES, MESSAGES, RESPONSES, GOOGLE, GOOGLE)
 def _forked(monkeypatch):
     """The command's proxy is a fork; that of an interrupted one in `test_command_line.py` starts as a user's does."""
     monkeypatch.setattr(demo, "ProxyProcess", Proxy)
-    monkeypatch.setattr(trial, "TURNS", 20)  # twice the window
+    monkeypatch.setattr(demo, "TURNS", 20)  # twice the window
 
 
 def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_window(capsys):
@@ -31,7 +31,7 @@ def test_every_route_has_a_row_whole_and_streamed_and_is_answered_within_the_win
     for row in rows:
         sent, attempts, accepted = (int(figure.replace(",", "")) for figure in row[-4:-1])
         assert sent > WINDOW_TOKENS >= accepted > 0
-        assert attempts >= 1
+        assert attempts == (1 if "configured" in row else 2)
         assert row[-1] == "yes"
 
 
@@ -42,4 +42,4 @@ def test_the_document_has_every_answer_with_the_tokens_that_the_provider_has_rea
     assert len(told["requests"]) == 2 * len(ROUTES)
     for request in told["requests"]:
         assert request["sent_tokens"] > told["window_tokens"] >= request["accepted_tokens"]
-        assert request["answer"].strip() == f"Answer to {request['accepted_tokens']} tokens."
+        assert request["answered"]

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from ctx_hooks.cli.configuration import Configuration, read_configuration
 from ctx_hooks.cli.findings import Finding, finding, print_findings
 from ctx_hooks.cli.redis_client import redis_client
-from ctx_hooks.cli.terminal import FAILED, CommandError, console, print_json, working
+from ctx_hooks.cli.terminal import FAILED, CommandError, console, counted, print_json, working
 from ctx_hooks.cli.weak_spots import weak_spots
 from ctx_hooks.learning import redis_store
 from ctx_hooks.litellm_compat.private_names import missing
@@ -102,15 +102,24 @@ def _vocabularies() -> Finding:
     return finding("vocabularies", names=" and ".join(get_args(VocabularyName)), milliseconds=f"{milliseconds:,.0f}")
 
 
-def _overflow() -> Iterable[Finding]:
+def _overflow() -> Iterator[Finding]:
+    """Yield what became of an overflow on each route of `ctx-hooks demo`."""
     try:
-        from ctx_hooks.cli.doctor.overflow import overflow_findings  # noqa: PLC0415 - it may be what is missing
+        from ctx_hooks.cli.demo import answers  # noqa: PLC0415 - it may be what is missing
 
-        return overflow_findings()
+        for answer in answers():
+            route = f"{answer['route']}{', streamed' * answer['stream']}, deployment: {answer['deployment']}"
+            if answer["answered"]:
+                sent, accepted = f"{answer['sent_tokens']:,}", f"{answer['accepted_tokens']:,}"
+                yield finding(
+                    "route", route=route, sent=sent, accepted=accepted, attempts=counted(answer["attempts"], "attempt")
+                )
+            else:
+                yield finding("route_fails", route=route, status=answer["status"])
     except ImportError as error:
-        return [finding("proxy_missing", error=error)]
+        yield finding("proxy_missing", error=error)
     except RuntimeError as error:
-        return [finding("proxy_fails", error=error)]
+        yield finding("proxy_fails", error=error)
 
 
 def _redis(config: Configuration | None) -> Finding:
