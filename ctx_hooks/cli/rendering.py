@@ -14,7 +14,6 @@ UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 SHORT_FROM = 10_000
 SMALL = 0.1
 """A smaller amount or share needs more digits than usual."""
-SECOND_MILLISECONDS = 1_000
 
 
 def whole(value: float) -> str:
@@ -48,11 +47,6 @@ def percent(fraction: float | None) -> str:
     return f"{100 * fraction:.0f} %" if fraction >= SMALL or not fraction else f"{100 * fraction:.1f} %"
 
 
-def milliseconds(value: float) -> str:
-    """Return a time in three digits, in seconds where it has any."""
-    return f"{value / 1e3:.3g} s" if value >= SECOND_MILLISECONDS else f"{value:.3g} ms"
-
-
 def nice(value: float) -> float:
     """Return the least of 1, 2, 3, 4, 5, 6, 8, 10, 20 and so on that is not below a value; 1 for 0."""
     if value <= 0:
@@ -71,7 +65,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals["utc"] = lambda seconds: datetime.fromtimestamp(seconds, timezone.utc)
-    found.filters |= {each.__name__: each for each in (whole, short, dollars, percent, milliseconds)}
+    found.filters |= {each.__name__: each for each in (whole, short, dollars, percent)}
     return found
 
 

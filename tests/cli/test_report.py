@@ -12,9 +12,9 @@ import pytest
 from told_events import ANSWER, CALL, DECISION, FAILURE, OVERFLOW, SUMMARY
 
 from ctx_hooks.cli import main
-from ctx_hooks.cli.rendering import dollars, milliseconds, nice, percent, short, whole
+from ctx_hooks.cli.rendering import dollars, nice, percent, short, whole
 from ctx_hooks.cli.report import files_of
-from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Quantiles, Series
+from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Series
 from ctx_hooks.cli.report.page import page
 from ctx_hooks.telemetry.event_file import DroppedEvents, to_json
 from ctx_hooks.telemetry.events import LimitEvent
@@ -119,15 +119,6 @@ class TestTheFiguresOnThePage:
         assert [row[0] for row in rows(text, "Team")] == ["Research", "t9"]
         assert [row[0] for row in rows(text, "Client")] == ["codex", "curl"]
 
-    def test_phases_have_their_median_and_95th_percentile(self, report):
-        decisions = [replace(DECISION, milliseconds={"counting": float(n), "total": 1e4}) for n in range(1, 101)]
-        (total, counting) = rows(report(*decisions), "Slowest phases of a decision")
-        assert total[:2] == ["total", "100"]
-        assert counting[:2] == ["counting", "100"]
-        median, most = (float(cell.removesuffix(" ms")) for cell in counting[2:4])
-        assert median == pytest.approx(50, rel=0.011)
-        assert most == pytest.approx(95, rel=0.011)
-
     def test_steps_decisions_and_rarer_events_are_counted(self, report):
         text = report(*KNOWN)
         assert rows(text, "Steps of compactions") == [["oldest turns", "2", "10,000"]]
@@ -183,11 +174,9 @@ class TestThePage:
         assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
         assert (name in "".join(parsed.words)) == (field != "key_alias")
 
-    def test_a_hostile_step_phase_reason_or_decision_is_not_run(self, report):
+    def test_a_hostile_step_reason_or_decision_is_not_run(self, report):
         step = replace(DECISION.steps[0], name=self.HOSTILE)
-        event = replace(
-            DECISION, steps=(step,), milliseconds={self.HOSTILE: 1.0}, reason=self.HOSTILE, decision=self.HOSTILE
-        )
+        event = replace(DECISION, steps=(step,), reason=self.HOSTILE, decision=self.HOSTILE)
         parsed = Words(report(event, LimitEvent("limit_learned", self.HOSTILE, self.HOSTILE, 1, 2)))
         assert not {tag for tag, _ in parsed.tags} & {"script", "img"}
 
@@ -226,13 +215,13 @@ class TestWhichFiles:
 
 
 class TestAnyNumberOfEventsFits:
-    def test_memory_does_not_grow_with_events_names_phases_or_time(self):
+    def test_memory_does_not_grow_with_events_names_or_time(self):
         def fed(figures, numbers):
             for n in numbers:
                 name = str(n)
                 who = replace(CALL, call_id=name, model_group=name, team_alias=name, client=name)
                 figures.count(replace(ANSWER, call=who, time_seconds=n * 1e4))
-                figures.count(replace(DECISION, call=who, milliseconds={name: 1.0}, provider_tokens_before=9_900 + n))
+                figures.count(replace(DECISION, call=who, provider_tokens_before=9_900 + n))
 
         figures = Figures()
         fed(figures, range(MOST_NAMES + 100))
@@ -255,24 +244,13 @@ class TestAnyNumberOfEventsFits:
         assert sum(tally.done["answers"] for _, tally in slots) == 101
         assert len(slots) >= min(MOST_SLOTS // 8, span // 60)
 
-    def test_a_quantile_is_within_one_percent(self):
-        rng = random.Random(3)
-        values = [rng.lognormvariate(1, 2) for _ in range(5_001)]
-        quantiles = Quantiles()
-        for value in values:
-            quantiles.add(value)
-        for fraction in (0.01, 0.5, 0.95, 1.0):
-            exact = sorted(values)[max(0, round(fraction * 5_001 + 0.4999) - 1)]
-            assert quantiles.at(fraction) == pytest.approx(exact, rel=0.0101)
-        assert Quantiles().at(0.5) == 0
-
 
 @pytest.mark.parametrize(("written", "expected"), [
     (short(0), "0"), (short(9_999), "9,999"), (short(12_345), "12.3 k"), (short(999_999), "1 M"),
     (short(-68_432_100), "−68.4 M"), (short(2.5), "2.5"), (whole(-1_234), "−1,234"), (dollars(0), "$0.00"),
     (dollars(1_234.5), "$1,234.50"), (dollars(-0.0123), "−$0.012"), (dollars(0.00002), "$0.000020"),
-    (percent(0.004), "0.4 %"), (percent(0.555), "56 %"), (percent(None), "–"), (milliseconds(0.1234), "0.123 ms"),
-    (milliseconds(12_345), "12.3 s"), (nice(0), 1), (nice(7.2e6), 8e6), (nice(1_000), 1_000),
+    (percent(0.004), "0.4 %"), (percent(0.555), "56 %"), (percent(None), "–"),
+    (nice(0), 1), (nice(7.2e6), 8e6), (nice(1_000), 1_000),
 ])  # fmt: skip
 def test_figures_are_written_as_people_read_them(written, expected):
     assert written == expected

@@ -5,7 +5,6 @@ What was done is counted apart from what would have been.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -141,42 +140,6 @@ class Series:
         self._first, self._last = self._first // ratio, self._last // ratio
 
 
-STEP = 1.02
-"""Ratio of neighbouring bins: a quantile is exact within 1 %, and a microsecond to an hour are 1,100 bins."""
-LEAST = 0.001
-
-
-class Quantiles:
-    """Counts values in bins of equal ratio.
-
-    >>> quantiles = Quantiles()
-    >>> for value in (1.0, 2.0, 40.0):
-    ...     quantiles.add(value)
-    >>> round(quantiles.at(0.5))
-    2
-    """
-
-    __slots__ = ("_bins", "count")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._bins: Counter[int] = Counter()
-
-    def add(self, value: float) -> None:
-        """Count a value; what is below LEAST counts as that."""
-        self.count += 1
-        self._bins[round(math.log(max(value, LEAST), STEP))] += 1
-
-    def at(self, fraction: float) -> float:
-        """Return the value that this fraction of all values does not exceed, 0 where there is none."""
-        rank = fraction * self.count
-        for place, n in sorted(self._bins.items()):
-            rank -= n
-            if rank <= 0:
-                return float(STEP**place)
-        return 0.0
-
-
 MOST_NAMES = 5_000
 """Models, teams, clients and so on of one table; further ones are counted together: callers choose names."""
 OTHERS = "all others"
@@ -202,7 +165,6 @@ class Figures:
         by_client: the same by the client's name without its version.
         ends: how many requests ended in what, by mode and decision.
         notable: how often each rarer event happened, by its name.
-        phases: milliseconds of a decision by phase.
         step_times: how often each step changed a request.
         step_tokens: the local tokens that each saved.
     """
@@ -219,7 +181,6 @@ class Figures:
     by_client: dict[str, Tally] = field(default_factory=dict)
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     notable: Counter[str] = field(default_factory=Counter)
-    phases: dict[str, Quantiles] = field(default_factory=dict)
     step_times: Counter[str] = field(default_factory=Counter)
     step_tokens: Counter[str] = field(default_factory=Counter)
     _losses: dict[str, DecisionEvent] = field(default_factory=dict)
@@ -264,9 +225,6 @@ class Figures:
             tallies.setdefault(shown, Tally()).count(event)
 
     def _count_decision(self, event: DecisionEvent) -> None:
-        for phase, milliseconds in event.milliseconds.items():
-            if phase in self.phases or len(self.phases) < MOST_NAMES:
-                self.phases.setdefault(phase, Quantiles()).add(milliseconds)
         for step in event.steps:
             if step.name in self.step_times or len(self.step_times) < MOST_NAMES:
                 self.step_times[step.name] += 1

@@ -67,7 +67,6 @@ def page(figures: Figures, events: Mapping[EventName, Any] = EVENTS) -> str:
     columns = [each for kind in events.values() for each in names_for("column", kind)]
     done, would = figures.total.done, figures.total.would
     names = {"Model": figures.by_model, "Team": figures.by_team, "Client": figures.by_client}
-    phases = ((q.at(0.95), q.at(0.5), q.count, name) for name, q in figures.phases.items())
     return render(
         "report.html",
         figures=figures,
@@ -78,7 +77,6 @@ def page(figures: Figures, events: Mapping[EventName, Any] = EVENTS) -> str:
         charts=charts(figures.by_time) if figures.by_time.slots() else [],
         columns=dict.fromkeys(columns),
         names=[_names(title, tallies) for title, tallies in names.items()],
-        phases=sorted(phases, reverse=True)[:MOST_ROWS],
         steps=figures.step_tokens.most_common(MOST_ROWS),
         ends=_ends(figures),
     )
