@@ -118,18 +118,16 @@ def compress(
     received = history_of(reader, index, counter)
     newest = newest_turns(index, policy.max_turns)
     history = replace(received, messages=reader.selected(newest), index=tuple(index[i] for i in newest))
-    repairs = policy.repair != "off"
     if target_tokens is None:
         conversation = history.conversation(counter)
-        needed = policy.repair == "always" or history.tokens > goal
-        outcome = pipeline.compress(message_rules.repair(conversation)[0] if repairs and needed else conversation, budget)
+        outcome = pipeline.compress(message_rules.repair(conversation)[0] if history.tokens > goal else conversation, budget)
     else:
         target = target_tokens_of(goal, policy, history.fixed_tokens)
         if target_tokens != "auto":
             target = min(LocalTokens(target_tokens), goal)
         elif is_first_request(history.index):
             target = goal
-        outcome, _ = compacted(history, Thresholds(budget, target), repair=repairs)
+        outcome, _ = compacted(history, Thresholds(budget, target))
     sent = outcome.conversation.messages
     return CompressionResult(
         messages=copied(WIRE_FORMATS[format].write(outcome.conversation)),

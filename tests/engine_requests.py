@@ -59,13 +59,6 @@ def by_size(request, target, known=None):
     return found and found[:2]
 
 
-def broken_session(turns=3):
-    """Return a session with a result of a call that nobody made."""
-    messages = agent_session("openai-chat", turns=turns)["messages"]
-    orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan"}
-    return Request("openai-chat", {"model": MODEL, "messages": [*messages[:-1], orphan, messages[-1]]})
-
-
 def only_newest_loop():
     """Return a request whose one large part is the result that the model is about to read."""
     output = "\n".join(f"line {n} of the output" for n in range(3_000))

@@ -70,8 +70,7 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     before = estimated_tokens(conversation)
     if before <= budget.goal_tokens:
         return Outcome(conversation, before, before, fits=True, steps=())
-    repair = budget.policy.repair != "off"
-    whole = message_rules.repair(conversation, continues=continues)[0] if repair else conversation
+    whole, _ = message_rules.repair(conversation, continues=continues)
     sizes = [message_tokens(m, whole.format) for m in whole.messages]
     room = budget.goal_tokens - sum(map(text_tokens, whole.preamble)) - text_tokens("\n" * PLACEHOLDER_CHARS) - sum(sizes)
     gone: set[int] = set()
@@ -91,8 +90,7 @@ def compress(conversation: Conversation, budget: Budget, *, continues: bool = Fa
     sent = alternation.kept(whole, whole.with_messages(tuple(kept)))
     if room < 0:
         sent = _with_cut_results(sent, -room, budget)
-    if repair:
-        sent, _ = message_rules.repair(sent, continues=continues)
+    sent, _ = message_rules.repair(sent, continues=continues)
     after = estimated_tokens(sent)
     fits = after <= budget.goal_tokens
     reason = None if fits else f"about {after} tokens are protected, the budget is {budget.goal_tokens}"

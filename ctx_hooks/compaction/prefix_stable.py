@@ -39,16 +39,14 @@ _compactions: ContentCache[Compaction] = ContentCache()
 _capped_tokens: ContentCache[LocalTokens] = ContentCache()
 
 
-def compacted(
-    history: History, thresholds: Thresholds, *, repair: bool = True, summaries: Summaries = NO_SUMMARIES
-) -> tuple[Outcome, Cut]:
+def compacted(history: History, thresholds: Thresholds, summaries: Summaries = NO_SUMMARIES) -> tuple[Outcome, Cut]:
     """Return the conversation as it is to be sent, and the newest compaction in it.
 
     Raises:
         MalformedConversationError: a message that has to be read is none.
         CompressionTimeoutError: the deadline of the budget's counter is over.
     """
-    assembly = _Assembly(history, thresholds, summaries, repair=repair)
+    assembly = _Assembly(history, thresholds, summaries)
     cut, compaction = assembly.newest_compaction()
     return assembly.sent(compaction, cut), cut
 
@@ -56,12 +54,11 @@ def compacted(
 class _Assembly:
     """Assembles the request from the newest compaction that is due and the messages since."""
 
-    def __init__(self, history: History, thresholds: Thresholds, summaries: Summaries, *, repair: bool) -> None:
+    def __init__(self, history: History, thresholds: Thresholds, summaries: Summaries) -> None:
         self._history = history
         self._thresholds = thresholds
-        self._repair = repair
         digests = (history.preamble_digest.hex(), thresholds.digest().hex())
-        self._start = digest_of((history.messages.format, *digests, repair, history.continues))
+        self._start = digest_of((history.messages.format, *digests, history.continues))
         self._weighed = digest_of((self._start.hex(), thresholds.trigger.counter.other_weight))
         least = least_capped_chars(thresholds.trigger.window_tokens, thresholds.trigger.policy)
         self._oversized = frozenset(i for i, m in enumerate(history.index) if m.result_chars > least)
@@ -237,6 +234,4 @@ class _Assembly:
         )
 
     def _repaired(self, conversation: Conversation) -> Conversation:
-        if not self._repair:
-            return conversation
         return message_rules.repair(conversation, continues=self._history.continues)[0]

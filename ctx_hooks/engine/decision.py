@@ -55,7 +55,7 @@ class ShownAgain(Untouched):
 
 
 class Compressed(Decision):
-    """The request was compressed before the call; without figures it fitted, and was repaired or asks for less output."""
+    """The request was compressed before the call; without figures it fitted, and asks for less output."""
 
 
 class Rescued(Decision):

@@ -155,8 +155,6 @@ def _decide(
         rewrites=outcome.rewrites,
         choice=outcome.choice,
     )
-    if not changes and to.policy.repair == "always":
-        changes = request.repaired()
     if plan.truncates:
         changes |= TRUNCATION
     output_tokens = _allowed_output(request, attempt) if plan.max_output_tokens is None else plan.max_output_tokens
@@ -236,13 +234,11 @@ def _allowed_output(request: Request, attempt: Attempt) -> ProviderTokens | None
 
 
 def _unchanged(request: Request, attempt: Attempt, reason: str) -> Decided:
-    """Return the decision about a request that fits; a counted one may be repaired, and any may ask for less output."""
-    repairs = attempt.to.policy.repair == "always" and attempt.sent_tokens is not None
-    changes, output_tokens = request.repaired() if repairs else {}, _allowed_output(request, attempt)
-    if output_tokens is not None:
-        changes |= request.with_output(output_tokens)
-        attempt = replace(attempt, output_tokens=output_tokens)
-    return Decided(Compressed(changes) if changes else Untouched(reason=reason), attempt)
+    """Return the decision about a request that fits: it may ask for less output."""
+    output_tokens = _allowed_output(request, attempt)
+    if output_tokens is None:
+        return Decided(Untouched(reason=reason), attempt)
+    return Decided(Compressed(request.with_output(output_tokens)), replace(attempt, output_tokens=output_tokens))
 
 
 def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attempt: Attempt) -> Decided:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ctx_hooks.compaction import cost, last_resort
 from ctx_hooks.compaction.message_index import is_first_request
+from ctx_hooks.compaction.pipeline import Outcome
 from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
@@ -19,7 +20,6 @@ from ctx_hooks.tokens.window import target_tokens_of
 
 if TYPE_CHECKING:
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.pipeline import Outcome
     from ctx_hooks.learning.known import Known
     from ctx_hooks.overflow.retry_plan import RetryPlan
     from ctx_hooks.request.request import Request
@@ -70,9 +70,9 @@ def compressed(
     thresholds = Thresholds(budget, target_tokens)
     holds = to_provider(history.tokens, known.factor) <= budget.window_tokens
     if holds and _does_not_pay(history, thresholds, to):
-        outcome, _ = compacted(history, Thresholds(budget.with_goal(history.tokens), history.tokens), repair=False)
+        outcome = Outcome(history.conversation(budget.counter), history.tokens, history.tokens, fits=True, steps=())
     else:
-        outcome, _ = compacted(history, thresholds, repair=to.policy.repair != "off", summaries=known.summaries)
+        outcome, _ = compacted(history, thresholds, known.summaries)
     if not remakes:
         steps = tuple(step.name for step in outcome.steps)
         emit(replace(event, name="after_compaction", tokens_after=outcome.tokens_after, steps=steps))

@@ -95,13 +95,12 @@ def known_of(
             window = _window_for_retry(window, factor, to.attempt, previous, accepts="accepted_input" in seen.own)
     # The tenant's last request had oddly few provider tokens: whatever the size of this one, it is counted.
     is_odd = "low_bill" in seen.own
-    may_change_all = to.policy.repair == "always" or to.policy.max_turns is not None
     return Known(
         window,
         factor,
         output_limit_tokens=seen.output_limit_tokens(),
         answer_tokens=seen.answer_tokens(),
-        counts=bool(to.attempt) or not to.retried or may_change_all or is_odd,
+        counts=bool(to.attempt) or not to.retried or to.policy.max_turns is not None or is_odd,
         stored_tokens=stored_tokens,
         previous=previous,
         other_weight=other_weight,

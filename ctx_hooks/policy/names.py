@@ -8,6 +8,7 @@ from typing import Any
 OTHER_NAMES: Mapping[str, str] = {"enabled": "mode"}
 """`enabled: false` is `mode: off`."""
 REMOVED_NAMES: Mapping[str, str] = {
+    "repair": "pairing is repaired in what is compressed: delete this line",
     "text_max_chars": "a long older answer keeps its most useful parts: delete this line",
     "calibrate": "the ratio of tokens is always learned: delete this line",
     "learned_limit_floor_fraction": "it is half of the window: delete this line",

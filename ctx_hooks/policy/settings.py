@@ -40,9 +40,6 @@ class Policy(BaseModel):
         "without the plugin. `enabled: true` and `enabled: false` are `enforce` and `off`.",
     )
     language: Language = Field("en", description="Language of placeholders, summaries and the readable error.")
-    repair: Literal["auto", "always", "off"] = Field(
-        "auto", description="Repair broken message pairing: when a request is compressed, always, or never."
-    )
 
     window_tokens: int | None = Field(
         None,

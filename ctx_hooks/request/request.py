@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks import message_rules
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
@@ -140,11 +139,6 @@ class Request:
         if len(newest) == len(index):
             return self
         return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in newest]})
-
-    def repaired(self) -> dict[str, Any]:
-        """Return the field that carries the messages with every rule kept, nothing when all is well."""
-        conversation, done = message_rules.repair(self.conversation(), continues=self.continues_stored_history)
-        return self.changes(conversation) if done else {}
 
     def without_flags(self) -> dict[str, Any]:
         """Return the field that carries the messages without the caller's flags, nothing when there are none."""

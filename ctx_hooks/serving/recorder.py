@@ -177,7 +177,7 @@ def decision_event(
         mode=to.policy.mode,
         decision=outcome_of(decision, to.attempt),
         reason=decision.reason,
-        trigger=_trigger(to.attempt, decision, limits),
+        trigger=_trigger(to.attempt, decision),
         attempt=to.attempt,
         format=request.format,
         local_tokens_before=before,
@@ -197,14 +197,14 @@ def decision_event(
     )
 
 
-def _trigger(number: int, decision: Decision, limits: Mapping[str, int]) -> Trigger:
+def _trigger(number: int, decision: Decision) -> Trigger:
     """Return what led to a decision that changes the request, "none" for one that does not."""
     if number:
         return "overflow"
     if isinstance(decision, (Untouched, NotRetried)):
         return "none"
     if decision.figures is None:
-        return "output" if limits else "repair"
+        return "output"
     return "timeout" if any(step.name == last_resort.NAME for step in decision.steps) else "budget"
 
 

@@ -55,7 +55,7 @@ Outcome = Literal["fits", "output_lowered", "compressed", "retried", "failed"]
 In this order: sent unchanged; sent with a lower requested output, all else unchanged; sent with changed messages at the
 first attempt; answered after at least one refused attempt; refused as too long in the end.
 """
-Trigger = Literal["none", "budget", "overflow", "output", "repair", "timeout"]
+Trigger = Literal["none", "budget", "overflow", "output", "timeout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class DecisionEvent(RequestEvent):
         decision: what the request ends in if this attempt is answered; "failed" for a retry that was not sent.
         reason: why, in one clause; "" where the figures say it.
         trigger: what led to it: "none", "budget" (more than the request may have), "overflow" (a retry), "output" (less
-            output asked for), "repair", or "timeout" (a compression would have taken too long).
+            output asked for), or "timeout" (a compression would have taken too long).
         attempt: 0 for the first attempt of a request; retries count from 1.
         format: the format of the request.
         local_tokens_before: the request as it came; None where its size alone was enough and nothing was counted.

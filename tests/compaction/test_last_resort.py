@@ -10,7 +10,6 @@ from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.conversation.exchanges import is_request
 from ctx_hooks.conversation.placeholders import MARK, summary_end
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.policy.settings import Policy
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.counter import Counter
@@ -100,13 +99,6 @@ def test_a_prefill_stays_with_the_results_that_it_follows(fmt, compress):
     assert outcome.steps
     assert outcome.conversation.messages[-2:] == conversation.messages[-2:]
     assert outcome.conversation.messages[-2].results
-
-
-def test_repair_can_be_switched_off():
-    items = [*items_of(agent_session("openai-chat", turns=20)), {"role": "assistant", "content": None, "tool_calls": []}]
-    conversation = WIRE_FORMATS["openai-chat"].read(items)
-    outcome = last_resort.compress(conversation, budget_of(3_000, policy=Policy(repair="off")))
-    assert outcome.conversation.messages[-1] is conversation.messages[-1]
 
 
 def test_what_stands_for_a_removed_message_is_not_taken_for_the_users_request():

@@ -10,7 +10,6 @@ from engine_requests import (
     NO_CACHE,
     NOW,
     STORED,
-    broken_session,
     by_size,
     decided,
     only_newest_loop,
@@ -185,9 +184,8 @@ class TestBySizeAlone:
     def test_what_has_to_be_counted_is(self):
         assert by_size(self.small, to(), Known(to().window, counts=True)) is None
 
-    @pytest.mark.parametrize("policy", [{"repair": "always"}, {"max_turns": 3}], ids=str)
-    def test_a_policy_that_changes_what_fits_has_every_request_counted(self, policy):
-        assert known_of(to(**policy), DeploymentStats(), NOW).counts
+    def test_a_policy_that_changes_what_fits_has_every_request_counted(self):
+        assert known_of(to(max_turns=3), DeploymentStats(), NOW).counts
         assert not known_of(to(), DeploymentStats(), NOW).counts
 
     def test_a_retry_and_a_tenant_with_an_odd_bill_are_counted(self):
@@ -196,36 +194,16 @@ class TestBySizeAlone:
         assert not known_of(to(), stats_of(("low_bill", "bob", 0, 4_000)), NOW).counts
 
 
-class TestRepair:
-    """`repair: always` repairs what fits as well, `auto` what is compressed, `off` nothing."""
-
-    @pytest.mark.parametrize(("repair", "repaired"), [("always", True), ("auto", False), ("off", False)])
-    def test_a_request_that_fits(self, repair, repaired):
-        request = broken_session()
-        decision, _ = decided(request, to(repair=repair))
-        assert bool(violations("openai-chat", request.fields))
-        assert bool(violations("openai-chat", sent(request, decision).fields)) != repaired
-
-    def test_a_request_that_is_not_made_smaller(self):
-        """To compact it does not pay; what is broken is repaired all the same."""
-        request = broken_session(turns=20)
-        cost = {"cost_aware": True, "expected_turns": 1, "prices": DEAR_CACHE}
-        window_tokens = int(tokens_of(request) * 1.02)
-        left, _ = decided(request, to(window_tokens, repair="auto", **cost))
-        assert not left.changes
-        decision, _ = decided(request, to(window_tokens, repair="always", **cost))
-        assert not violations("openai-chat", sent(request, decision).fields)
-        assert len(decision.changes["messages"]) == len(request.items) - 1
-
-    @pytest.mark.parametrize(("repair", "repaired"), [("always", True), ("auto", True), ("off", False)])
-    def test_a_request_that_is_compressed(self, repair, repaired):
-        messages = agent_session("openai-chat", turns=40)["messages"]
-        orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan"}
-        request = Request("openai-chat", {"model": MODEL, "messages": [*messages, orphan, messages[-1]]})
-        decision, _ = decided(request, to(20_000, repair=repair))
-        assert isinstance(decision, Compressed)
-        assert tokens_of(sent(request, decision)) == decision.figures.tokens_after <= decision.figures.budget_tokens
-        assert bool(violations("openai-chat", sent(request, decision).fields)) != repaired
+def test_broken_pairing_is_repaired_in_what_is_compressed_and_left_in_what_fits():
+    messages = agent_session("openai-chat", turns=40)["messages"]
+    orphan = {"role": "tool", "tool_call_id": "nobody", "content": "orphan"}
+    request = Request("openai-chat", {"model": MODEL, "messages": [*messages, orphan, messages[-1]]})
+    assert not decided(request, to())[0].changes
+    decision, _ = decided(request, to(20_000))
+    assert isinstance(decision, Compressed)
+    assert tokens_of(sent(request, decision)) == decision.figures.tokens_after <= decision.figures.budget_tokens
+    assert violations("openai-chat", request.fields)
+    assert not violations("openai-chat", sent(request, decision).fields)
 
 
 DEAR_MODEL = WritingPrices(read=1.0, written=1.0)

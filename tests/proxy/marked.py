@@ -94,7 +94,7 @@ def recorded(folder: Path) -> Iterator[tuple[Proxy, FakeProvider]]:
             *group("rescued-in-stream", "served"),
             *group("hopeless", "tiny"),
             *group("hasty", "large", max_input_tokens=WINDOW, ctx_hooks={"compression_timeout_seconds": 0.001}),
-            *group("repaired", "large", ctx_hooks={"repair": "always"}),
+            *group("counted", "large", ctx_hooks={"max_turns": 1_000}),
         ]
         config = configuration(
             provider.url,

@@ -59,7 +59,7 @@ def written(tmp_path_factory):
             unread = [CHAT.post(proxy, faulty)]
             assert provider.requests()[-1]["payload"]["messages"] == faulty["messages"], "a fault of ours changes nothing"
             for odd in ODD:
-                payload = marked_session(CHAT, "repaired")
+                payload = marked_session(CHAT, "counted")
                 unread.append(CHAT.post(proxy, {**payload, "messages": [*payload["messages"], odd]}))
             events, spend = folder / "events.1.jsonl", folder / "spend"
             # What cannot be read is answered, but nothing is known that its answer could say more of.

@@ -257,15 +257,6 @@ class TestALoweredOutput:
         assert request_with("gemini", {**HELLO, **config}).max_output_tokens == asked
 
 
-@every_format
-def test_only_what_is_broken_is_repaired(fmt):
-    whole = agent_session(fmt, turns=2)
-    request = request_with(fmt, {**whole, "messages": whole[FIELDS[fmt]]})
-    assert request.repaired() == {}
-    broken = request_with(fmt, {**whole, "messages": whole[FIELDS[fmt]][:-2]})
-    assert broken.repaired()[FIELDS[fmt]]
-
-
 @pytest.mark.parametrize(("fields", "fmt"), [
     ({"proxy_server_request": {"url": "http://proxy/v1/messages?beta=true"}, "messages": []}, "anthropic"),
     ({"proxy_server_request": {"url": "http://proxy/v1/messages/"}}, "anthropic"),

@@ -76,7 +76,7 @@ class TestARequestIsNeverLost:
     @pytest.mark.parametrize("messages", [["no message"], [{"role": 1}], {"role": "user"}], ids=str)
     async def test_what_is_no_conversation_goes_on_as_it_came(self, messages):
         runner = RequestFlow()
-        decision = await runner.decide(Request("openai-chat", {"messages": messages}), to(repair="always"))
+        decision = await runner.decide(Request("openai-chat", {"messages": messages}), to(max_turns=1_000))
         assert isinstance(decision, Untouched)
         assert decision.reason
 
@@ -128,7 +128,7 @@ class TestRetries:
 
     async def test_what_cannot_be_made_smaller_is_not_asked_again_however_often_it_is_tried(self):
         runner = RequestFlow()
-        await runner.decide(SMALL, to(repair="always"))
+        await runner.decide(SMALL, to(max_turns=1_000))
         await runner.ends.failed("request", Overflow("input", "x"), "too long")
         for number in (1, 2, 3):
             assert isinstance(await runner.decide(SMALL, to(attempt=number)), NotRetried)
@@ -167,7 +167,7 @@ class TestWhatIsLearned:
     async def test_a_named_limit_holds_for_the_next_request_and_is_told_once(self, learned_limits, caplog):
         caplog.set_level(logging.INFO, "ctx_hooks")
         runner = RequestFlow()
-        await runner.decide(session(), to(repair="always"))
+        await runner.decide(session(), to(max_turns=1_000))
         await runner.ends.failed("request", OVERFLOW)
         await runner.ends.failed("request", OVERFLOW)
         assert await known_limit(runner) == Window(20_000, "learned")
@@ -177,7 +177,7 @@ class TestWhatIsLearned:
 
     async def test_an_error_that_is_no_overflow_teaches_nothing(self, learned_limits):
         runner = RequestFlow()
-        await runner.decide(session(), to(repair="always"))
+        await runner.decide(session(), to(max_turns=1_000))
         await runner.ends.failed("request", None, "a server's fault")
         assert await known_limit(runner) == to().window
         assert not learned_limits
@@ -208,16 +208,16 @@ class TestWhatIsLearned:
 
     async def test_an_answer_shows_what_is_billed_and_its_request_is_forgotten(self):
         runner = RequestFlow()
-        await runner.decide(session(), to(repair="always"))
+        await runner.decide(session(), to(max_turns=1_000))
         counted = runner.running.of("request").attempts.last().sent_tokens
         await runner.ends.answered("request", {"prompt_tokens": int(counted * 1.2)})
         assert runner.running.of("request").attempts.last() is None
-        await runner.decide(session(), to(repair="always"))
+        await runner.decide(session(), to(max_turns=1_000))
         assert runner.running.of("request").attempts.last().known.factor == pytest.approx(1.2, rel=0.03)
 
     async def test_an_answer_without_a_bill_or_without_a_request_shows_nothing(self):
         runner = RequestFlow()
-        await runner.decide(session(), to(repair="always"))
+        await runner.decide(session(), to(max_turns=1_000))
         await runner.ends.answered("request", None)
         assert runner.running.of("request").attempts.last() is None
         await runner.ends.answered("never sent", {"prompt_tokens": 50_000})
@@ -225,7 +225,7 @@ class TestWhatIsLearned:
 
     async def test_an_answer_that_states_no_usage_is_estimated_by_what_was_sent_and_shows_nothing(self):
         runner = RequestFlow()
-        await runner.decide(session(), to(repair="always"))
+        await runner.decide(session(), to(max_turns=1_000))
         estimated = runner.ends.estimated_tokens("request")
         assert estimated == runner.running.of("request").attempts.last().sent_provider_tokens > 0
         await runner.ends.answered("request", {"prompt_tokens": estimated * 2})
@@ -243,7 +243,7 @@ class TestTheEventLoop:
 
     async def test_short_work_is_done_at_once_and_long_work_in_a_thread(self, threads):
         talk = [{"role": ("user", "assistant")[n % 2], "content": f"turn {n} " * 40} for n in range(21)]
-        await RequestFlow().decide(Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, repair="always"))
+        await RequestFlow().decide(Request("openai-chat", {"model": "m", "messages": talk}), to(1_000, max_turns=1_000))
         await RequestFlow().decide(session(), to(20_000))
         short, long = threads
         assert short is threading.current_thread()

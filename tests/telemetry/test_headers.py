@@ -51,7 +51,7 @@ def test_only_the_requests_own_wishes_are_told():
 def test_an_untouched_attempt_says_nothing_of_the_one_before_it():
     headers = with_decision({}, FITS, {}, is_changed=False)
     assert headers == {DONE: "fits", DECISION: "fits", ATTEMPTS: "1"}
-    retried = replace(RETRIED, policy={"mode": "team", "language": "defaults", "repair": "team"})
+    retried = replace(RETRIED, policy={"mode": "team", "language": "defaults", "retrieval": "team"})
     headers = with_decision(headers, retried, {"max_tokens": 7}, is_changed=True)
     assert with_decision(headers, replace(FITS, decision="retried", attempt=1), {}, is_changed=False) == {
         DONE: "retried; before=9; after=5; max_tokens=7",

@@ -11,7 +11,7 @@ from ctx_hooks.telemetry.litellm_sinks import figures_of, notes_of
 
 
 def test_a_decision_is_logged_with_the_figures_that_it_has_and_the_scopes_of_its_policy():
-    decided = replace(DECISION, policy={"window_tokens": "team x", "mode": "defaults", "repair": "defaults"}, attempt=2)
+    decided = replace(DECISION, policy={"window_tokens": "team x", "mode": "defaults", "retrieval": "defaults"}, attempt=2)
     logged = {"decision": "compressed", "attempt": 2, "window_tokens": 10_000, "policy": "defaults, team x"}
     tokens = {"tokens_before": 9_900, "tokens_after": 4_400}
     assert figures_of(decided, {"max_tokens": 900}) == {**logged, **tokens, "max_tokens": 900}
