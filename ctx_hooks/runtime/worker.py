@@ -49,6 +49,11 @@ class _Task:
         else:
             self.future.set_result(result)
 
+    def refuse(self, error: Exception) -> None:
+        """Raise an error where the result is awaited, unless nobody waits."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(error)
+
 
 class Workers:
     """Runs work in at most PLACES threads, first come, first served.
@@ -69,6 +74,7 @@ class Workers:
         Raises:
             CompressionTimeoutError: The deadline is reached, whether or not the work stops then; or too many threads before
                 it did not stop.
+            RuntimeError: The system starts no further thread.
 
         """
         task = _Task(work, deadline)
@@ -91,8 +97,15 @@ class Workers:
     def _fill(self) -> None:
         """Start a thread for each place that is free, as long as work waits; the lock is held."""
         while self._running < PLACES and (task := self._next()) is not None:
-            self._running += 1
-            threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
+            try:
+                threading.Thread(target=self._work_on, args=(task,), name="ctx_hooks", daemon=True).start()
+            except RuntimeError as error:  # the system starts no further thread
+                if self._running:
+                    self._waiting.appendleft(task)
+                    return
+                task.refuse(error)
+            else:
+                self._running += 1
 
     def _work_on(self, task: _Task | None) -> None:
         while task is not None:
@@ -124,6 +137,5 @@ class Workers:
             task = self._waiting.popleft()
             if task.deadline.seconds_left is None or self._abandoned < MOST_ABANDONED:
                 return task
-            if task.future.set_running_or_notify_cancel():
-                task.future.set_exception(CompressionTimeoutError())
+            task.refuse(CompressionTimeoutError())
         return None

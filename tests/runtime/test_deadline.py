@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from strategies import FIELDS, every_format
@@ -135,6 +136,21 @@ async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch
     assert not told
 
 
+@pytest.fixture
+def no_threads():
+    """Let the system refuse each new thread for a while: none has room for such a stack."""
+
+    @contextmanager
+    def refused():
+        threading.stack_size(1 << 46)
+        try:
+            yield
+        finally:
+            threading.stack_size(0)
+
+    return refused
+
+
 class TestWorkers:
     async def test_work_that_does_not_stop_loses_its_place(self):
         workers, released, running = Workers(), threading.Event(), []
@@ -234,6 +250,24 @@ class TestWorkers:
         released.set()
         await asyncio.gather(*holding, *waiting, return_exceptions=True)
         assert sorted(done) == [0, 1, 3, 4]
+
+    async def test_a_system_without_a_thread_costs_its_callers_an_error_and_the_workers_no_place(self, no_threads):
+        workers = Workers()
+        with no_threads():
+            for _ in range(PLACES + 1):
+                with pytest.raises(RuntimeError):
+                    await workers.run(lambda: "never", Deadline(30))
+        assert await workers.run(lambda: "done", Deadline(30)) == "done"
+
+    async def test_work_waits_for_the_one_thread_that_the_system_has_given(self, no_threads):
+        workers, released = Workers(), threading.Event()
+        first = asyncio.create_task(workers.run(lambda: released.wait() and "first", Deadline(30)))
+        await asyncio.sleep(0)
+        with no_threads():
+            second = asyncio.create_task(workers.run(lambda: "second", Deadline(30)))
+            await asyncio.sleep(0)
+        released.set()
+        assert await asyncio.gather(first, second) == ["first", "second"]
 
     async def test_an_error_reaches_whoever_waits(self):
         with pytest.raises(ZeroDivisionError):
