@@ -1,5 +1,9 @@
 """Texts by their handles, and when all of them are stored."""
 
+import sqlite3
+from contextlib import closing
+
+from ctx_hooks.addons.retrieval.archive import disk
 from ctx_hooks.conversation.cut_texts import Handles
 
 TEXTS = ["1,204 lines of a log\n" * 50, "", "the 琴 is tuned", "half a character: \ud800", "\0" * 1_000]
@@ -8,6 +12,11 @@ LAST = "a" * 12
 
 def by_handle(tenant, texts=TEXTS):
     return {Handles(tenant).of(text): text for text in texts}
+
+
+def handles_in(folder):
+    with closing(sqlite3.connect(folder / disk.FILE)) as file:
+        return [handle for (handle,) in file.execute("SELECT handle FROM texts ORDER BY expires_at, handle")]
 
 
 async def settled(archives, settings, tenant):

@@ -46,7 +46,7 @@ class Places:
 
 
 def print_kept(*, config: Path | None, as_json: bool, **owner: str | None) -> None:
-    """Print how much is kept of each tenant, or the texts of an owner, below the place where it is."""
+    """Print how much is kept of each tenant, or of one owner, below the place where it is."""
     found = asyncio.run(_kept(config, _tenant_of(owner)))
     if as_json:
         print_json([{"place": place, **asdict(stored)} for place, texts in found.items() for stored in texts])
@@ -56,10 +56,10 @@ def print_kept(*, config: Path | None, as_json: bool, **owner: str | None) -> No
 
 async def _kept(config: Path | None, tenant: str) -> dict[str, list[Stored]]:
     async with _places(config) as places:
-        found = {str(f): disk.texts(f, tenant) if tenant else disk.tenants(f) for f in places.folders}
+        found = {str(folder): disk.tenants(folder) for folder in places.folders}
         if places.redis is not None:
-            found["redis"] = await (redis.texts(places.redis, tenant) if tenant else redis.tenants(places.redis))
-        return found
+            found["redis"] = await redis.tenants(places.redis)
+        return {place: [s for s in listed if tenant in ("", s.name)] for place, listed in found.items()}
 
 
 def print_kept_text(*, handle: str, config: Path | None, as_json: bool, **owner: str | None) -> None:
@@ -145,8 +145,8 @@ def _lines(found: Mapping[str, list[Stored]], now: float) -> list[str]:
         told += [place] if listed else []
         for stored in listed:
             hours = [(at - now) / HOUR_SECONDS for at in (stored.first_expires_at, stored.last_expires_at)]
-            ends = f"{hours[0]:,.1f}" if stored.texts == 1 else f"{hours[0]:,.1f} to {hours[1]:,.1f}"
-            told.append(f"  {stored.name:34}{stored.texts:8,} texts{stored.size_bytes:16,} bytes  for {ends} hours")
+            kept = f"{counted(stored.texts, 'text'):>14}{stored.size_bytes:16,} bytes"
+            told.append(f"  {stored.name:34}{kept}  for {hours[0]:,.1f} to {hours[1]:,.1f} hours")
     return told
 
 

@@ -201,7 +201,7 @@ def archive() -> None:
 @archive.command("ls")
 @_archive_options()
 def _archive_ls(**options: Any) -> None:
-    """List how much is kept of each tenant; with an owner its texts."""
+    """List how much is kept of each tenant, or of one owner."""
     from ctx_hooks.cli.archive import print_kept
 
     print_kept(**options)

@@ -27,7 +27,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is stored of a tenant, or of one text: names, sizes and when it ends, as seconds since the epoch."""
+    """What is stored of a tenant: its name, sizes, and when the texts expire, in epoch seconds."""
 
     name: str
     texts: int

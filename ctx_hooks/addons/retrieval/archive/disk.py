@@ -144,13 +144,6 @@ def tenants(folder: Path) -> list[Stored]:
         return [Stored(*row) for row in file.execute(query)]
 
 
-def texts(folder: Path, tenant: str) -> list[Stored]:
-    """Return the texts of a tenant by their handles, those first that expire first; raises as `read` does."""
-    with _opened_to_read(folder) as file:
-        query = "SELECT handle, 1, LENGTH(sealed), expires_at, expires_at FROM texts WHERE tenant = ? ORDER BY 4, 1"
-        return [Stored(*row) for row in file.execute(query, (tenant,))]
-
-
 def delete(folder: Path, tenant: str) -> int:
     """Delete every text of a tenant and return how many there were; nothing of them stays in the file or its log.
 
@@ -203,16 +196,8 @@ def _used_bytes(file: sqlite3.Connection) -> int:
 
 @contextmanager
 def _opened_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file as it is: on a disk that cannot be written, and nothing is made where there is none."""
-    path = folder / FILE
-    if not path.exists() or (os.access(folder, os.W_OK) and os.access(path, os.W_OK)):
-        with _opened(folder) if path.exists() else closing(_empty()) as file:
-            yield file
-        return
-    log = path.with_name(f"{FILE}-wal")
-    has_log = log.exists() and log.stat().st_size > 0
-    form = "mode=ro" if has_log else "mode=ro&immutable=1"  # no file can be made there, which readers of a log share
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{form}", uri=True, timeout=BUSY_SECONDS)) as file:
+    """Open the file, of which none is made where there is none."""
+    with _opened(folder) if (folder / FILE).exists() else closing(_empty()) as file:
         yield file
 
 

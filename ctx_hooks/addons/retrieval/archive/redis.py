@@ -106,11 +106,6 @@ async def tenants(client: Any) -> list[Stored]:
     return [stored for stored in found if stored.texts]
 
 
-async def texts(client: Any, tenant: str) -> list[Stored]:
-    """Return the texts of a tenant by handle, those first that expire first; raises whatever the connection raises."""
-    return [text for index in await _keys(client, f"*{key_of(tenant)}") for text in await _listed(client, index)]
-
-
 async def read(client: Any, tenant: str, handle: str) -> bytes | None:
     """Return a sealed text, None where there is none; raises whatever the connection raises."""
     for key in await _keys(client, f"*{key_of(tenant)}:{handle}"):
@@ -133,22 +128,11 @@ async def _keys(client: Any, pattern: str) -> list[bytes]:
 
 
 async def _summed(client: Any, index: bytes) -> Stored:
-    listed = await _listed(client, index)
-    ends = [text.first_expires_at for text in listed] or [0.0]
+    """Return what an index names and has not expired; nothing of one that somebody else has written."""
     tenant = index.decode("utf-8", "replace").rpartition(KEY_PREFIX)[2].strip("{}")
-    return Stored(tenant, len(listed), sum(text.size_bytes for text in listed), min(ends), max(ends))
-
-
-async def _listed(client: Any, index: bytes) -> list[Stored]:
     if await client.type(index) != b"zset" or await client.type(index + b":sizes") != b"hash":
-        return []  # anybody may have written it
-    found = await client.zrangebyscore(index, time.time(), "+inf", withscores=True)
+        return Stored(tenant, 0, 0, 0.0, 0.0)
+    found = dict(await client.zrangebyscore(index, time.time(), "+inf", withscores=True))
     sizes = await client.hgetall(index + b":sizes")
-    return [
-        Stored(handle.decode("utf-8", "replace"), 1, _figure(sizes.get(handle)), expires_at, expires_at)
-        for handle, expires_at in found
-    ]
-
-
-def _figure(size: bytes | None) -> int:
-    return int(size) if size and size.isdigit() else 0
+    size_bytes = sum(int(sizes[handle]) for handle in found if sizes.get(handle, b"").isdigit())
+    return Stored(tenant, len(found), size_bytes, min(found.values(), default=0.0), max(found.values(), default=0.0))

@@ -12,7 +12,7 @@ from ctx_hooks.addons.retrieval.archive.archive import Archives
 from ctx_hooks.conversation.cut_texts import Handles
 from ctx_hooks.policy.addon_settings import ArchiveSettings
 from ctx_hooks.runtime.worker import Workers
-from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, tenant_key, tenant_name
+from ctx_hooks.store.sealing import LARGEST_TEXT_BYTES, tenant_key
 from ctx_hooks.store.shared_store import SharedStore
 
 AT_ONCE = 20
@@ -187,8 +187,8 @@ async def test_policies_of_other_figures_share_a_place(tmp_path):
     settings = ArchiveSettings(backend="disk", path=str(tmp_path))
     assert await settled(one, settings, tenant)
     assert [await one.get(settings, tenant, name * 12) for name in "bcd"] == ["b", "c", "d"]
-    ends = {text.name: text.last_expires_at for text in disk.texts(tmp_path, tenant_name(tenant))}
-    assert round((ends["c" * 12] - ends["d" * 12]) / 86_400) == 6
+    (stored,) = disk.tenants(tmp_path)
+    assert round((stored.last_expires_at - stored.first_expires_at) / 86_400) == 6
 
 
 @pytest.mark.parametrize("backend", ["memory", "disk"], indirect=True)

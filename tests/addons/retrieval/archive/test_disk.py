@@ -4,7 +4,6 @@ import os
 import secrets
 import signal
 import sqlite3
-import stat
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from contextlib import closing
 from stat import S_IMODE
 
 import pytest
-from archived import by_handle, settled
+from archived import by_handle, handles_in, settled
 
 from ctx_hooks.addons.retrieval.archive import archive, disk
 from ctx_hooks.addons.retrieval.archive.archive import Archives
@@ -87,7 +86,7 @@ def test_two_processes_write_one_file_at_once_and_nothing_is_lost(tmp_path):
     handles = [handle for process in processes for line in process.stdout for handle in line.split()]
     assert [process.wait(60) for process in processes] == [0, 0]
     assert len(handles) == 600
-    assert {text.name for text in disk.texts(tmp_path, NAME)} == set(handles)
+    assert set(handles_in(tmp_path)) == set(handles)
 
 
 def test_what_a_process_wrote_that_is_killed_is_whole(tmp_path):
@@ -95,7 +94,7 @@ def test_what_a_process_wrote_that_is_killed_is_whole(tmp_path):
     told = [handle for _ in range(5) for handle in process.stdout.readline().split()]
     process.send_signal(signal.SIGKILL)
     process.wait(60)
-    stored = {text.name for text in disk.texts(tmp_path, NAME)}
+    stored = set(handles_in(tmp_path))
     assert stored >= set(told)
     assert len(stored) % 10 == 0, "a batch is stored whole or not at all"
     assert all(opened(disk.read(tmp_path, NAME, [handle])[handle], TENANT, handle, b"") for handle in stored)
@@ -170,7 +169,7 @@ async def test_a_value_that_somebody_has_changed_is_not_available(archives, sett
 def test_a_batch_is_stored_whole_or_not_at_all(tmp_path):
     with pytest.raises(sqlite3.Error):
         disk.write(tmp_path, NAME, {"b" * 12: b"a text", "c" * 12: ["no bytes"]}, LATER, MANY_BYTES)
-    assert disk.texts(tmp_path, NAME) == []
+    assert handles_in(tmp_path) == []
 
 
 async def test_after_a_failure_no_request_reads_for_some_seconds(archives, settings, tmp_path, monkeypatch):
@@ -217,7 +216,7 @@ def test_the_file_never_exceeds_its_bound_whatever_is_written(tmp_path):
         sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
         assert sizes[disk.FILE] <= max_bytes
         assert sum(sizes.values()) <= max_bytes + LOG_BYTES
-    kept = [text.name for text in disk.texts(tmp_path, NAME)]
+    kept = handles_in(tmp_path)
     assert kept == [f"{n:012}" for n in range(150 - len(kept), 150)]
     assert len(kept) >= 0.9 * max_bytes / 200_000
 
@@ -299,40 +298,8 @@ async def test_a_file_with_damaged_pages_is_set_aside_and_the_next_text_is_store
     assert (tmp_path / disk.BROKEN).exists()
 
 
-READING = """
-import os, sys
-from pathlib import Path
-from ctx_hooks.addons.retrieval.archive import disk
-os.setuid(65534)
-folder, tenant, handle = Path(sys.argv[1]), *sys.argv[2:]
-assert disk.read(folder, tenant, [handle]), "nothing is read"
-print(len(disk.texts(folder, tenant)), len(disk.tenants(folder)))
-"""
-
-
-@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="another user reads the file, as who may not write it")
-@pytest.mark.parametrize("has_log", [False, True])
-def test_a_file_that_may_not_be_written_is_read(has_log, tmp_path_factory):
-    folder = tmp_path_factory.getbasetemp() / f"readable-{has_log}"
-    disk.write(folder, NAME, {"b" * 12: b"sealed"}, LATER, MANY_BYTES)
-    with closing(sqlite3.connect(folder / disk.FILE)) as file:
-        if has_log:  # which stays as long as somebody reads what is older
-            file.execute("BEGIN")
-            file.execute("SELECT COUNT(*) FROM texts").fetchone()
-            disk.write(folder, NAME, {"c" * 12: b"sealed"}, LATER, MANY_BYTES)
-        for path in (folder, *folder.parents):
-            if not path.stat().st_mode & stat.S_IXOTH:  # the tests' own folders, which another user may not enter
-                path.chmod(0o755)
-        for path in folder.iterdir():
-            path.chmod(0o644)
-        command = [sys.executable, "-c", READING, str(folder), NAME, "b" * 12]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
-        assert (folder / f"{disk.FILE}-wal").exists() is has_log
-    assert done.stdout.split() == [str(1 + has_log), "1"]
-
-
 def test_reading_makes_no_file(tmp_path):
     folder = tmp_path / "none"
     assert disk.read(folder, NAME, ["b" * 12]) == {}
-    assert (disk.texts(folder, NAME), disk.tenants(folder)) == ([], [])
+    assert disk.tenants(folder) == []
     assert not folder.exists()
