@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ctx_hooks.telemetry.events import (
         AnswerEvent,
         CompactionEvent,
-        CompressionTimeoutEvent,
         DecisionEvent,
         FailureEvent,
         LimitEvent,
@@ -33,7 +32,6 @@ __all__ = [
     "ArchiveEvent",
     "CompactionEvent",
     "CompressionResult",
-    "CompressionTimeoutEvent",
     "DecisionEvent",
     "FailureEvent",
     "LimitEvent",
@@ -62,7 +60,6 @@ _MODULES = {
     "ctx_hooks.telemetry.events": (
         "AnswerEvent",
         "CompactionEvent",
-        "CompressionTimeoutEvent",
         "DecisionEvent",
         "FailureEvent",
         "LimitEvent",

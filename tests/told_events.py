@@ -13,7 +13,6 @@ from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, Summa
 from ctx_hooks.telemetry.event_file import DroppedEvents, from_json
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
-    CompressionTimeoutEvent,
     DecisionEvent,
     FailureEvent,
     LimitEvent,
@@ -54,7 +53,7 @@ EVENTS = [
     replace(ANSWER, billed=None, provider_tokens_saved=None, dollars_saved=None), FAILURE, OVERFLOW,
     TruncationEvent("silent_truncation", "id:model", 9_000, 8_000, 8_000),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
-    CompressionTimeoutEvent("compression_timeout", "model", "anthropic", 9, 8, 7, None), SUMMARY,
+    SUMMARY,
     replace(
         SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None,
         dollars=None,

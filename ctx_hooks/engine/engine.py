@@ -83,21 +83,16 @@ def decide(request: Request, to: Target, known: Known, deadline: Deadline, timin
     return _decide(request, to, known, counter, timings, measure, partial(fitting.compressed, known))
 
 
-def decide_by_last_resort(request: Request, to: Target, known: Known, timeout_seconds: float | None = None) -> Decided:
+def decide_by_last_resort(request: Request, to: Target, known: Known) -> Decided:
     """Return the request without its oldest turns: nothing is counted, and what is sent is an estimate.
 
-    Args:
-        request: the request as the client sent it.
-        to: where the attempt goes.
-        known: what is known of that deployment.
-        timeout_seconds: how long a compression was waited for; None for a request that is too large for one.
+    The arguments are those of `decide_by_size`.
 
     Raises:
         MalformedConversationError: the request holds no conversation.
     """
     counter = Counter(vocabulary_of(to.model))
-    compress = partial(fitting.without_oldest_turns, timeout_seconds)
-    return _decide(request, to, known, counter, Timings(), estimated_history, compress)
+    return _decide(request, to, known, counter, Timings(), estimated_history, fitting.without_oldest_turns)
 
 
 def cut_again(request: Request, to: Target, known: Known, deadline: Deadline) -> Mapping[str, str]:

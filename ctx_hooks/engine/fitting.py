@@ -1,4 +1,4 @@
-"""Fits a history into a budget, by compaction or by the last resort, and tells the listeners."""
+"""Fits a history into a budget, by compaction or by the last resort."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctx_hooks.compaction.prefix_stable import compacted
 from ctx_hooks.compaction.thresholds import Thresholds
 from ctx_hooks.conversation.cut_texts import CutTexts
 from ctx_hooks.formats.fields import compact_json
-from ctx_hooks.telemetry.events import CompactionEvent, CompressionTimeoutEvent
+from ctx_hooks.telemetry.events import CompactionEvent
 from ctx_hooks.telemetry.listeners import emit
 from ctx_hooks.tokens.budget import Budget
 from ctx_hooks.tokens.units import LocalTokens, to_provider
@@ -91,13 +91,7 @@ def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
     return not cost.pays(history.tokens, left_tokens, to.policy.expected_turns, to.prices, summary_cost)
 
 
-def without_oldest_turns(
-    timeout_seconds: float | None, request: Request, history: History, to: Target, budget: Budget
-) -> Outcome:
-    """Return the request without its oldest turns, and tell the listeners."""
-    del history  # it is estimated: the conversation itself is walked once
-    outcome = last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)
-    figures = (outcome.tokens_before, outcome.tokens_after, budget.goal_tokens)
-    whose = (to.request_id, to.policy.mode)
-    emit(CompressionTimeoutEvent("compression_timeout", to.model, request.format, *figures, timeout_seconds, *whose))
-    return outcome
+def without_oldest_turns(request: Request, history: History, to: Target, budget: Budget) -> Outcome:
+    """Return the request without its oldest turns."""
+    del history, to  # the history is estimated: the conversation itself is walked once
+    return last_resort.compress(request.conversation(), budget, continues=request.continues_stored_history)

@@ -236,16 +236,14 @@ class RequestFlow:
         if by_size is not None:
             return by_size
         request, to, known, _ = undecided
-        seconds = to.policy.compression_timeout_seconds
-        deadline = Deadline(seconds)
+        deadline = Deadline(to.policy.compression_timeout_seconds)
         try:
             work = partial(engine.decide, request, to, known, deadline, timings)
             return await self.off_loop(most_tokens, work, deadline)
         except CompressionTimeoutError:
             warn_once(f"a request to {to.model} took too long to compress and lost its oldest turns instead")
-        return await self.off_loop(
-            most_tokens, partial(engine.decide_by_last_resort, request, to, known, seconds), Deadline()
-        )
+        work = partial(engine.decide_by_last_resort, request, to, known)
+        return await self.off_loop(most_tokens, work, Deadline())
 
     async def off_loop(self, most_tokens: int, work: Callable[[], T], deadline: Deadline) -> T:
         """Do long work in a thread, and short work here; the steps of other packages run in a thread always."""

@@ -15,18 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Annotated, Any, Literal, TypeAlias, get_args
+from typing import IO, Annotated, Any, Literal, TypeAlias
 
 import orjson
 from pydantic import Field, TypeAdapter
 
 from ctx_hooks.runtime.warnings import warn_once
-from ctx_hooks.telemetry.listeners import Event, EventName
+from ctx_hooks.telemetry.listeners import EVENTS, Event
 from ctx_hooks.tokens.usage import Billed
 
 NOT_WRITTEN = frozenset({"before_compaction", "after_compaction", "before_summary"})
 """Their figures are in the decision, and in the event after the summary."""
-WRITTEN: tuple[EventName, ...] = tuple(name for name in get_args(EventName) if name not in NOT_WRITTEN)
+WRITTEN = tuple(name for name in EVENTS if name not in NOT_WRITTEN)
 MOST_WAITING = 4_096
 """Events that wait to be written, of 1 to 2 KB each: more of them mean that the disk has stopped, not that it is slow."""
 CLOSE_SECONDS = 5.0

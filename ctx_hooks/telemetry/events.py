@@ -125,25 +125,6 @@ class LimitEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class CompressionTimeoutEvent:
-    """A request whose compression took too long, or that is too large for one: its oldest turns were dropped instead.
-
-    The figures are local tokens, and estimates; `timeout_seconds` is None where the request was too large to begin with.
-    With the mode "observe" they would have been dropped.
-    """
-
-    name: Literal["compression_timeout"]
-    model: str
-    format: Format
-    tokens_before: LocalTokens
-    tokens_after: LocalTokens
-    budget_tokens: LocalTokens
-    timeout_seconds: float | None
-    request_id: str = ""
-    mode: Mode = "enforce"
-
-
-@dataclass(frozen=True, slots=True)
 class StepFigures:
     """What one step of a compression did.
 
@@ -167,7 +148,7 @@ class DecisionEvent(RequestEvent):
         decision: what the request ends in if this attempt is answered; "failed" for a retry that was not sent.
         reason: why, in one clause; "" where the figures say it.
         trigger: what led to it: "none", "budget" (more than the request may have), "overflow" (a retry), "output" (less
-            output asked for), or "timeout" (a compression would have taken too long).
+            output asked for), or "timeout" (a compression takes too long: the oldest turns were dropped instead).
         attempt: 0 for the first attempt of a request; retries count from 1.
         format: the format of the request.
         local_tokens_before: the request as it came; None where its size alone was enough and nothing was counted.

@@ -6,13 +6,12 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args, get_type_hints
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
     CompactionEvent,
-    CompressionTimeoutEvent,
     DecisionEvent,
     FailureEvent,
     LimitEvent,
@@ -22,26 +21,10 @@ from ctx_hooks.telemetry.events import (
 
 logger = logging.getLogger("ctx_hooks")
 
-EventName = Literal[
-    "decision",
-    "answer",
-    "failure",
-    "overflow",
-    "before_compaction",
-    "after_compaction",
-    "silent_truncation",
-    "limit_learned",
-    "compression_timeout",
-    "before_summary",
-    "after_summary",
-    "retrieval",
-    "archive",
-]
 Event: TypeAlias = (
     CompactionEvent
     | TruncationEvent
     | LimitEvent
-    | CompressionTimeoutEvent
     | DecisionEvent
     | OverflowEvent
     | AnswerEvent
@@ -50,14 +33,14 @@ Event: TypeAlias = (
     | RetrievalEvent
     | ArchiveEvent
 )
-EVENTS: Mapping[EventName, Any] = {n: e for e in get_args(Event) for n in get_args(get_type_hints(e)["name"])}
+EVENTS: Mapping[str, Any] = {n: e for e in get_args(Event) for n in get_args(get_type_hints(e)["name"])}
 """The class of each event by its name."""
 Listener: TypeAlias = Callable[[Any], object]
 """Called with the event of the name it listens to."""
-_listeners: dict[EventName, list[Listener]] = {name: [] for name in EVENTS}
+_listeners: dict[str, list[Listener]] = {name: [] for name in EVENTS}
 
 
-def on(name: EventName | Literal["compaction"], listener: Listener) -> Callable[[], None]:
+def on(name: str, listener: Listener) -> Callable[[], None]:
     """Call `listener` with each event of that name, in the thread where it happens; return a function that ends it.
 
     "compaction" is the short name of "after_compaction". In a proxy the thread is the event loop's for most events: all
@@ -67,7 +50,7 @@ def on(name: EventName | Literal["compaction"], listener: Listener) -> Callable[
     Raises:
         ValueError: there is no such event.
     """
-    event: EventName = "after_compaction" if name == "compaction" else name
+    event = "after_compaction" if name == "compaction" else name
     if event not in _listeners:
         raise ValueError(f"{name!r} is no event; there are {', '.join(_listeners)}")
     listeners = _listeners[event]
@@ -104,7 +87,7 @@ class Guard:
             logger.warning("the %s sink failed and is switched off", self._name, exc_info=error)
 
 
-def attach(name: str, listeners: Mapping[EventName, Listener]) -> Callable[[], None]:
+def attach(name: str, listeners: Mapping[str, Listener]) -> Callable[[], None]:
     """Let a sink hear events, each by a listener of its own, until one of them fails; return a function that ends it."""
     guard, ends = Guard(name), ExitStack()
     for event, listener in listeners.items():

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ctx_hooks.telemetry.figures import figures_for, names_for
-from ctx_hooks.telemetry.listeners import EVENTS, EventName
+from ctx_hooks.telemetry.listeners import EVENTS
 from ctx_hooks.tokens.usage import Billed
 
 logger = logging.getLogger("ctx_hooks")
@@ -21,7 +21,7 @@ AMBIGUOUS = frozenset(' "=\\{')
 """In a line of `name=value`, or to LiteLLM's JSON formatter."""
 
 
-LOGGED: tuple[EventName, ...] = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
+LOGGED = tuple(name for name, kind in EVENTS.items() if names_for("log", kind))
 NO_END = frozenset({"fits", ""})
 """Of a request that was sent unchanged, or of a summary that is only about to be written."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry
 
-    from ctx_hooks.telemetry.listeners import EventName, Listener
+    from ctx_hooks.telemetry.listeners import Listener
 
 LONGEST_NAME_CHARS = 100
 """Behind a wildcard the caller names the model, at any length."""
@@ -61,7 +61,7 @@ class Metrics:
         listeners: what is done with each event.
     """
 
-    def __init__(self, registry: CollectorRegistry, events: Mapping[EventName, Any] = EVENTS) -> None:
+    def __init__(self, registry: CollectorRegistry, events: Mapping[str, Any] = EVENTS) -> None:
         from prometheus_client import Counter, Gauge, Histogram  # noqa: PLC0415 - optional
 
         kinds: dict[str, Any] = {
@@ -76,7 +76,7 @@ class Metrics:
                 options = {"buckets": metric.buckets} if metric.buckets else {}
                 make, name, labels = kinds[metric.kind], f"ctx_hooks_{metric.name}", metric.label_names
                 self._made[metric.name] = make(name, metric.text, labels, registry=registry, **options)
-        self.listeners: dict[EventName, Listener] = {n: self._record for n, kind in events.items() if metrics_of(kind)}
+        self.listeners: dict[str, Listener] = {n: self._record for n, kind in events.items() if metrics_of(kind)}
 
     def _record(self, event: Any) -> None:
         for value_of, metric in metrics_of(event.__class__):

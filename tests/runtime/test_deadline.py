@@ -8,7 +8,6 @@ from contextlib import contextmanager
 import pytest
 from strategies import FIELDS, every_format
 
-import ctx_hooks
 from ctx_hooks.compaction import last_resort, pipeline
 from ctx_hooks.compaction.steps import Step
 from ctx_hooks.engine.decision import Compressed, Untouched
@@ -19,6 +18,7 @@ from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import CompressionTimeoutError, Deadline
 from ctx_hooks.runtime.worker import MOST_ABANDONED, PLACES, Workers
 from ctx_hooks.serving.request_flow import RequestFlow
+from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session, violations
 from ctx_hooks.tokens.window import Window
 
@@ -38,14 +38,6 @@ def request(fmt, question="What did you find?"):
 def target(call_id="call", **policy):
     policy = Policy(**{"compression_timeout_seconds": TIMEOUT_SECONDS, **policy})
     return Target("openai/model", "deployment", Window(WINDOW_TOKENS, "policy"), policy, call_id)
-
-
-@pytest.fixture
-def told():
-    events = []
-    end = ctx_hooks.on("compression_timeout", events.append)
-    yield events
-    end()
 
 
 @pytest.fixture
@@ -74,7 +66,7 @@ def sent(decision, fmt):
 
 @every_format
 @pytest.mark.parametrize("cooperates", [True, False])
-async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(fmt, cooperates, slow_step, told):
+async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(fmt, cooperates, slow_step):
     slow_step(cooperates=cooperates)
     began = time.monotonic()
     decision = await RequestFlow().decide(request(fmt, "SLOW question"), target())
@@ -86,9 +78,7 @@ async def test_a_step_that_never_returns_costs_the_timeout_and_the_oldest_turns(
     fields[FIELDS[fmt]] = sent(decision, fmt)
     assert not violations(fmt, fields)
     assert "SLOW question" in str(sent(decision, fmt)[-1])
-    (event,) = told
-    assert (event.model, event.timeout_seconds) == ("openai/model", TIMEOUT_SECONDS)
-    assert event.tokens_after <= event.budget_tokens < event.tokens_before
+    assert decision.figures.budget_tokens < decision.figures.tokens_before
 
 
 async def test_a_slow_request_holds_up_no_other(slow_step):
@@ -122,18 +112,21 @@ async def test_what_comes_too_late_notes_nothing(slow_step):
     assert attempt.guessed_tokens >= attempt.sent_tokens
 
 
-async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch, told):
+async def test_a_request_that_is_too_large_goes_to_the_last_resort_at_once(monkeypatch):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_REQUEST_BYTES", 50_000)
-    decision = await RequestFlow().decide(request("openai-chat"), target(compression_timeout_seconds=600))
+    flow, heard, asked, to = RequestFlow(), [], request("openai-chat"), target(compression_timeout_seconds=600)
+    decision = await flow.decide(asked, to)
     assert [step.name for step in decision.steps] == [last_resort.NAME]
-    assert [event.timeout_seconds for event in told] == [None]
+    end = on("decision", heard.append)
+    flow.recorder.decided(asked, to, decision, flow.running.of("call").attempts.last())
+    end()
+    assert [event.trigger for event in heard] == ["timeout"]
 
 
-async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch, told):
+async def test_a_request_that_fits_is_left_alone_however_large_it_is(monkeypatch):
     monkeypatch.setattr("ctx_hooks.request.request.MOST_MESSAGES", 3)
     small = Request("openai-chat", agent_session("openai-chat", turns=3, result_chars=6_000))
     assert isinstance(await RequestFlow().decide(small, target()), Untouched)
-    assert not told
 
 
 @pytest.fixture

@@ -12,14 +12,13 @@ from ctx_hooks.cli.report.charts import charts
 from ctx_hooks.cli.report.figures import OTHERS, Counts, Figures, Tally
 from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text, working
 from ctx_hooks.telemetry.figures import names_for
-from ctx_hooks.telemetry.listeners import EVENTS, EventName
+from ctx_hooks.telemetry.listeners import EVENTS
 
 MOST_ROWS = 12
 """Of a table; of names the rest is one row."""
 WORDS = {
     "silent_truncation": "Answers to requests that a provider cut silently",
     "limit_learned": "Limits learned from providers",
-    "compression_timeout": "Requests too large or too slow to compress",
     "after_summary": "Summaries that a model was asked for",
     "retrieval": "Calls of the retrieval tool",
     "archive": "Batches of texts for the archive",
@@ -62,7 +61,7 @@ def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
         print_text(f"{output}: {figures.events:,} events of {files}{missing}")
 
 
-def page(figures: Figures, events: Mapping[EventName, Any] = EVENTS) -> str:
+def page(figures: Figures, events: Mapping[str, Any] = EVENTS) -> str:
     """Return the page; the classes of events by name say which of their fields are columns of its tables."""
     columns = [each for kind in events.values() for each in names_for("column", kind)]
     done, would = figures.total.done, figures.total.would
