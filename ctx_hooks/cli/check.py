@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,20 +21,19 @@ from ctx_hooks.request.target import window_at
 SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "LiteLLM", "default": "nobody: assumed"}
 """Who states a window."""
 CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session", "tags": "tags"}
-"""Sections whose scopes hold for callers of a name, on every model; and the field of a caller that has the name."""
-ELSEWHERE = Listed("", "", Deployment("", {}), {})
-"""Any deployment, of a proxy whose models are all in LiteLLM's database: what holds for every model holds for these."""
+"""Sections whose scopes hold for callers of a name; and the field of a caller that has the name."""
+ANY = Listed("", "", Deployment("", {}), {})
+"""A deployment that no scope of a model names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A field of a policy that a scope sets, with its value as JSON has it.
 
-    `models` is empty where it holds for all of them, and `caller` (as `teams.research`) where it holds for everybody.
+    `whom` is a model group, a caller such as `teams.research`, or "" where it holds for everybody on every model.
     """
 
-    models: tuple[str, ...]
-    caller: str
+    whom: str
     field: str
     value: Any
     set_by: str
@@ -42,31 +41,19 @@ class Row:
 
 
 def rows(config: Configuration) -> list[Row]:
-    """Return what is set for all callers, and what callers of each name have besides; alike for several models, once."""
-    deployments = config.listed or (ELSEWHERE,)
-    alone = {listed.path: _set(config.resolved(listed)) for listed in deployments}
-    found = list(_rows(deployments, alone, ""))
+    """Return what is set for everybody, and what each model group and the callers of each name have besides."""
+    everybody = _set(config.resolved(ANY))
+    said = [("", everybody), *((listed.group, _set(config.resolved(listed))) for listed in config.listed)]
     for section, field in CALLERS.items():
         for name in getattr(config.settings, section):
             caller = {field: name if field == "session" else (name,)}  # a pattern matches itself
-            theirs = {listed.path: _set(config.resolved(listed, **caller)) for listed in deployments}
-            beyond = {p: {n: v for n, v in said.items() if v != alone[p].get(n)} for p, said in theirs.items()}
-            found += _rows(deployments, beyond, f"{section}.{name}")
-    return found
-
-
-def _rows(listed: Sequence[Listed], fields: Mapping[str, Mapping[str, tuple[Any, str]]], caller: str) -> Iterator[Row]:
-    """Yield the fields of each deployment, a row for those that have the same."""
-    groups: dict[tuple[str, str, str], tuple[Any, dict[str, None]]] = {}
-    for entry in listed:
-        for name, (value, origin) in fields[entry.path].items():
-            groups.setdefault((name, repr(value), origin), (value, {}))[1][entry.group] = None
-    everyone = tuple(dict.fromkeys(entry.group for entry in listed))
-    rows = [
-        Row(() if tuple(models) == everyone else tuple(models), caller, name, value, origin, value == default_of(name))
-        for (name, _, origin), (value, models) in groups.items()
-    ]
-    yield from sorted(rows, key=lambda row: (row.models, row.field))
+            said.append((f"{section}.{name}", _set(config.resolved(ANY, **caller))))
+    found: dict[tuple[str, str, str], Row] = {}  # deployments of one group may say the same, or not
+    for whom, fields in said:
+        for name, (value, origin) in sorted(fields.items()):
+            if not whom or (value, origin) != everybody.get(name):
+                found[whom, name, repr(value)] = Row(whom, name, value, origin, value == default_of(name))
+    return list(found.values())
 
 
 def _set(resolved: Resolved) -> dict[str, tuple[Any, str]]:
@@ -150,18 +137,10 @@ def _print_policies(out: Console, rows: Sequence[Row]) -> None:
         return
     shown = table("policy of", "field", "value", "default", "set by")
     for row in differing:
-        shown.add_row(_whose(row), row.field, _shown(row.value), _shown(default_of(row.field)), row.set_by)
+        shown.add_row(row.whom or "everybody", row.field, _shown(row.value), _shown(default_of(row.field)), row.set_by)
     out.print(shown)
     if same:
         out.print(f"Not listed: {same} that {'is' if same == 1 else 'are'} set to the default.", style="dim")
-
-
-def _whose(row: Row) -> str:
-    models = ", ".join(row.models) or "all models"
-    if not row.caller:
-        return models
-    kind, name = row.caller.split(".", 1)
-    return f"{kind.removesuffix('s')} {name}" + (f" on {models}" if row.models else "")
 
 
 def _shown(value: Any) -> str:

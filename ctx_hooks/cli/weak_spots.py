@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from importlib.util import find_spec
-from itertools import groupby
-from os import environ
-from os.path import exists, isdir
-from pathlib import Path
+from os.path import isdir
 from typing import Any, get_args
 
 from ctx_hooks.cli.configuration import Configuration, Listed
@@ -23,8 +19,6 @@ from ctx_hooks.tokens.window import DEFAULT_WINDOW_TOKENS
 CALLBACK = "ctx_hooks.proxy_handler_instance"
 COMPRESSORS = ("compression_interception", "headroom")
 """Names, or parts of names, under which LiteLLM's `callbacks` and `guardrails` switch on another compressor."""
-VARIABLE = "os.environ/"
-"""What a value begins with that LiteLLM reads from the environment."""
 MOST_NAMED = 3
 """Deployments that a finding names; of a hundred alike, three and the number say enough."""
 
@@ -33,14 +27,11 @@ def weak_spots(config: Configuration) -> tuple[Finding, ...]:
     """Return what is wrong or weak, the worst first."""
     found = (
         *_registration(config),
-        *_callbacks(config),
-        *_variables(config),
         *_misspelt(config),
         *_unknown_groups(config),
         *_windows(config),
         *_compressors(config),
         *_router(config),
-        *_orders(config),
         *_retries(config),
         *_events(config),
     )
@@ -60,42 +51,6 @@ def _registration(config: Configuration) -> Iterator[Finding]:
     elif wrong:
         reason = f"litellm_settings.callbacks names {wrong[0]}, not {CALLBACK}"
     yield finding("not_registered", reason=reason, callback=CALLBACK)
-
-
-def _callbacks(config: Configuration) -> Iterator[Finding]:
-    """Yield the callbacks whose module is not here; none is imported, but a package that holds one is."""
-    settings = config.section("litellm_settings")
-    named = {f"litellm_settings.{key}": _names(settings.get(key)) for key in ("callbacks", *OTHER_LISTS)}
-    named["general_settings.custom_auth"] = _names(config.section("general_settings").get("custom_auth"))
-    for path, names in named.items():
-        for module in (name.rpartition(".")[0] for name in names if "://" not in name):
-            if module and not _is_here(module, config.folder):
-                yield finding("callback_missing", path=path, module=module)
-
-
-def _is_here(module: str, folder: Path) -> bool:
-    """Whether LiteLLM finds a module: beside the configuration, in the working directory or installed."""
-    file = module.replace(".", "/")
-    if any(exists(root / name) for root in (folder, Path()) for name in (f"{file}.py", file)):  # noqa: PTH110 - never raises
-        return True
-    try:
-        return find_spec(module) is not None
-    except Exception:  # noqa: BLE001 - the package that holds it may raise anything, and LiteLLM does not start either
-        return False
-
-
-def _variables(config: Configuration) -> Iterator[Finding]:
-    """Yield the variables that the configuration names and this environment lacks; a secret manager may have them."""
-    if config.section("general_settings").get("key_management_system"):
-        return
-    known = {*environ, *config.section("environment_variables")}
-    used: dict[str, list[str]] = {}
-    for path, value in _values(config.raw):
-        if isinstance(value, str) and value.startswith(VARIABLE):
-            used.setdefault(value.removeprefix(VARIABLE), []).append(path)
-    for name, paths in used.items():
-        if name not in known:
-            yield finding("variable_unset", name=name, paths=_listed(paths))
 
 
 def _misspelt(config: Configuration) -> Iterator[Finding]:
@@ -158,28 +113,6 @@ def _router(config: Configuration) -> Iterator[Finding]:
         yield finding("cancel_on_disconnect")
 
 
-def _orders(config: Configuration) -> Iterator[Finding]:
-    """Yield the groups whose `order` puts a smaller window before a larger one."""
-    by_group = groupby(sorted(config.listed, key=lambda listed: listed.group), key=lambda listed: listed.group)
-    for group, listed in by_group:
-        ordered = [(_order(entry), entry) for entry in listed]
-        known = [(order, entry) for order, entry in ordered if order is not None]
-        if not known:
-            continue
-        policy = config.resolved(known[0][1]).policy
-        first = min(order for order, _ in known)
-        sizes = [(order == first, window_at(entry.deployment, policy).tokens) for order, entry in known]
-        largest = max(tokens for _, tokens in sizes)
-        preferred = max(tokens for is_first, tokens in sizes if is_first)
-        if preferred < largest and policy.deployment_choice == "any":
-            yield finding("order", group=group, preferred=f"{preferred:,}", largest=f"{largest:,}")
-
-
-def _order(listed: Listed) -> int | None:
-    said = (listed.params.get("order"), listed.deployment.model_info.get("order"))
-    return next((order for order in said if isinstance(order, int)), None)
-
-
 def _retries(config: Configuration) -> Iterator[Finding]:
     router = config.section("router_settings")
     attempts = 1 + max((config.resolved(listed).policy.rescue_attempts for listed in config.listed), default=3)
@@ -192,9 +125,6 @@ def _retries(config: Configuration) -> Iterator[Finding]:
         again = mapping_or_empty(policy).get("BadRequestErrorRetries")
         if isinstance(again, int) and again > 0:
             yield finding("bad_request_retries", name=name, retries=again, times=(1 + again) * attempts)
-    retries = router.get("num_retries", config.section("litellm_settings").get("num_retries"))
-    if isinstance(retries, int) and retries > 0 and attempts > 1:
-        yield finding("retries_multiply", retries=retries, attempts=attempts, times=(1 + retries) * attempts)
 
 
 def _events(config: Configuration) -> Iterator[Finding]:

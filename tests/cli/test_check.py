@@ -50,16 +50,22 @@ SCOPED = {**LISTED, **settings(defaults={"reserve_tokens": 9}, teams={"red": {"l
 def test_the_table_names_the_scope_of_every_field_that_is_set(checked):
     models = [{**MODELS[0], "model_info": {"ctx_hooks": {"max_turns": 7}}}, {**MODELS[0], "model_name": "plain"}]
     rows = checked({**SCOPED, "model_list": models}, as_json=True)["policies"]
-    assert {(*r["models"], r["caller"], r["field"], r["value"], r["set_by"]) for r in rows} == {
-        ("m", "", "max_turns", 7, "model_info.ctx_hooks"),
+    assert {(r["whom"], r["field"], r["value"], r["set_by"]) for r in rows} == {
+        ("m", "max_turns", 7, "model_info.ctx_hooks"),
         ("", "reserve_tokens", 9, "defaults"),
         ("teams.red", "language", "zh", "teams.red"),
     }
 
 
 def test_the_policies_of_a_proxy_whose_models_are_in_the_database_are_listed_too(checked):
-    found = [(r["models"], r["caller"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
-    assert found == [([], "", "reserve_tokens", 9), ([], "teams.red", "language", "zh")]
+    found = [(r["whom"], r["field"], r["value"]) for r in checked(SCOPED, as_json=True)["policies"]]
+    assert found == [("", "reserve_tokens", 9), ("teams.red", "language", "zh")]
+
+
+def test_deployments_of_one_group_that_differ_are_both_listed(checked):
+    models = [{**MODELS[0], "model_info": {"ctx_hooks": {"max_turns": turns}}} for turns in (7, 8, 7)]
+    rows = checked({**LISTED, "model_list": models}, as_json=True)["policies"]
+    assert [(r["whom"], r["value"]) for r in rows] == [("m", 7), ("m", 8)]
 
 
 def test_a_model_without_settings_has_the_defaults(checked):

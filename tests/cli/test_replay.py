@@ -194,19 +194,15 @@ def test_a_spend_log_is_the_same_in_each_form(form, tmp_path, capsys):
     assert found["total"]["recorded"]["dollars"] == pytest.approx(0.01 * len(rows))
 
 
-def test_without_stored_prompts_the_tokens_say_what_would_have_overflowed(tmp_path, capsys):
-    rows = [
-        spend_row({}, proxy_server_request="{}", metadata=json.dumps({"usage_object": {"prompt_tokens": tokens}}))
-        for tokens in (1_000, 9_000, 20_000, 30_000)
-    ]
-    path = written(tmp_path / "log.jsonl", rows)
-    found = replayed(capsys, path, "--window", "16000", "--policy", "reserve_fraction: 0.5", status=0)
-    figures = found["without_text"]["not stored"]
-    assert (figures["requests"], figures["refused"], figures["input_tokens"]) == (4, 2, 60_000)
-    assert figures["above_budget"] == {"reserve_fraction: 0.5": 3}
-    assert found["sessions"] == []
-    assert main(["replay", path, "--window", "16000"]) == 0
-    assert "store_prompts_in_spend_logs" in capsys.readouterr().out
+@pytest.mark.parametrize(("body", "reason"), [
+    ({}, spend_log.NO_TEXTS), ({"messages": [{"role": "user", "content": "redacted-by-litellm"}]}, spend_log.NO_TEXTS),
+    ({"messages": [{"role": "user", "content": "a (litellm_truncated skipped 9 chars)"}]}, spend_log.SHORTENED_TEXTS),
+])  # fmt: skip
+def test_requests_whose_texts_are_not_stored_are_left_out_with_the_setting_that_keeps_them(tmp_path, capsys, body, reason):
+    path = written(tmp_path / "log.jsonl", [spend_row(body)])
+    assert replayed(capsys, path, status=1)["left_out"] == {reason: 1}
+    assert main(["replay", path]) == 1
+    assert reason.split("`")[1] in capsys.readouterr().out
 
 
 def test_rows_of_other_calls_caches_and_failures_are_left_out_and_an_overflow_is_not():
@@ -226,7 +222,7 @@ def test_rows_of_other_calls_caches_and_failures_are_left_out_and_an_overflow_is
         spend_log.NO_CONVERSATION,
         spend_log.FROM_CACHE,
         spend_log.FAILED,
-        spend_log.NO_TOKENS,
+        spend_log.NO_TEXTS,
     ]
     assert [f.was_refused for f in found if isinstance(f, Recorded)] == [True]
 

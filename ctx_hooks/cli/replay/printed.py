@@ -29,7 +29,7 @@ def run(*, as_json: bool, **asked: Any) -> int:
         print_json(document(reading, replay))
     else:
         print_tables(console(), reading, replay)
-    return 0 if replay.sessions or replay.no_text else FAILED
+    return 0 if replay.sessions else FAILED
 
 
 def print_tables(out: Console, reading: Reading, replay: Replay) -> None:
@@ -92,7 +92,6 @@ def document(reading: Reading, replay: Replay) -> dict[str, Any]:
         "policies": [way.name for way in replay.ways],
         "total": _figures(replay.total(), replay),
         "sessions": [_figures(session, replay) for session in replay.sessions],
-        "without_text": {missing: _without_text(figures, replay) for missing, figures in replay.no_text.items()},
         "left_out": dict(replay.left_out),
         "out_of_order": replay.out_of_order,
         "broken": reading.broken,
@@ -114,8 +113,3 @@ def _figures(session: Session, replay: Replay) -> dict[str, Any]:
 
 def _bill(bill: Bill) -> dict[str, Any]:
     return asdict(bill) | {"cached_fraction": bill.cached_fraction}
-
-
-def _without_text(figures: Any, replay: Replay) -> dict[str, Any]:
-    named = zip((way.name for way in replay.ways), figures.above_budget, strict=True)
-    return asdict(figures) | {"above_budget": dict(named)}

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from ctx_hooks.formats.fields import text_or_empty
 from ctx_hooks.request.request import Request
 from ctx_hooks.tokens.usage import Billed
-
-Missing = Literal["", "not stored", "shortened"]
-"""Why the texts of a request are not in the history; "" where they are."""
 
 
 class Row(NamedTuple):
@@ -35,8 +32,7 @@ class Recorded:
     """One request of a history.
 
     Attributes:
-        request: its format and fields; None where the texts are missing.
-        missing: why they are.
+        request: its format and fields.
         session: what the history calls its session; "" where it does not say.
         model: the model that was asked, with LiteLLM's prefix of the provider where the history has it.
         group: the model group of the proxy; "" where there was none.
@@ -49,8 +45,7 @@ class Recorded:
         started: when it was sent, as the history writes it; in one file these sort by time.
     """
 
-    request: Request | None
-    missing: Missing = ""
+    request: Request
     session: str = ""
     model: str = ""
     group: str = ""

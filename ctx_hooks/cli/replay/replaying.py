@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter as Occurrences
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctx_hooks.cli.configuration import configuration_without_mistakes
 from ctx_hooks.cli.replay.reading import Reading, files_of
-from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded
 from ctx_hooks.cli.replay.sessions import (
     Bill,
     Course,
@@ -26,12 +25,11 @@ from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import RATIOS, DeploymentStats
 from ctx_hooks.learning.updates import of_answer
 from ctx_hooks.litellm_compat import Deployment
-from ctx_hooks.request.request import Request, counted_history
+from ctx_hooks.request.request import counted_history
 from ctx_hooks.request.target import Target, of_deployment
 from ctx_hooks.runtime.warnings import one_line
 from ctx_hooks.tokens.counter import Counter
 from ctx_hooks.tokens.vocabulary import vocabulary_of
-from ctx_hooks.tokens.window import budget_tokens_of
 
 MOST_SESSIONS = 10_000
 """Whose figures are kept one by one, about 2 KB each; the requests of further ones are counted together."""
@@ -42,24 +40,12 @@ IMPOSSIBLE = "requests whose usage is no possible figure"
 MALFORMED = "requests whose messages cannot be read"
 
 
-@dataclass(slots=True)
-class NoText:
-    """Requests of which the history has only figures; `above_budget`: how many of them each way would have compacted."""
-
-    requests: int = 0
-    refused: int = 0
-    input_tokens: int = 0
-    dollars: float = 0.0
-    above_budget: list[int] = field(default_factory=list)
-
-
 class Replay:
     """Replays recorded requests, in the order in which they were sent."""
 
     def __init__(self, ways: Sequence[Way], deployments: Deployments) -> None:
         self.ways = tuple(ways)
         self.sessions: list[Session] = []
-        self.no_text: dict[Missing, NoText] = {}
         self.left_out: Occurrences[str] = Occurrences()
         self.out_of_order = 0
         self._deployments = deployments
@@ -79,11 +65,8 @@ class Replay:
         deployment = self._deployments.of(found)
         targets = [target_of(way, deployment, found) for way in self.ways]
         plain = of_deployment(deployment, UNTOUCHED, "replay")
-        if found.request is None:
-            self._add_figures(found, plain, targets)
-            return
         try:
-            self._add_request(found, found.request, deployment, plain, targets)
+            self._add_request(found, deployment, plain, targets)
         except (MalformedConversationError, RecursionError):
             self.left_out[MALFORMED] += 1
 
@@ -104,13 +87,11 @@ class Replay:
         """Return a session before its first request."""
         return Session(name, model, [Course() for _ in range(1 + len(self.ways))])
 
-    def _add_request(
-        self, found: Recorded, request: Request, deployment: Deployment, plain: Target, targets: Sequence[Target]
-    ) -> None:
+    def _add_request(self, found: Recorded, deployment: Deployment, plain: Target, targets: Sequence[Target]) -> None:
         shown = self._shown.get(deployment.model, DeploymentStats())
         seen = shown.seen_by(plain.tenant, NOW)
         counter = Counter(vocabulary_of(deployment.model), other_weight=seen.other_weight(deployment.model))
-        request = without_markers(request)
+        request = without_markers(found.request)
         received = as_received(request, counter)
         session = self._open.of(
             found.session,
@@ -142,17 +123,6 @@ class Replay:
             answer = of_answer(shown, attempt, found.billed.input_tokens, NOW)
             # Not what it shows of the window, since `--window` may be another than that of the history.
             self._shown[deployment.model] = shown.merged({k: o for k, o in answer.items() if k[0] in RATIOS}, NOW)
-
-    def _add_figures(self, found: Recorded, plain: Target, targets: Sequence[Target]) -> None:
-        """Count a request without texts: what a compaction of it leaves is not known."""
-        figures = self.no_text.setdefault(found.missing, NoText(above_budget=[0] * len(targets)))
-        tokens = found.billed.input_tokens if found.billed is not None else 0
-        figures.requests += 1
-        figures.refused += found.was_refused or tokens > plain.window.tokens
-        figures.input_tokens += tokens
-        figures.dollars += found.dollars or 0.0
-        for n, to in enumerate(targets):
-            figures.above_budget[n] += to.policy.mode != "off" and tokens > budget_tokens_of(to.window, to.policy)
 
     def _note(self, found: Recorded, session: Session, deployment: Deployment, window_tokens: int) -> None:
         """Note what is recorded of a request, and the window that it has."""

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from ctx_hooks.cli.files import request_of_body
-from ctx_hooks.cli.replay.recorded import LeftOut, Missing, Recorded, Row, json_of, names_of
+from ctx_hooks.cli.replay.recorded import LeftOut, Recorded, Row, json_of, names_of
 from ctx_hooks.formats.fields import mapping_or_empty, text_or_empty
 from ctx_hooks.overflow.recognise import recognise_overflow
 from ctx_hooks.request.request import Request, format_of_call
@@ -30,7 +30,10 @@ NO_CONVERSATION = "requests without a conversation, as embeddings"
 FROM_CACHE = "answers from LiteLLM's own response cache"
 FAILED = "requests that failed for another reason than their length"
 TOO_DEEP = "rows that are nested too deeply"
-NO_TOKENS = "rows with neither texts nor tokens"
+NO_TEXTS = "requests without texts: LiteLLM keeps them with `store_prompts_in_spend_logs: true`"
+SHORTENED_TEXTS = (
+    "requests with shortened texts: LiteLLM keeps `MAX_STRING_LENGTH_PROMPT_IN_DB` characters, by default 2,048"
+)
 
 
 def recognises(fields: Mapping[str, Any]) -> bool:
@@ -56,36 +59,34 @@ def _request(row: Mapping[str, Any]) -> Recorded | LeftOut:
     was_refused = "failure" in (row.get("status"), metadata.get("status"))
     if was_refused and not _is_overflow(metadata):
         return LeftOut(FAILED)
-    request, missing = _text(row)
-    billed = _billed(row, metadata)
-    if request is None and billed is None:
-        return LeftOut(NO_TOKENS)
+    request = _text(row)
+    if isinstance(request, LeftOut):
+        return request
     return Recorded(
         request,
-        missing,
         session=text_or_empty(row.get("session_id")),
         model=text_or_empty(row.get("model")),
         group=text_or_empty(row.get("model_group")),
         team_names=names_of(row.get("team_id"), metadata.get("user_api_key_team_alias")),
         key_names=names_of(metadata.get("user_api_key_alias")),
         model_info=mapping_or_empty(mapping_or_empty(metadata.get("model_map_information")).get("model_map_value")),
-        billed=billed,
+        billed=_billed(row, metadata),
         dollars=_number(row.get("spend")),
         was_refused=was_refused,
         started=str(row.get("startTime") or ""),
     )
 
 
-def _text(row: Mapping[str, Any]) -> tuple[Request | None, Missing]:
-    """Return the request of a row, or why its texts are missing."""
+def _text(row: Mapping[str, Any]) -> Request | LeftOut:
+    """Return the request of a row, or why its texts are not there."""
     body = mapping_or_empty(json_of(row.get("proxy_server_request")))
     request = request_of_body(body) or request_of_body({"messages": json_of(row.get("messages"))})
     if request is None:
-        return None, "not stored"
+        return LeftOut(NO_TEXTS)
     text = _dumped(request.fields)
     if REDACTED in text:
-        return None, "not stored"
-    return (None, "shortened") if SHORTENED in text else (request, "")
+        return LeftOut(NO_TEXTS)
+    return LeftOut(SHORTENED_TEXTS) if SHORTENED in text else request
 
 
 def _dumped(fields: Mapping[str, Any]) -> bytes:
