@@ -106,7 +106,7 @@ def compress(
     (True, True, True)
     """
     policy = policy or DEFAULT_POLICY
-    reader = MessageReader(format, messages, *preamble_of(system, tools), policy.truncation_skip == "honor")
+    reader = MessageReader(format, messages, *preamble_of(system, tools))
     stated = window_tokens if window_tokens is not None else policy.window_override_tokens
     windows = (DEFAULT_WINDOW_TOKENS if stated is None else stated, policy.window_tokens)
     window = ProviderTokens(min(tokens for tokens in windows if tokens is not None))

@@ -19,7 +19,8 @@ from ctx_hooks.tokens.window import Window
 NOW = 1_000_000_000.0
 MODEL = "openai/gpt-4o"
 COUNTER = Counter(vocabulary_of(MODEL))
-DEAR_CACHE = Prices(plain=3.0, cache_read=0.3, cache_write=3.75)
+DEAR_CACHE = Prices(plain=3.0, cache_read=0.03, cache_write=3.75)
+"""Reading is so cheap that no compaction pays."""
 NO_CACHE = Prices(plain=1.0, cache_read=1.0, cache_write=1.0)
 
 

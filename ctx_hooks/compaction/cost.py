@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+EXPECTED_REQUESTS = 20
+"""Further requests of a conversation that is compacted: an agent at its window is in the middle of its work."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prices:
@@ -35,12 +38,12 @@ def cost_of(cached_tokens: int, new_tokens: int, prices: Prices) -> float:
     return cached_tokens * prices.cache_read + new_tokens * prices.cache_write
 
 
-def pays(before_tokens: int, after_tokens: int, expected_turns: int, prices: Prices, summary_cost: float = 0.0) -> bool:
-    """Whether rewriting `before_tokens`, which the cache holds, to `after_tokens` pays within `expected_turns` requests.
+def pays(before_tokens: int, after_tokens: int, prices: Prices, summary_cost: float = 0.0) -> bool:
+    """Whether rewriting `before_tokens`, which the cache holds, to `after_tokens` pays within EXPECTED_REQUESTS.
 
     The rewrite is written into the cache once, and a summary of it costs `summary_cost`; afterwards each request reads the
     shorter prompt instead of the longer one.
     """
     rewrite = cost_of(0, after_tokens, prices) - cost_of(before_tokens, 0, prices) + summary_cost
-    saved = (before_tokens - after_tokens) * prices.cache_read * expected_turns
+    saved = (before_tokens - after_tokens) * prices.cache_read * EXPECTED_REQUESTS
     return saved > rewrite

@@ -206,7 +206,7 @@ def _stats_from(messages: MessageReader, start: int, counter: Counter) -> Iterab
         text = orjson.dumps(_in_slices(messages.items[start : start + BLOCK_MESSAGES]))
     except TypeError:
         return stats
-    key = (messages.format, counter.vocabulary, counter.other_weight, messages.honors_skip, digest_of_bytes(text))
+    key = (messages.format, counter.vocabulary, counter.other_weight, digest_of_bytes(text))
     return starmap(MessageStats, _blocks.get(key, lambda: tuple(map(tuple, stats)), _block_bytes))
 
 
@@ -228,5 +228,5 @@ def _stats_of(messages: MessageReader, i: int, counter: Counter) -> MessageStats
         beside_tokens = LocalTokens(tokens - counter.message(without_beside(message), fmt))
         return tokens, *spoken, longest, stays(message), guessed, is_question(message), others, beside_tokens
 
-    key = (fmt, counter.vocabulary, counter.other_weight, messages.honors_skip, digest)
+    key = (fmt, counter.vocabulary, counter.other_weight, digest)
     return MessageStats(digest, *_figures.get(key, read))

@@ -15,8 +15,6 @@ COMPACTION_FIELDS = frozenset(
         "keep_recent_fraction",
         "keep_recent_tokens",
         "language",
-        "reader_tools",
-        "reasoning",
         "retrieval_fraction",
         "retrieval_max_tokens",
         "tool_result_direction",
@@ -24,7 +22,6 @@ COMPACTION_FIELDS = frozenset(
         "tool_result_max_chars",
         "tool_result_max_fraction",
         "tool_result_max_lines",
-        "truncation_skip",
     }
 )
 """The fields of a policy that a compaction depends on beside its budget: no other may cost a conversation its summary, nor

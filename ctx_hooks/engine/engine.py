@@ -184,7 +184,7 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     if to.checked:
         most = min(most, known.window_less_error())
     previous = known.previous
-    truncates = _truncates(request, history.tokens, most, to, known)
+    truncates = _truncates(request, history.tokens, most, known)
     if previous is None:
         # Where the provider has named its limit, what does not fit will be refused: nothing would be saved for a retry.
         return RetryPlan(most, cut_newest=known.window.source == "learned", truncates=truncates)
@@ -205,13 +205,13 @@ def _plan(request: Request, history: History, to: Target, known: Known) -> Retry
     return replace(plan, most_tokens=max(LocalTokens(1), most), cut_newest=cut_newest)
 
 
-def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, to: Target, known: Known) -> bool:
+def _truncates(request: Request, sent: LocalTokens, most: LocalTokens, known: Known) -> bool:
     """Whether the provider is asked to drop the oldest items of the history that it keeps: never before it has to.
 
     What a request sends besides is new, and is not cut to make room for what is old.
     """
     can_drop = request.wire.has_items and request.continues_stored_history and not request.asks_for_truncation
-    if not can_drop or to.policy.stored_history != "truncate":
+    if not can_drop:
         return False
     if known.previous is not None:
         return not known.previous.truncates

@@ -88,7 +88,7 @@ def _does_not_pay(history: History, thresholds: Thresholds, to: Target) -> bool:
     summary_cost = (
         prices.of_summary(history.tokens, summary.max_tokens) if summary is not None and prices is not None else 0.0
     )
-    return not cost.pays(history.tokens, left_tokens, to.policy.expected_turns, to.prices, summary_cost)
+    return not cost.pays(history.tokens, left_tokens, to.prices, summary_cost)
 
 
 def without_oldest_turns(request: Request, history: History, to: Target, budget: Budget) -> Outcome:

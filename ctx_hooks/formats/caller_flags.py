@@ -13,7 +13,7 @@ from ctx_hooks.formats.fields import MAPPINGS
 FIELD = "context"
 PIN = "pin"
 SKIP = "truncation_skip"
-"""The same, unless the policy ignores it; MyCodeAgent sets it on tool results."""
+"""The same; MyCodeAgent sets it on tool results."""
 FLAGS = frozenset({PIN, SKIP})
 BLOCKS = ("content", "parts")
 """The fields of a message that hold its blocks."""
@@ -37,9 +37,9 @@ def flag(value: Any, name: str) -> bool:
     return context is not None and isinstance(context, Mapping) and context.get(name) is True
 
 
-def is_pinned(message: Any, *, honors_skip: bool = True) -> bool:
+def is_pinned(message: Any) -> bool:
     """Whether the caller keeps a message whole, by a flag of the message or of one of its blocks."""
-    return any(flag(value, PIN) or (honors_skip and flag(value, SKIP)) for value in _flagged(message))
+    return any(flag(value, name) for value in _flagged(message) for name in FLAGS)
 
 
 def without_flags(items: Any) -> list[Any] | None:

@@ -26,7 +26,6 @@ class MessageReader:
         items: a copy of the provider's list of messages.
         preamble: the texts that are sent beside the messages.
         preamble_markers: how many of these carry a cache marker.
-        honors_skip: whether `truncation_skip` keeps a message whole, as `pin` does.
 
     Raises:
         MalformedConversationError: `items` is no list; a message that is asked for is no mapping, or nested too deeply.
@@ -42,7 +41,6 @@ class MessageReader:
     items: Sequence[Any]
     preamble: tuple[str, ...] = ()
     preamble_markers: int = 0
-    honors_skip: bool = True
     _read: dict[int, Message] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +49,7 @@ class MessageReader:
     def message(self, index: int) -> Message:
         """Return the message at `index`, from 0."""
         if index not in self._read:
-            self._read[index] = WIRE_FORMATS[self.format].message(self.items, index, honors_skip=self.honors_skip)
+            self._read[index] = WIRE_FORMATS[self.format].message(self.items, index)
         return self._read[index]
 
     def conversation(self, start: int = 0, end: int | None = None) -> Conversation:

@@ -87,11 +87,11 @@ class WireFormat:
         read = tuple(self.message(items, index) for index in range(len(items)))
         return Conversation(self.name, read, *preamble_of(system, tools))
 
-    def message(self, items: Sequence[Any], index: int, *, honors_skip: bool = True) -> Message:
-        """Return the message at `index`; `honors_skip` says whether `truncation_skip` pins it, as `pin` does."""
+    def message(self, items: Sequence[Any], index: int) -> Message:
+        """Return the message at `index`."""
         raw = item_of(items[index], index)
         message = self.read_message(raw)
-        if is_pinned(raw, honors_skip=honors_skip):
+        if is_pinned(raw):
             message = replace(message, pinned=True)
         return message if self.completed is None else self.completed(message, items, index)
 

@@ -87,7 +87,7 @@ def known_of(
     if limit is not None and limit < window.tokens:
         window = replace(window, tokens=limit, source="learned")
     held = seen.output_held(window.tokens)
-    if held is not None and to.policy.window_holds_output is None:
+    if held is not None:
         window = replace(window, holds_output=held)
     if previous is not None:
         previous = previous.weighed(other_weight)

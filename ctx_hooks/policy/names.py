@@ -8,6 +8,12 @@ from typing import Any
 OTHER_NAMES: Mapping[str, str] = {"enabled": "mode"}
 """`enabled: false` is `mode: off`."""
 REMOVED_NAMES: Mapping[str, str] = {
+    "window_holds_output": "answers and refusals show it: delete this line",
+    "expected_turns": "`cost_aware` reckons with 20 requests: delete this line",
+    "truncation_skip": "the flag always keeps its message whole: delete this line",
+    "reader_tools": "tools that read files are known by their names: delete this line",
+    "reasoning": "older turns lose their reasoning in what is compressed: delete this line",
+    "stored_history": "a stored history that exceeds the window is truncated by the provider: delete this line",
     "repair": "pairing is repaired in what is compressed: delete this line",
     "text_max_chars": "a long older answer keeps its most useful parts: delete this line",
     "calibrate": "the ratio of tokens is always learned: delete this line",

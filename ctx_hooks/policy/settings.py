@@ -49,9 +49,6 @@ class Policy(BaseModel):
     window_override_tokens: int | None = Field(
         None, ge=LEAST_WINDOW_TOKENS, description="The window, in tokens, whatever the deployment states and LiteLLM knows."
     )
-    window_holds_output: bool | None = Field(
-        None, description="Whether the answer counts into the window; unset: as the model's family does."
-    )
     warn_below_tokens: int = Field(32_000, ge=0, description="A smaller window is warned of, once per model (OpenClaw).")
     block_below_tokens: int = Field(0, ge=0, description="Requests to a smaller window are answered 400; 0 is off.")
     reserve: Literal["fixed", "scaled", "dynamic"] = Field(
@@ -88,7 +85,6 @@ class Policy(BaseModel):
         default=False,
         description="Compact only where that costs less than the prompt cache it loses, while the window holds.",
     )
-    expected_turns: int = Field(20, ge=1, description="Remaining requests of a conversation that `cost_aware` reckons with.")
 
     tool_result_max_fraction: float = Field(
         0.30,
@@ -102,15 +98,6 @@ class Policy(BaseModel):
         None, ge=200, description="Largest tool result in UTF-8 bytes (MyCodeAgent: 51,200)."
     )
     tool_result_direction: Direction = Field("head_tail", description="Which end of an oversized tool result is kept.")
-    truncation_skip: Literal["honor", "ignore"] = Field(
-        "honor", description="Whether a message with the flag `context.truncation_skip` stays whole (MyCodeAgent)."
-    )
-    reader_tools: tuple[str, ...] = Field(
-        (), description="More tools, by exact name, whose older result is stale once the same call has returned again."
-    )
-    reasoning: Literal["newest_turn", "keep"] = Field(
-        "newest_turn", description="Whether older turns lose their reasoning when a request is compressed."
-    )
 
     deployment_choice: Literal["any", "holds_request"] = Field(
         "any",
@@ -123,11 +110,6 @@ class Policy(BaseModel):
     client_compaction: Literal["ignore", "first"] = Field(
         "ignore",
         description="`first`: a client known to compact by itself gets the chance: only what exceeds the window is fitted.",
-    )
-    stored_history: Literal["truncate", "error"] = Field(
-        "truncate",
-        description="A history that the provider keeps (`previous_response_id`) and that exceeds the window: let the "
-        'provider drop its oldest items (`truncation: "auto"`), or answer with the error.',
     )
     compression_timeout_seconds: float = Field(
         10.0, gt=0, description="A request that takes longer to compress loses its oldest turns instead."

@@ -50,7 +50,6 @@ class Request:
     Attributes:
         format: of its messages.
         fields: the arguments of LiteLLM's call.
-        honors_skip: whether the caller's `truncation_skip` keeps a message whole, as the policy has it.
         call: what LiteLLM says of it beside the conversation.
         wire: what is particular to its format.
         items: the messages or input items; what an API takes for a list of one is its one item.
@@ -65,7 +64,6 @@ class Request:
 
     format: Format
     fields: Mapping[str, Any]
-    honors_skip: bool = True
     call: Call = field(init=False, repr=False, compare=False)
     wire: WireFormat = field(init=False, repr=False, compare=False)
     items: Any = field(init=False, repr=False, compare=False)
@@ -97,7 +95,7 @@ class Request:
     @cached_property
     def messages(self) -> MessageReader:
         """The messages, each read when it is first asked for; raises MalformedConversationError when there are none."""
-        return MessageReader(self.format, self.items, *preamble_of(*self.beside), self.honors_skip)
+        return MessageReader(self.format, self.items, *preamble_of(*self.beside))
 
     def conversation(self) -> Conversation:
         """Return the conversation; raises MalformedConversationError when the fields hold none."""

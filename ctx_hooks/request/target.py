@@ -120,7 +120,7 @@ def of_deployment(deployment: Deployment, resolved: Resolved, request_id: str, a
 def window_at(deployment: Deployment, policy: Policy) -> Window:
     """Return the window of a deployment as it is stated, or as LiteLLM knows it."""
     known, stated = litellm_compat.known_window_tokens(deployment), deployment.model_info.get("max_input_tokens")
-    return window_of(policy, stated, known, holds_output=holds_output(deployment.model, policy))
+    return window_of(policy, stated, known, holds_output=holds_output(deployment.model))
 
 
 def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment, attempt: int = 0) -> Target:

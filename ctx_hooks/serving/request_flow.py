@@ -189,7 +189,6 @@ class RequestFlow:
         return decision
 
     async def _decided(self, request: Request, to: Target, previous: Attempt | None, timings: Timings) -> Decided:
-        request = replace(request, honors_skip=to.policy.truncation_skip == "honor")
         most_tokens = request.most_tokens(max(LOOP_BYTES, to_local(to.window.tokens, LEAST_RATIO)))
         if previous is not None and (to.attempt or holds_more(to, previous)):
             previous = await self._counted(request, to, previous, most_tokens)

@@ -67,10 +67,8 @@ def window_of(policy: Policy, configured: object, known: int | None, *, holds_ou
     return Window(ProviderTokens(tokens), source, holds_output)
 
 
-def holds_output(model: str, policy: Policy) -> bool:
-    """Whether the provider counts the requested output into the window: as the policy says, else as the family does."""
-    if policy.window_holds_output is not None:
-        return policy.window_holds_output
+def holds_output(model: str) -> bool:
+    """Whether the provider counts the requested output into the window, by the model's family."""
     return not any(family in model.lower() for family in INPUT_WINDOW_FAMILIES)
 
 

@@ -8,22 +8,22 @@ CLAUDE = Prices(plain=3.0, cache_read=0.3, cache_write=3.75)
 UNCACHED = Prices(plain=1.0, cache_read=1.0, cache_write=1.0)
 
 
-def test_halving_a_cached_prompt_pays_only_over_many_turns():
-    assert not pays(100_000, 50_000, expected_turns=5, prices=CLAUDE)
-    assert pays(100_000, 50_000, expected_turns=20, prices=CLAUDE)
+def test_halving_a_cached_prompt_pays_and_taking_a_tenth_off_does_not():
+    assert not pays(100_000, 90_000, prices=CLAUDE)
+    assert pays(100_000, 50_000, prices=CLAUDE)
 
 
 def test_a_summary_has_to_be_saved_for_too():
     """It reads the history and writes its most tokens."""
     summary_cost = WritingPrices(read=1.0, written=5.0).of_summary(100_000, 2_000)
     assert summary_cost == 110_000
-    assert pays(100_000, 50_000, expected_turns=20, prices=CLAUDE)
-    assert not pays(100_000, 50_000, expected_turns=20, prices=CLAUDE, summary_cost=summary_cost * 2)
-    assert pays(100_000, 50_000, expected_turns=60, prices=CLAUDE, summary_cost=summary_cost * 2)
+    assert pays(100_000, 50_000, prices=CLAUDE)
+    assert not pays(100_000, 50_000, prices=CLAUDE, summary_cost=summary_cost * 2)
+    assert pays(100_000, 10_000, prices=CLAUDE, summary_cost=summary_cost * 2)
 
 
 def test_without_a_cache_a_shorter_prompt_always_pays():
-    assert pays(100_000, 99_000, expected_turns=1, prices=UNCACHED)
+    assert pays(100_000, 99_000, prices=UNCACHED)
 
 
 def test_a_price_cannot_be_negative():

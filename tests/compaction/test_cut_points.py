@@ -226,11 +226,11 @@ def test_a_compaction_reads_no_field_of_the_policy_that_its_digest_lacks(compact
             assert outcome.steps
     assert ReadPolicy.looked_at <= COMPACTION_FIELDS
     if compaction == "full":
-        assert ReadPolicy.looked_at >= COMPACTION_FIELDS - {"truncation_skip"}  # which the reader of messages knows
+        assert ReadPolicy.looked_at == COMPACTION_FIELDS
 
 
-OTHER = {"error_text": "Too long.", "mode": "observe", "rescue_attempts": 1, "report_usage": "original", "expected_turns": 3}
-READ = {"language": "zh", "reasoning": "keep", "truncation_skip": "ignore", "compaction": "gentle"}
+OTHER = {"error_text": "Too long.", "mode": "observe", "rescue_attempts": 1, "report_usage": "original", "max_turns": 3}
+READ = {"language": "zh", "compaction": "gentle"}
 
 
 def digest_of_policy(**fields):

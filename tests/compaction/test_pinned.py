@@ -61,20 +61,6 @@ def test_it_stays_whole_where_compression_takes_too_long(fmt, flag):
     assert messages[place] in WIRE_FORMATS[fmt].write(outcome.conversation)
 
 
-@every_format
-@pytest.mark.parametrize("target_tokens", [None, "auto"])
-def test_a_policy_ignores_the_flag_of_results_and_no_pin(fmt, target_tokens):
-    policy = Policy(truncation_skip="ignore")
-    for flag, stays in ((SKIP, False), (PIN, True)):
-        messages, place = flagged_session(fmt, flag)
-        for _ in range(2):  # what is known of the message by its content depends on the policy
-            ctx_hooks.compress(messages, format=fmt, budget_tokens=1_500, target_tokens=target_tokens)
-            result = ctx_hooks.compress(
-                messages, format=fmt, budget_tokens=1_500, target_tokens=target_tokens, policy=policy
-            )
-            assert (messages[place] in result.messages) is stays
-
-
 def test_a_large_result_that_is_flagged_arrives_whole():
     messages, place = flagged_session("openai-chat", SKIP)
     messages[place]["content"] = "a line of the file\n" * 5_000

@@ -158,7 +158,6 @@ class TestRetries:
                 "compaction": st.just("gentle"),
                 "cost_aware": st.just(value=True),
                 "client_compaction": st.just("first"),
-                "reasoning": st.just("keep"),
                 "keep_recent_tokens": st.just(10**6),
                 "keep_recent_fraction": st.just(1.0),
                 "target_fraction": st.just(1.0),

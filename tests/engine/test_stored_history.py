@@ -52,11 +52,6 @@ class TestBeforeTheCall:
         assert decision.figures.tokens_before > decision.figures.tokens_after == target.window.tokens
         assert attempt.truncates
 
-    def test_a_policy_can_forbid_it(self):
-        target = to(stored_history="error")
-        decision, _ = decided(continued(), target, known(target, target.window.tokens))
-        assert isinstance(decision, Untouched)
-
     def test_a_caller_who_asks_for_it_himself_gets_nothing_more(self):
         target = to()
         decision, attempt = decided(continued(truncation="auto"), target, known(target, target.window.tokens))
@@ -90,11 +85,8 @@ class TestAfterARefusal:
         assert decision.changes["truncation"] == "auto"
         assert attempt.sent_tokens <= limit
 
-    @pytest.mark.parametrize(
-        ("request_", "policy"), [(continued(truncation="auto"), {}), (continued(), {"stored_history": "error"})]
-    )
-    def test_where_nothing_more_can_be_asked_for_nothing_is_asked_again(self, request_, policy):
-        decision, attempt = retry(request_, Overflow("input", "x", WINDOW, WINDOW + 5_000), **policy)
+    def test_where_nothing_more_can_be_asked_for_nothing_is_asked_again(self):
+        decision, attempt = retry(continued(truncation="auto"), Overflow("input", "x", WINDOW, WINDOW + 5_000))
         assert isinstance(decision, NotRetried)
         assert attempt.spent
         assert attempt.stored

@@ -27,10 +27,6 @@ class TestWhatIsKnown:
         exceeded = stats_of(("accepted_total", ANYONE, 230_000))
         assert not known_of(to(), exceeded, NOW).window.holds_output
 
-    def test_what_the_policy_says_of_the_output_stands_above_what_was_learned(self):
-        apart = replace(to(window_holds_output=False), window=Window(200_000, "model_info", holds_output=False))
-        assert not known_of(apart, stats_of(("holds_output", "ann", 1)), NOW).window.holds_output
-
     def test_the_ratio_is_learned(self):
         assert known_of(to(), stats_of(("ratios", "ann", 1.2, 1.2)), NOW).factor == 1.2
 

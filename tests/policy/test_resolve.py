@@ -158,7 +158,7 @@ LEAST_AND_MOST = {
     "window_tokens": (1_000, None), "window_override_tokens": (1_000, None), "warn_below_tokens": (0, None),
     "block_below_tokens": (0, None), "reserve_tokens": (0, None), "keep_recent_tokens": (0, None),
     "keep_recent_fraction": (0, 1), "retrieval_fraction": (0, 0.5), "retrieval_max_tokens": (0, None),
-    "expected_turns": (1, None), "tool_result_max_chars": (2_000, None),
+    "tool_result_max_chars": (2_000, None),
     "tool_result_max_lines": (1, None), "tool_result_max_bytes": (200, None),
     "rescue_attempts": (0, 3), "max_turns": (1, None),
 }  # fmt: skip

@@ -80,8 +80,7 @@ def test_a_policy_that_states_no_target_leaves_it_to_what_compactions_cost():
     [("gemini/gemini-2.5-pro", False), ("openai/gpt-5-mini", False), ("gpt-4o", True), ("claude", True)],
 )
 def test_windows_for_the_input_alone_are_told_apart(model, expected):
-    assert holds_output(model, POLICY) is expected
-    assert holds_output(model, Policy(window_holds_output=not expected)) is not expected
+    assert holds_output(model) is expected
 
 
 @given(

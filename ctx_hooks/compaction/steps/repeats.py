@@ -20,7 +20,6 @@ from ctx_hooks.runtime.content_cache import digest
 from ctx_hooks.texts.error_lines import names_an_error
 
 if TYPE_CHECKING:
-    from ctx_hooks.policy.settings import Policy
     from ctx_hooks.tokens.budget import Budget
 
 SHORTEST_CHARS = 300
@@ -44,7 +43,7 @@ ERROR_CHARS = 200
 
 
 def _apply(conversation: Conversation, budget: Budget) -> Conversation:
-    policy, older = budget.policy, older_messages(conversation)
+    language, older = budget.policy.language, older_messages(conversation)
     calls = call_names(conversation.messages)
     again = {call for call, times in Occurrences(calls.values()).items() if times > 1}
     returned_by: dict[object, str] = {}
@@ -55,13 +54,13 @@ def _apply(conversation: Conversation, budget: Budget) -> Conversation:
         if not isinstance(result, ToolResult) or not _comparable(result):
             continue
         text = tuple([digest(p.text) for p in result.parts if isinstance(p, Text)])
-        read = call if call in again and _reads(*call, policy) else None
+        read = call if call in again and _reads(*call) else None
         if i in older and not result.is_cut:
             if text in returned_by:
-                short[i, k] = with_text(result, placeholders.repeated(returned_by[text], policy.language))
+                short[i, k] = with_text(result, placeholders.repeated(returned_by[text], language))
             elif read in reads:
                 reference = budget.reference(result.original_text)
-                short[i, k] = with_text(result, placeholders.superseded(call[0], policy.language, reference))
+                short[i, k] = with_text(result, placeholders.superseded(call[0], language, reference))
         if (i, k) not in short:
             returned_by[text] = call[0]
         if read is not None and not names_an_error(result.text[:ERROR_CHARS]):
@@ -79,9 +78,9 @@ def _comparable(result: ToolResult) -> bool:
     return is_whole_text and not result.is_error and sum(map(len, texts)) >= SHORTEST_CHARS
 
 
-def _reads(name: str, given: str, policy: Policy) -> bool:
-    """Whether the call reads a file, or the policy says that its tool reads."""
-    return name in policy.reader_tools or (name in READERS and bool(tool_arguments.paths(given)))
+def _reads(name: str, given: str) -> bool:
+    """Whether the call reads a file."""
+    return name in READERS and bool(tool_arguments.paths(given))
 
 
 STEP = Step("repeats", "a later copy of the same result stands in the conversation", _apply)

@@ -45,10 +45,10 @@ def twice(name, first, second, arguments=None):
     return older(exchange(1, first, name=name, arguments=arguments), exchange(2, second, name=name, arguments=arguments))
 
 
-@pytest.mark.parametrize("name", ["read_file", "Read", "view", "cat", "our_reader"])
+@pytest.mark.parametrize("name", ["read_file", "Read", "view", "cat"])
 def test_what_a_reader_returned_is_stale_once_it_was_read_again_and_is_not_called_the_same(name):
     messages = twice(name, "version one\n" * 60, "version two\n" * 60)
-    sent = run(repeats, messages, policy=Policy(reader_tools=("our_reader",)))
+    sent = run(repeats, messages)
     assert "a newer result" in sent[2]["content"]
     assert "same output" not in sent[2]["content"]
     assert sent[4] == messages[4]
@@ -94,13 +94,6 @@ def test_older_reasoning_goes_whole_and_the_current_loops_stays():
     sent = run(older_reasoning, messages)
     assert "reasoning_content" not in sent[1]
     assert sent[4] == current[0]
-
-
-def test_reasoning_stays_when_the_policy_says_so():
-    done = exchange(1, "ok")
-    done[0]["reasoning_content"] = "let me think " * 100
-    messages = older(done)
-    assert run(older_reasoning, messages, policy=Policy(reasoning="keep")) == messages
 
 
 @pytest.mark.parametrize(
