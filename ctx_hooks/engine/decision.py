@@ -55,11 +55,7 @@ class ShownAgain(Untouched):
 
 
 class Compressed(Decision):
-    """The request was compressed before the call; without figures it fitted, and asks for less output."""
-
-
-class Rescued(Decision):
-    """The request was compressed harder after the provider had refused it."""
+    """The request was compressed, on a retry harder; without figures it fitted, and asks for less output."""
 
 
 class GaveUp(Decision):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctx_hooks.engine import fitting
-from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Rescued, Untouched
+from ctx_hooks.engine.decision import Compressed, Decision, Figures, GaveUp, NotRetried, Untouched
 from ctx_hooks.learning.attempts import attempt_at
 from ctx_hooks.overflow.retry_plan import RetryPlan, lower_output, plan_of, smaller_than
 from ctx_hooks.request.output_limit import allowed_output_tokens
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ctx_hooks.compaction.history import History
-    from ctx_hooks.compaction.pipeline import Outcome, StepReport
+    from ctx_hooks.compaction.pipeline import Outcome
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.learning.known import Known
     from ctx_hooks.request.request import Request
@@ -249,7 +249,7 @@ def _concluded(changes: dict[str, Any], outcome: Outcome, plan: RetryPlan, attem
         return Decided(GaveUp(changes, figures, outcome.steps, outcome.reason or ""), attempt)
     if not changes:
         return Decided(Untouched(figures=figures, reason="nothing to do"), attempt)
-    return _changed(changes, figures, outcome.steps, attempt)
+    return Decided(Compressed(changes, figures, outcome.steps), attempt)
 
 
 def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) -> Decided:
@@ -258,13 +258,7 @@ def _left_to_provider(received: LocalTokens, plan: RetryPlan, attempt: Attempt) 
     whole = ProviderTokens(known.stored_tokens + to_provider(received, known.factor))
     most, window = to_provider(plan.most_tokens, known.factor), known.window.tokens
     figures = Figures(whole, min(whole, window), most, window)
-    return _changed(dict(TRUNCATION), figures, (), replace(attempt, truncates=True))
-
-
-def _changed(changes: dict[str, Any], figures: Figures, steps: tuple[StepReport, ...], attempt: Attempt) -> Decided:
-    """Return the decision to send a changed request, before the call or as a retry."""
-    kind = Rescued if attempt.to.attempt else Compressed
-    return Decided(kind(changes, figures, steps), attempt)
+    return Decided(Compressed(TRUNCATION, figures), replace(attempt, truncates=True))
 
 
 def _not_retried(reason: str, figures: Figures | None, refused: Attempt) -> Decided:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from ctx_hooks import litellm_compat
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.litellm_compat.failing_open import failing_open
-from ctx_hooks.serving.running import Growth
 from ctx_hooks.tokens.usage import grown, unfinished_line
 
 if TYPE_CHECKING:
@@ -15,7 +14,10 @@ if TYPE_CHECKING:
 
     from ctx_hooks.learning.attempts import Attempt
     from ctx_hooks.request.target import Target
-    from ctx_hooks.serving.running import RequestState, Running
+    from ctx_hooks.serving.running import Running
+
+BEFORE_CHOICE = ""
+"""Stands in the place of a deployment's key for what was cut before the Router chose one."""
 
 
 class ReportedUsage:
@@ -30,29 +32,25 @@ class ReportedUsage:
 
     def note(self, to: Target, decision: Decision, attempt: Attempt | None) -> None:
         """Remember by how much an attempt was cut."""
-        state, reports = self._running.of(to.request_id), to.policy.report_usage == "original"
-        if isinstance(decision, (NotRetried, ShownAgain)) or not (reports or state.growth):
-            return
-        growth = _growth_of(attempt) if reports and not isinstance(decision, Untouched) else 1.0
-        self._set(self._running.open(to.request_id), to.deployment, growth)
+        growth, reports = self._running.open(to.request_id).growth, to.policy.report_usage == "original"
+        if (reports or growth) and not isinstance(decision, (NotRetried, ShownAgain)):
+            is_cut = reports and not isinstance(decision, Untouched)
+            _set(growth, to.deployment, _growth_of(attempt) if is_cut else 1.0)
 
     def failed(self, request_id: str, deployment: str) -> None:
         """Forget what was cut for a deployment that failed: the next one may get the whole request."""
-        state = self._running.of(request_id)
-        if state.growth is not None:
-            self._set(state, deployment, 1.0)
+        _set(self._running.of(request_id).growth, deployment, 1.0)
 
     def note_fitted_before_choice(self, request_id: str) -> None:
         """Remember that what was cut so far is gone from what each attempt receives."""
         state = self._running.of(request_id)
-        growth = (state.growth or Growth()).at("")
-        state.growth = Growth(growth) if growth > 1 else None
+        state.growth = {BEFORE_CHOICE: _growth_at(state.growth, "")} if state.growth else {}
 
     def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it."""
         state = self._running.of(litellm_compat.Call(fields).request_id)
-        growth, state.growth = state.growth, None
-        if growth is None:
+        growth, state.growth = state.growth, {}
+        if not growth:
             return answer
         with failing_open("leaves the usage of an answer as it was billed"):
             litellm_compat.price(fields, answer)
@@ -71,24 +69,31 @@ class ReportedUsage:
             async for chunk in stream:
                 growth = state.growth  # each time: the Router may change the deployment in mid-stream
                 ready = chunk
-                if isinstance(chunk, bytes) and (unfinished or growth is not None):
+                if isinstance(chunk, bytes) and (unfinished or growth):
                     text = unfinished + chunk
                     unfinished = unfinished_line(text)
                     ready = text[: len(text) - len(unfinished)]
                     if not ready:
                         continue
-                yield ready if growth is None else _grown(ready, growth)
+                yield _grown(ready, growth) if growth else ready
         finally:
-            state.growth = None
+            state.growth = {}
         if unfinished:
             yield unfinished
 
-    def _set(self, state: RequestState, deployment: str, growth: float) -> None:
-        known = state.growth or Growth()
-        others = {key: g for key, g in known.for_deployment.items() if key != deployment}
-        found = Growth(known.before_choice, {**others, deployment: growth})
-        is_cut = found.before_choice != 1 or set(found.for_deployment.values()) != {1}
-        state.growth = found if is_cut else None
+
+def _set(growth: dict[str, float], deployment: str, factor: float) -> None:
+    """Note what was cut for a deployment, the newest; nothing at all where nothing is cut for any."""
+    growth.pop(deployment, None)
+    growth[deployment] = factor
+    if set(growth.values()) == {1.0}:
+        growth.clear()
+
+
+def _growth_at(growth: Mapping[str, float], deployment_id: str) -> float:
+    """Return the growth at the deployment that answers; at the newest if its id is "", which some answers do not state."""
+    found = [g for key, g in growth.items() if key and (not deployment_id or key.startswith(f"{deployment_id}:"))]
+    return growth.get(BEFORE_CHOICE, 1.0) * (found[-1] if found else 1.0)
 
 
 def _growth_of(attempt: Attempt | None) -> float:
@@ -99,7 +104,7 @@ def _growth_of(attempt: Attempt | None) -> float:
     return max(1.0, received / sent) if received and sent else 1.0
 
 
-def _grown(answer: Any, growth: Growth) -> Any:
+def _grown(answer: Any, growth: Mapping[str, float]) -> Any:
     with failing_open("leaves the usage of an answer as it was billed"):
-        return grown(answer, growth.at(litellm_compat.answering_id_of(answer)))
+        return grown(answer, _growth_at(growth, litellm_compat.answering_id_of(answer)))
     return answer

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ctx_hooks import litellm_compat
 from ctx_hooks.learning.attempts import Attempts
@@ -28,23 +26,6 @@ MOST_HELD_BYTES = 64_000_000
 that a client has left: its request stays until later ones take its place."""
 
 
-class Growth(NamedTuple):
-    """What a client sent, as a multiple of what was sent on.
-
-    Attributes:
-        before_choice: by what was cut before the Router chose a deployment.
-        for_deployment: by what was cut for a deployment, by its key; the newest stands last.
-    """
-
-    before_choice: float = 1.0
-    for_deployment: Mapping[str, float] = MappingProxyType({})
-
-    def at(self, deployment_id: str) -> float:
-        """Return it at the deployment that answers; at the newest if its id is "", which some answers do not state."""
-        found = [g for key, g in self.for_deployment.items() if not deployment_id or key.startswith(f"{deployment_id}:")]
-        return self.before_choice * (found[-1] if found else 1.0)
-
-
 class Holder(Protocol):
     """What holds a request whole."""
 
@@ -63,7 +44,8 @@ class RequestState:
         before_choice: the record and the attempt of what was fitted before the Router chose a deployment.
         is_given_up: whether it is recorded that no retry follows.
         headers: of its answer, so far.
-        growth: by how much its client's usage exceeds what is billed.
+        growth: what its client sent as a multiple of what was sent on, by the key of each deployment, the newest last;
+            under "" by what was cut before the Router chose one. Nothing where nothing was cut.
         addons: the names of those that take part in it.
         notes: what add-ons note of it, by the name of the add-on.
         held: what holds it whole, by whatever its holder finds it by.
@@ -77,7 +59,7 @@ class RequestState:
     before_choice: tuple[DecisionEvent, Attempt] | None = None
     is_given_up: bool = False
     headers: dict[str, str] = field(default_factory=dict)
-    growth: Growth | None = None
+    growth: dict[str, float] = field(default_factory=dict)
     addons: frozenset[str] = frozenset()
     notes: dict[str, Any] = field(default_factory=dict)
     held: dict[Hashable, Holder] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from strategies import FIELDS, every_format
 from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.cost import WritingPrices
 from ctx_hooks.engine import engine
-from ctx_hooks.engine.decision import Compressed, GaveUp, Rescued, Untouched
+from ctx_hooks.engine.decision import Compressed, GaveUp, Untouched
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -248,4 +248,4 @@ class TestWhatCompactingCosts:
         refused = replace(first, overflow=Overflow("input", "x"), failed=True)
         retry = to(self.window_tokens, cost_aware=True, prices=DEAR_CACHE, attempt=1)
         decision, _ = decided(self.request, retry, Known(Window(self.window_tokens, "model_info"), previous=refused))
-        assert isinstance(decision, Rescued)
+        assert isinstance(decision, Compressed)

@@ -7,7 +7,7 @@ from engine_requests import DEAR_CACHE, MODEL, NOW, decided, only_newest_loop, s
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctx_hooks.engine.decision import NotRetried, Rescued, Untouched
+from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning.known import Known, known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -38,7 +38,7 @@ class TestRetries:
     def test_what_is_sent_again_is_smaller_by_a_margin(self):
         for number in (1, 2, 3):
             _, decision, attempt = self.retry(Overflow("input", "x"), attempt=number)
-            assert isinstance(decision, Rescued)
+            assert isinstance(decision, Compressed)
             assert attempt.to.attempt == number
             assert attempt.sent_tokens <= self.size * SMALLER_FRACTION
 
@@ -47,7 +47,7 @@ class TestRetries:
         _, first = decided(self.request, target)
         refused = at_another(replace(first, overflow=Overflow("input", "x"), failed=True))
         decision, again = decided(self.request, replace(target, attempt=1), Known(target.window, previous=refused))
-        assert isinstance(decision, Rescued)
+        assert isinstance(decision, Compressed)
         assert again.sent_tokens <= first.sent_tokens * SMALLER_FRACTION
 
     def test_what_the_error_names_is_kept_to_at_once(self):
@@ -113,7 +113,7 @@ class TestRetries:
         overflow = Overflow("output_limit", "x", limit_tokens=8_192, requested_output_tokens=64_000)
         known, decision, attempt = self.retry(overflow, request=asked)
         assert known.window == to().window
-        assert isinstance(decision, Rescued)
+        assert isinstance(decision, Compressed)
         assert dict(decision.changes) == {"max_tokens": 8_192}
         assert (attempt.sent_tokens, attempt.output_tokens, attempt.lowered) == (self.size, 8_192, True)
 
@@ -172,7 +172,7 @@ class TestRetries:
         target = replace(to(attempt=number, **policy), prices=DEAR_CACHE, waits="client_compaction" in policy)
         refused = self.refused(Overflow("input", "x", limit, self.size))
         decision, attempt = decided(self.request, target, known_of(target, DeploymentStats(), NOW, refused))
-        assert isinstance(decision, Rescued)
+        assert isinstance(decision, Compressed)
         assert attempt.sent_tokens <= min(limit, self.size * SMALLER_FRACTION)
 
     @pytest.mark.parametrize("number", [1, 2])
@@ -195,5 +195,5 @@ class TestRetries:
             Known(target.window, previous=at_another(refused)),
         ):
             decision, attempt = decided(request, target, known)
-            assert isinstance(decision, Rescued)
+            assert isinstance(decision, Compressed)
             assert attempt.sent_tokens <= first.sent_tokens * SMALLER_FRACTION

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from engine_requests import decided, session, to, tokens_of
 
-from ctx_hooks.engine.decision import Compressed, NotRetried, Rescued, Untouched
+from ctx_hooks.engine.decision import Compressed, NotRetried, Untouched
 from ctx_hooks.learning.known import known_of
 from ctx_hooks.learning.stats import DeploymentStats
 from ctx_hooks.overflow.recognise import Overflow
@@ -70,7 +70,7 @@ class TestBeforeTheCall:
 class TestAfterARefusal:
     def test_the_provider_is_asked_to_shorten_what_it_keeps(self):
         decision, attempt = retry(continued(), Overflow("input", "x", WINDOW, WINDOW + 5_000))
-        assert isinstance(decision, Rescued)
+        assert isinstance(decision, Compressed)
         assert decision.changes == {"truncation": "auto"}
         assert attempt.truncates
 

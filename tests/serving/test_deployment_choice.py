@@ -8,7 +8,7 @@ import litellm
 import pytest
 from engine_requests import attempted
 
-from ctx_hooks.engine.decision import Rescued, Untouched
+from ctx_hooks.engine.decision import Compressed, Untouched
 from ctx_hooks.learning.known import Known
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
@@ -209,8 +209,8 @@ class TestARetry:
         assert await windows_left(request, listed(8_000, 200_000), runner=runner) == [200_000]
 
     @pytest.mark.parametrize(("window", "fields", "expected"), [
-        (1_000_000, {}, Untouched), (200_000, {}, Rescued), (1_000_000, {"deployment": f"d200000:{MODEL}"}, Rescued),
-        (1_000_000, {"policy": Policy(deployment_choice="any")}, Rescued),
+        (1_000_000, {}, Untouched), (200_000, {}, Compressed), (1_000_000, {"deployment": f"d200000:{MODEL}"}, Compressed),
+        (1_000_000, {"policy": Policy(deployment_choice="any")}, Compressed),
     ], ids=["a larger window", "no larger one", "the one that refused, whatever its window", "by default"])  # fmt: skip
     async def test_sends_the_request_as_it_came_only_to_another_with_a_larger_window(self, window, fields, expected):
         target = replace(target_of(window), **fields)

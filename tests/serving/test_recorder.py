@@ -8,7 +8,7 @@ from engine_requests import attempted
 from told_events import DECISION
 
 from ctx_hooks.compaction.cost import Prices
-from ctx_hooks.engine.decision import Compressed, Figures, GaveUp, NotRetried, Rescued, Untouched, outcome_of
+from ctx_hooks.engine.decision import Compressed, Figures, GaveUp, NotRetried, Untouched, outcome_of
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy, Settings
@@ -190,7 +190,7 @@ MESSAGES = {"messages": []}
     (Compressed({**MESSAGES, "max_tokens": 5}, None, ()), 0, "compressed"),
     (Compressed(MESSAGES, None, ()), 0, "compressed"), (GaveUp(MESSAGES, FIGURES, reason="above"), 0, "compressed"),
     (Untouched(reason="fits"), 1, "retried"), (GaveUp(MESSAGES, FIGURES, reason="above"), 1, "retried"),
-    (Rescued({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
+    (Compressed({"max_tokens": 5}, FIGURES), 1, "retried"), (NotRetried(reason="no smaller"), 1, "failed"),
 ])  # fmt: skip
 def test_each_decision_has_one_word(decision, attempt, outcome):
     assert outcome_of(decision, attempt) == outcome

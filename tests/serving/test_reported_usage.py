@@ -114,6 +114,9 @@ def test_what_was_cut_before_the_router_chose_counts_for_each_attempt(usage):
     usage.note(target(), CUT, attempt(300, 200))
     usage.note(target(), CUT, attempt(300, 100))
     assert told(usage) == 900
+    usage.note(target(), CUT, attempt(900, 300))
+    usage.note_fitted_before_choice(REQUEST_ID)
+    assert told(usage) == 300
 
 
 @pytest.mark.parametrize("cut", range(1, len(START + REST)))

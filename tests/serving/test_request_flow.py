@@ -10,7 +10,7 @@ import pytest
 import ctx_hooks
 from ctx_hooks.compaction import pipeline
 from ctx_hooks.compaction.steps import Step
-from ctx_hooks.engine.decision import Compressed, NotRetried, Rescued, ShownAgain, Untouched
+from ctx_hooks.engine.decision import Compressed, NotRetried, ShownAgain, Untouched
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
 from ctx_hooks.policy.settings import Policy
@@ -98,7 +98,7 @@ class TestARequestIsNeverLost:
 class TestRetries:
     @pytest.mark.parametrize(
         ("deployment", "fields", "expected"),
-        [("deployment", {}, Rescued), ("another", {}, Untouched), ("deployment", {"rescue_attempts": 0}, Untouched)],
+        [("deployment", {}, Compressed), ("another", {}, Untouched), ("deployment", {"rescue_attempts": 0}, Untouched)],
         ids=["the one that refused", "another", "where nothing is retried"],
     )
     async def test_a_deployment_that_is_asked_again_without_a_mark_gets_a_retry(self, deployment, fields, expected):
@@ -147,7 +147,7 @@ class TestRetries:
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
         assert await runner.decide(session(), to(20_000)) == ShownAgain()
         await runner.ends.failed("request", Overflow("input", "x"))
-        assert isinstance(await runner.decide(session("anthropic"), to(20_000, attempt=1)), Rescued)
+        assert isinstance(await runner.decide(session("anthropic"), to(20_000, attempt=1)), Compressed)
         for number in (0, 1):
             assert await runner.decide(session(), to(20_000, attempt=number)) == ShownAgain()
 
@@ -155,7 +155,7 @@ class TestRetries:
         """After a failure, as a later retry, or in the same format it is no translation."""
         runner = RequestFlow()
         await runner.decide(session("anthropic"), to())
-        assert isinstance(await runner.decide(session(), to(20_000, attempt=1)), Rescued)
+        assert isinstance(await runner.decide(session(), to(20_000, attempt=1)), Compressed)
         runner = RequestFlow()
         await runner.decide(session("anthropic"), to(20_000))
         assert isinstance(await runner.decide(session("anthropic"), to(20_000)), Compressed)
