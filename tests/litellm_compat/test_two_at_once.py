@@ -16,19 +16,23 @@ SESSION = agent_session("openai-chat", model="main", turns=10)
 
 
 class MainWaits(CustomLogger):
-    """Holds the call of MAIN, which the plugin has seen, until that of SHADOW is at the provider."""
+    """Holds the call of MAIN, which the plugin has seen, until something has become of that of SHADOW, and this till then."""
 
-    def __init__(self, provider):
+    def __init__(self, shadow_came):
         super().__init__()
-        self._provider = provider
+        self._shadow_came = shadow_came
+        self._main_came = asyncio.Event()
 
     async def async_pre_call_deployment_hook(self, kwargs, call_type):
-        async def shadow_arrived():
-            return any(r["model"] == "shadow" for r in await asyncio.to_thread(self._provider.requests))
-
         if kwargs["model"].endswith("main"):
-            await until(shadow_arrived)
+            self._main_came.set()
+            await until(self._shadow_came)
         return kwargs
+
+    async def async_filter_deployments(self, model, healthy_deployments, messages, request_kwargs=None, parent_otel_span=None):
+        if model == "shadow":
+            await self._main_came.wait()
+        return healthy_deployments
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +46,20 @@ def router(provider, proxy_router, monkeypatch):
     """Install a proxy's Router whose `main` is mirrored to `shadow`, and whose `alone` is not."""
     provider.reset(held_models=["shadow"])
 
-    def deployment(group, name, **more):
-        parameters = {"model": f"openai/{name}", "api_base": f"{provider.url}/v1", "api_key": "none", **more}
-        policy = {"report_usage": "original", "warn_below_tokens": 0}
-        info = {"id": group, "max_input_tokens": WINDOWS[name], "ctx_hooks": policy}
-        return {"model_name": group, "litellm_params": parameters, "model_info": info}
+    async def shadow_arrived():
+        return any(r["model"] == "shadow" for r in await asyncio.to_thread(provider.requests))
 
-    mirrored = deployment("mirrored", "main", silent_model="shadow")
-    made = proxy_router(mirrored, deployment("main", "main"), deployment("shadow", "shadow"), num_retries=0)
-    monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), MainWaits(provider)])
+    groups = (("mirrored", "main", {"silent_model": "shadow"}), ("main", "main", {}), ("shadow", "shadow", {}))
+    made = proxy_router(*(deployment(provider, *group) for group in groups), num_retries=0)
+    monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), MainWaits(shadow_arrived)])
     return made
+
+
+def deployment(provider, group, name, more, stated_tokens=None):
+    parameters = {"model": f"openai/{name}", "api_base": f"{provider.url}/v1", "api_key": "none", **more}
+    policy = {"report_usage": "original", "warn_below_tokens": 0}
+    info = {"id": group, "max_input_tokens": stated_tokens or WINDOWS[name], "ctx_hooks": policy}
+    return {"model_name": group, "litellm_params": parameters, "model_info": info}
 
 
 async def learned(group):
@@ -67,8 +75,8 @@ async def learned(group):
     return [[o.values[0] for (kind, _), o in found.observations.items() if kind == "ratios"] for found in await stats()]
 
 
-async def arranged(model):
-    data = {**SESSION, "model": model, "metadata": {}}
+async def arranged(model, session=SESSION):
+    data = {**session, "model": model, "metadata": {}}
     return await litellm.callbacks[0].async_pre_call_hook(UserAPIKeyAuth(api_key="sk-one"), None, data, "acompletion")
 
 
@@ -92,3 +100,18 @@ async def test_what_one_deployment_counts_is_neither_ratio_nor_usage_of_the_othe
     main, shadow = await learned(group)
     assert main == [pytest.approx(1.0, abs=0.2)]
     assert shadow == []
+
+
+async def test_a_shadow_that_the_router_refuses_leaves_the_running_attempt_its_own_refusal(
+    provider, proxy_router, monkeypatch, caplog
+):
+    """Both attempts have one request id, and before it chooses a deployment for the shadow the Router refuses it."""
+    provider.reset()
+    mirrored = deployment(provider, "mirrored", "main", {"silent_model": "shadow"}, stated_tokens=1_000_000)
+    made = proxy_router(mirrored, deployment(provider, "shadow", "shadow", {}), num_retries=0, enable_pre_call_checks=True)
+    refused = "Silent experiment failed for model shadow"
+    monkeypatch.setattr(litellm, "callbacks", [CtxHooks(), MainWaits(lambda: refused in caplog.text)])
+    fields = await arranged("mirrored", agent_session("openai-chat", model="mirrored", turns=80))
+    assert (await made.acompletion(**fields)).choices
+    shown = (await CtxHooks.flow.learned.of("mirrored:openai/main")).observations
+    assert [o.values for (kind, _), o in shown.items() if kind in ("limit", "refused")] == [(WINDOWS["main"],)]
