@@ -126,8 +126,8 @@ class Policy(BaseModel):
     archive: ArchiveSettings | None = Field(
         None, description="Keep what is cut, so that it can be had again: where, for whom, how long; unset: it is not kept."
     )
-    retrieval: bool | Literal["always"] = Field(
-        default=False, description="Offer the model a tool that fetches cut text; `always`: to clients without tools, too."
+    retrieval: bool = Field(
+        default=False, description="Offer the model of a client with tools one more, which fetches cut text."
     )
     addons: tuple[str, ...] = Field(
         (), description="Add-ons of other packages, by the names of their entry points in the group `ctx_hooks.addons`."

@@ -102,10 +102,6 @@ class Addon(Protocol):
         """
         return await decide(undecided)
 
-    async def sent(self, request: Request, to: Target) -> Mapping[str, Any]:  # noqa: ARG002 - for subclasses
-        """Return the fields of an attempt as they are sent; the request has the changes of the decision."""
-        return request.fields
-
     async def shown(self, fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:  # noqa: ARG002 - for subclasses
         """Return an answer as the client is to see it: a stream for a stream.
 
@@ -176,14 +172,6 @@ class Addons:
                 return await decide(undecided)
 
         return await through(addons, undecided)
-
-    async def sent(self, request: Request, to: Target) -> dict[str, Any]:
-        """Return the fields of an attempt with what the add-ons of its policy add to them."""
-        fields: Mapping[str, Any] = request.fields
-        for name, addon in (await self.named(to.policy)).items():
-            with failing_open(f"sends an attempt without the add-on {name}"):
-                fields = await addon.sent(replace(request, fields=fields), to)
-        return dict(fields)
 
     async def whole(self, fields: Mapping[str, Any], answer: Any) -> Any:
         """Return an answer as the client is to see it; raises what an add-on raises."""

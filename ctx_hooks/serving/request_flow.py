@@ -149,8 +149,7 @@ class RequestFlow:
         self.usage.note(to, decision, attempt)
         if isinstance(decision, NotRetried):
             raise litellm_compat.not_retried(attempt.refusal if attempt is not None else "", sent)
-        sent |= decision.changes
-        return await self.addons.sent(replace(request, fields=sent), to) if to.policy.addon_names else sent
+        return {**sent, **decision.changes}
 
     def numbered(self, to: Target) -> Target:
         """Return where an attempt goes with the number of the retry that it is, which not every retry is marked with."""

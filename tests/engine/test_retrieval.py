@@ -112,11 +112,6 @@ def test_no_client_is_offered_what_could_do_it_harm(fmt, fields):
     assert RETRIEVE not in json.dumps(found.decision.changes[FIELDS[fmt]])
 
 
-def test_a_client_without_tools_is_offered_it_where_the_policy_says_always():
-    found = decided(session(turns=30, tools=None), target(retrieval="always"))
-    assert [tool["function"]["name"] for tool in found.decision.changes["tools"]] == [RETRIEVE]
-
-
 @pytest.mark.parametrize("fmt", OFFERING)
 def test_all_that_is_cut_from_a_request_is_found_again_though_its_compaction_is_remembered(fmt):
     request = session(fmt, turns=31)

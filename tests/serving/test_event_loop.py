@@ -49,7 +49,7 @@ async def calls_on_loop(request, **policy):
 
 
 @pytest.mark.parametrize(("fmt", "policy"), [
-    ("openai-chat", {}), *((fmt, {"retrieval": "always"}) for fmt in ("openai-chat", "anthropic", "openai-responses")),
+    ("openai-chat", {}), *((fmt, {"retrieval": True}) for fmt in ("openai-chat", "anthropic", "openai-responses")),
 ])  # fmt: skip
 async def test_what_is_called_on_the_loop_does_not_grow_with_the_messages(fmt, policy):
     await calls_on_loop(conversation(fmt, 3_000), **policy)  # what is imported, and made once
@@ -63,8 +63,8 @@ async def test_what_is_called_on_the_loop_does_not_grow_with_the_blocks_of_a_mes
         fields = {"model": "served", "messages": [{"role": "user", "content": parts}], "metadata": {"a": 1}}
         return Request("openai-chat", with_request_id(fields))
 
-    await calls_on_loop(of(9_000), retrieval="always")
-    short, long = [await calls_on_loop(of(n), retrieval="always") for n in (9_000, 18_000)]
+    await calls_on_loop(of(9_000), retrieval=True)
+    short, long = [await calls_on_loop(of(n), retrieval=True) for n in (9_000, 18_000)]
     assert long < short + MORE_CALLS
 
 

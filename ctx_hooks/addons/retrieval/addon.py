@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ctx_hooks.addons.retrieval import further_call, tool
+from ctx_hooks.addons.retrieval import further_call
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool_rounds import ToolRounds
-from ctx_hooks.formats.caller_flags import are_many
-from ctx_hooks.runtime.deadline import Deadline
 from ctx_hooks.serving.addons import Addon
 from ctx_hooks.serving.reported_usage import ReportedUsage
 
@@ -35,7 +33,6 @@ class Retrieval(Addon):
         self.archiving = Archiving(core.store, core.running)
         ask_again = further_call.asking(core.fitted_before_choice)
         self.rounds = ToolRounds(self.archiving, ask_again, ReportedUsage(core.running), core.running)
-        self._workers = core.workers
 
     async def received(self, request: Request, policy: Policy) -> Mapping[str, Any]:
         """Return the fields with the provider's own messages for answers that hide something."""
@@ -51,14 +48,6 @@ class Retrieval(Addon):
         decided = await decide(undecided._replace(to=to))
         self.archiving.decided(request, to, decided)
         return decided
-
-    async def sent(self, request: Request, to: Target) -> Mapping[str, Any]:
-        """Return the fields with the tool's definition, which a request with calls of it needs, whatever is removed."""
-        if _taking(request, to).policy.retrieval != "always":
-            return request.fields
-        if are_many(request.items):
-            return {**request.fields, **await self._workers.run(lambda: tool.tools_for_calls(request), Deadline())}
-        return {**request.fields, **tool.tools_for_calls(request)}
 
     async def shown(self, fields: Mapping[str, Any], answer: Any, *, streamed: bool) -> Any:
         """Return an answer without the calls of the tool, continued by what the model says once they are answered."""

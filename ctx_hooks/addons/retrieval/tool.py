@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ctx_hooks.addons.retrieval.hidden_calls import FORMS
@@ -67,18 +66,17 @@ def retrievable(request: Request, policy: Policy, handles: Handles) -> Retrievab
 def may_be_offered(request: Request, policy: Policy) -> bool:
     """Whether the tool is added to a request from which something is cut.
 
-    Not where the client has a tool of that name, nor where it has the model call a tool in any case: the model could then
-    call only ours, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside
-    tools of MCP servers: LiteLLM answers calls of its own there by itself, and ours with an error.
+    Not to one without tools: the tool would have to be defined in later requests too, for earlier calls of it. Not where
+    the client has a tool of that name, nor where it has the model call a tool in any case: the model could then call only
+    ours, again and again. Nor where calls cannot be hidden, or the provider keeps the answer. Nor beside tools of MCP
+    servers: LiteLLM answers calls of its own there by itself, and ours with an error.
     """
     if not policy.retrieval or request.format not in FORMS or not can_hide_calls(request):
         return False
     if request.wire.has_items and _may_be_continued(request):
         return False
     tools = request.fields.get("tools") or ()
-    if not isinstance(tools, (list, tuple)) or not (tools or policy.retrieval == "always"):
-        return False
-    if is_among_tools(request) or "mcp" in map(_kind, tools):
+    if not (tools and isinstance(tools, (list, tuple))) or is_among_tools(request) or "mcp" in map(_kind, tools):
         return False
     return _kind(request.fields.get("tool_choice")) in ("auto", "none", "")
 
@@ -99,18 +97,6 @@ def is_among_tools(request: Request) -> bool:
     """Whether a request has a tool of that name: ours, where it was offered before, or the client's."""
     tools = request.fields.get("tools")
     return isinstance(tools, (list, tuple)) and RETRIEVE in map(_name, tools)
-
-
-def tools_for_calls(request: Request) -> dict[str, Any]:
-    """Return the field of the tools with this one where the request has calls of it and no tools, else nothing.
-
-    A conversation has them where something was retrieved in an earlier turn. "Requests which include `tool_use` or
-    `tool_result` blocks must define tools" (Anthropic).
-    """
-    items = request.items if request.format in FORMS and not request.fields.get("tools") else None
-    if not isinstance(items, (list, tuple)) or not any(map(_calls_it, items)):
-        return {}
-    return request.with_tool(definition(request.format))
 
 
 def definition(fmt: Format) -> Mapping[str, Any]:
@@ -214,13 +200,6 @@ def _number(value: Any, otherwise: int) -> int:
     except (TypeError, ValueError, OverflowError):
         return otherwise
     return int(number) if math.isfinite(number) and number >= 0 else otherwise
-
-
-def _calls_it(item: Any) -> bool:
-    if not isinstance(item, dict):
-        return False
-    listed = (x for x in (item.get("content"), item.get("tool_calls")) if isinstance(x, (list, tuple)))
-    return RETRIEVE in map(_name, (item, *chain.from_iterable(listed)))
 
 
 def _may_be_continued(request: Request) -> bool:

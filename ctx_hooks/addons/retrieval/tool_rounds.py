@@ -68,6 +68,8 @@ class ToolRounds:
             form, messages = FORMS.get(request.format), request.items
             if form is None or not isinstance(messages, (list, tuple)) or not can_hide_calls(request):
                 return fields
+            if not request.fields.get("tools"):
+                return fields  # "Requests which include `tool_use` or `tool_result` blocks must define tools" (Anthropic)
             before = conversation_digest.sent_before(fields, (request.format, *request.call.askers))
             heard = await self._away(lambda: conversation_digest.heard(messages, [before]))
             anchors = await self._away(lambda: list(filter(None, heard.anchors))[-MOST_ANSWERS:])

@@ -17,7 +17,7 @@ from ctx_hooks.telemetry.listeners import on
 from ctx_hooks.testing import agent_session
 from ctx_hooks.tokens.window import Window
 
-TO = Target("openai/x", "d", Window(12_000, "policy"), Policy(retrieval="always"), "request")
+TO = Target("openai/x", "d", Window(12_000, "policy"), Policy(retrieval=True), "request")
 HANDLE = re.compile(r"ctx_retrieve\(([a-z2-7]{12})\)")
 
 

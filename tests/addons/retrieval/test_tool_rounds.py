@@ -22,7 +22,7 @@ from ctx_hooks.testing import Call, Reply, responses, streams
 
 TOOL = "ctx_retrieve"
 ARCHIVE = ArchiveSettings()
-ASKED = {"model": "served", "input": "What was it?", "store": False, "tools": []}
+ASKED = {"model": "served", "input": "What was it?", "store": False, "tools": [{"type": "function", "name": "read_file"}]}
 LOOKS = streams.whole("openai-responses", ASKED, Reply("Let me look.", calls=[Call(TOOL, {"handle": "x"})]), 10, 0)
 KNOWS = streams.whole("openai-responses", ASKED, Reply("It was this."), 10, 0)
 
@@ -238,7 +238,8 @@ async def test_a_model_that_sees_earlier_calls_and_calls_a_tool_that_it_is_not_o
 NAMES = st.sampled_from(["role", "content", "type", "text", "tool_calls", "function", "id", "arguments"])
 HEAD = {"id": "1", "created": 1, "model": "served"}
 CALLS = [{"index": 0, "id": "a", "type": "function", "function": {"name": TOOL, "arguments": "{}"}}]
-CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}]}
+READ = {"type": "function", "function": {"name": "read_file"}}
+CHAT = {"model": "served", "messages": [{"role": "user", "content": "What was it?"}], "tools": [READ]}
 
 
 async def test_an_end_that_cannot_be_read_reaches_the_client_as_it_came():
@@ -259,6 +260,7 @@ async def test_an_answer_that_cannot_be_read_reaches_the_client_as_it_came():
 
 ALICE = {
     "user": "alice",
+    "tools": [READ],
     "system": "The customer is Ada.",
     "messages": [
         {"role": "user", "content": "Read it."},
@@ -274,6 +276,7 @@ BOB = {
     "session": {"metadata": {"user_id": "session of Bob"}},
     "system": {"system": [{"type": "text", "text": "The customer is Eve."}]},
     "result": {"messages": [*ALICE["messages"][:2], {**ALICE["messages"][2], "content": "line 1 of Bob"}]},
+    "no tools, which Anthropic asks for beside calls": {"tools": []},
     "system message": {"messages": [{"role": "system", "content": "You are Bob's."}, *ALICE["messages"]]},
 }
 
