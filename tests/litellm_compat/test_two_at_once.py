@@ -16,7 +16,7 @@ SESSION = agent_session("openai-chat", model="main", turns=10)
 
 
 class MainWaits(CustomLogger):
-    """Holds the call of MAIN, which the plugin has seen, until something has become of that of SHADOW, and this till then."""
+    """Holds the call of MAIN, which the plugin has seen, until something became of that of SHADOW, and this till then."""
 
     def __init__(self, shadow_came):
         super().__init__()
@@ -29,7 +29,9 @@ class MainWaits(CustomLogger):
             await until(self._shadow_came)
         return kwargs
 
-    async def async_filter_deployments(self, model, healthy_deployments, messages, request_kwargs=None, parent_otel_span=None):
+    async def async_filter_deployments(
+        self, model, healthy_deployments, messages, request_kwargs=None, parent_otel_span=None
+    ):
         if model == "shadow":
             await self._main_came.wait()
         return healthy_deployments
