@@ -56,19 +56,8 @@ _MODULES = {
     "ctx_hooks.overflow.recognise": ("Overflow", "recognise_overflow"),
     "ctx_hooks.policy.settings": ("Policy",),
     "ctx_hooks.serving.addons": ("Addon",),
-    "ctx_hooks.telemetry.addon_events": ("ArchiveEvent", "RetrievalEvent", "SummaryEvent"),
-    "ctx_hooks.telemetry.events": (
-        "AnswerEvent",
-        "CompactionEvent",
-        "DecisionEvent",
-        "FailureEvent",
-        "LimitEvent",
-        "OverflowEvent",
-        "TruncationEvent",
-    ),
-    "ctx_hooks.telemetry.listeners": ("on",),
 }
-"""Where each name is defined."""
+"""Where each name is defined; all others are those of telemetry."""
 
 
 def __getattr__(name: str) -> Any:
@@ -78,7 +67,8 @@ def __getattr__(name: str) -> Any:
     """
     if name == "proxy_handler_instance":
         value: Any = import_module("ctx_hooks.hook").CtxHooks()
-    elif module := next((module for module, names in _MODULES.items() if name in names), None):
+    elif name in __all__:
+        module = next((module for module, names in _MODULES.items() if name in names), "ctx_hooks.telemetry.listeners")
         value = getattr(import_module(module), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

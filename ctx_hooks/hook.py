@@ -55,10 +55,11 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
     ) -> Sequence[Any]:
         """Leave the Router the deployments that hold the request whole, where the policy prefers them."""
         with failing_open("leaves the choice of the deployment to the Router"):
-            fields = litellm_compat.routed_fields(request_kwargs, messages)
-            request = request_of(litellm_compat.Call(fields).call_type, fields)
-            if request is not None:
-                return await preferred(request, healthy_deployments, self.flow)
+            if len(healthy_deployments) > 1:
+                fields = litellm_compat.routed_fields(request_kwargs, messages)
+                request = request_of(litellm_compat.Call(fields).call_type, fields)
+                if request is not None:
+                    return await preferred(request, healthy_deployments, self.flow)
         return healthy_deployments
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any]:
@@ -68,8 +69,9 @@ class CtxHooks(CustomLogger):  # type: ignore[misc]  # LiteLLM's class is untype
             attempt = litellm_compat.take_retry_mark(sent)
             request = request_of(call_type, sent)
             if request is not None:
-                sent = litellm_compat.with_id_outside_proxy(sent, request.format)
-                request = replace(request, fields=sent)
+                with_id = litellm_compat.with_id_outside_proxy(sent, request.format)
+                if with_id is not sent:
+                    request = replace(request, fields=with_id)
                 return await self.flow.before_attempt(request, target.of_attempt(request.call, self.flow.policies, attempt))
         return sent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -115,7 +116,7 @@ def _decide(
     measure: Callable[[Request], History],
     compress: Callable[[Request, History, Target, Budget], Outcome],
 ) -> Decided:
-    request = replace(request)  # the thread that decides frees what it has read: on the event loop that would take 30 ms
+    request = copy(request)  # the thread that decides frees what it has read: on the event loop that would take 30 ms
     if known.previous is not None and not known.window.tokens:
         return _not_retried("what only the provider sees of it exceeds the limit", None, known.previous)
     with timings.phase("counting"):

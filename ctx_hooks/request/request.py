@@ -13,7 +13,6 @@ from ctx_hooks.compaction import last_resort
 from ctx_hooks.compaction.history import History, history_of
 from ctx_hooks.compaction.message_index import message_stats, newest_turns
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.formats.caller_flags import without_flags
 from ctx_hooks.formats.fields import copied, preamble_of
 from ctx_hooks.formats.reader import MessageReader
 from ctx_hooks.litellm_compat.call import Call
@@ -137,11 +136,6 @@ class Request:
         if len(newest) == len(index):
             return self
         return replace(self, fields={**self.fields, self.wire.messages_field: [self.items[i] for i in newest]})
-
-    def without_flags(self) -> dict[str, Any]:
-        """Return the field that carries the messages without the caller's flags, nothing when there are none."""
-        bare = without_flags(self.items)
-        return {} if bare is None else {self.wire.messages_field: bare}
 
     def with_output(self, tokens: ProviderTokens) -> dict[str, Any]:
         """Return the fields that ask for an output of `tokens`."""

@@ -51,7 +51,7 @@ class Option(NamedTuple):
 async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow: RequestFlow) -> Sequence[Mapping[str, Any]]:
     """Return the deployments that the Router is to choose from: all that are listed, unless the policy says otherwise."""
     # A history that the provider keeps lies with one of them, which only its id tells.
-    if len(listed) <= 1 or request.continues_stored_history:
+    if request.continues_stored_history:
         return listed
     targets = target.of_listed(request.call, flow.policies, listed)
     if not all(map(_prefers, targets)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,7 @@ from ctx_hooks.compaction.steps import extra_steps
 from ctx_hooks.engine import engine
 from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouched
 from ctx_hooks.errors import MalformedConversationError
-from ctx_hooks.formats.caller_flags import are_many
+from ctx_hooks.formats.caller_flags import are_many, without_flags
 from ctx_hooks.learning.attempts import counted, holds_more, number_of, sent_unchanged, was_translated
 from ctx_hooks.learning.calibration import LEAST_RATIO
 from ctx_hooks.learning.known import known_of
@@ -106,7 +107,9 @@ class RequestFlow:
         if group.policy.addon_names:
             fields = await self.addons.received(request, group.policy)
         fields = litellm_compat.arrange_rescue(fields, group.policy.rescue_attempts)
-        return await self.fitted_before_choice(replace(request, fields=fields), group)
+        if litellm_compat.checks_before_deployment():
+            return await self.fitted_before_choice(replace(request, fields=fields), group)
+        return fields
 
     async def fitted_before_choice(self, request: Request, group: Target | None = None) -> dict[str, Any]:
         """Return a request fitted to its group where the Router would refuse it before it chooses a deployment."""
@@ -127,10 +130,13 @@ class RequestFlow:
         sent = await self._fitted(request, to)
         if to.policy.mode != "enforce":
             return sent
-        request = replace(request, fields=sent)
-        if are_many(request.items):  # they have threads of their own: nobody waits for another's compression
-            return {**sent, **await self._short_workers.run(request.without_flags, Deadline())}
-        return {**sent, **request.without_flags()}
+        name = request.wire.messages_field
+        items = request.wire.items(sent.get(name))
+        if are_many(items):  # they have threads of their own: nobody waits for another's compression
+            bare = await self._short_workers.run(partial(without_flags, items), Deadline())
+        else:
+            bare = without_flags(items)
+        return sent if bare is None else {**sent, name: bare}
 
     async def _fitted(self, request: Request, to: Target) -> dict[str, Any]:
         """Begin an attempt, decide about it, record the decision and return the arguments with its changes.
@@ -215,7 +221,7 @@ class RequestFlow:
         counter = Counter(vocabulary_of(refused.to.model), deadline, refused.known.other_weight)
 
         def work() -> Attempt:
-            own = replace(request)  # the thread frees what it has read
+            own = copy(request)  # the thread frees what it has read
             return counted(refused, own, counted_history(own, counter))
 
         try:

@@ -3,12 +3,14 @@ may need."""
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import litellm
 import pytest
 from engine_requests import attempted
 
 from ctx_hooks.engine.decision import Compressed, Untouched
+from ctx_hooks.hook import CtxHooks
 from ctx_hooks.learning.known import Known
 from ctx_hooks.litellm_compat import Call, with_request_id
 from ctx_hooks.overflow.recognise import Overflow
@@ -127,7 +129,10 @@ class TestTheRouterChoosesFromAll:
 
     @pytest.mark.parametrize("entries", [[], listed(8_000), listed(8_000, 8_000)], ids=["none", "one", "alike"])
     async def test_where_there_is_nothing_to_choose(self, entries):
-        assert await chosen(session(), entries, HOLDS) is entries
+        hook = CtxHooks()
+        hook.flow.policies = HOLDS
+        fields = {**session().fields, "litellm_logging_obj": SimpleNamespace(call_type="acompletion")}
+        assert await hook.async_filter_deployments(entries, fields.pop("messages"), fields) is entries
 
     async def test_where_what_is_sent_is_no_conversation(self):
         entries = listed(8_000, 1_000_000)

@@ -67,6 +67,13 @@ async def test_an_attempt_ends_by_the_policy_that_it_began_with():
     assert flow.ends.mode(call) == "observe"
 
 
+async def test_the_arguments_of_an_attempt_are_read_once(monkeypatch):
+    read, init = [], Call.__init__
+    monkeypatch.setattr(Call, "__init__", lambda call, fields: read.append(fields) or init(call, fields))
+    await RequestFlow().before_attempt(session(), to(20_000))
+    assert len(read) == 1
+
+
 class TestARequestIsNeverLost:
     async def test_where_the_policy_is_off_nothing_is_done_and_nothing_remembered(self):
         runner = RequestFlow()
