@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ctx_hooks.conversation.model import Message, Part, ToolCall, ToolResult
-from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
+from ctx_hooks.formats import WIRE_FORMATS
+from ctx_hooks.message_rules.pairing_layouts import ARRANGED
 from ctx_hooks.message_rules.rule import Repair
 
 if TYPE_CHECKING:
@@ -39,26 +40,26 @@ def calls_answered(conversation: Conversation, *, continues: bool = False) -> tu
     single result". Ids may repeat across turns, as in logs of agents: see `pairs_of`.
     """
     pairs = pairs_of(conversation.messages)
-    repairs = tuple(_repairs(conversation, pairs, continues))
-    if not repairs:
-        return conversation, ()
-    arranged = LAYOUTS[conversation.format].arranged(conversation, pairs, continues)
-    return conversation.with_messages(tuple(arranged)), repairs
+    if continues and WIRE_FORMATS[conversation.format].has_items:
+        pairs.orphans = []
+    arranged = conversation.with_messages(tuple(ARRANGED[conversation.format](conversation, pairs)))
+    return arranged, () if arranged is conversation else tuple(_repairs(conversation, arranged, pairs))
 
 
-def _repairs(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Repair]:  # noqa: FBT001 - as given
-    messages = conversation.messages
+def _repairs(before: Conversation, after: Conversation, pairs: Pairs) -> Iterator[Repair]:
+    """Yield what was missing and what was too much; without either, what stood in the wrong place."""
+    messages = before.messages
     for i, k in pairs.unanswered:
         call = messages[i].parts[k]
         yield Repair(CALLS_ANSWERED, i, "added", f"call {getattr(call, 'id', '')!r} has no result")
-    for i, k in () if continues else pairs.orphans:
+    for i, k in pairs.orphans:
         yield Repair(CALLS_ANSWERED, i, "dropped", f"result {_call_id(messages[i].parts[k])!r} has no call")
     for i, k in pairs.doubles:
         yield Repair(CALLS_ANSWERED, i, "dropped", f"second result for call {_call_id(messages[i].parts[k])!r}")
-    in_place = LAYOUTS[conversation.format].in_place(conversation)
-    for call_at, (i, k) in pairs.answer.items():
-        if not in_place(call_at, (i, k)):
-            yield Repair(CALLS_ANSWERED, i, "moved", f"result {_call_id(messages[i].parts[k])!r} is not behind its call")
+    if not (pairs.unanswered or pairs.orphans or pairs.doubles):
+        differ = (i for i, pair in enumerate(zip(messages, after.messages, strict=False)) if pair[0] is not pair[1])
+        first = next(differ, len(after.messages))
+        yield Repair(CALLS_ANSWERED, first, "moved", "results are not behind their calls")
 
 
 def _call_id(part: Part) -> str:

@@ -1,39 +1,31 @@
-"""Where results have to stand, one layout a format: whether one stands there, and how a conversation is put in order."""
+"""Where results have to stand, one layout a format."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from ctx_hooks.conversation.model import Conversation, Message, ToolCall, ToolResult
 from ctx_hooks.formats import WIRE_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ctx_hooks.conversation.model import Format
+    from ctx_hooks.conversation.model import Format, Part
     from ctx_hooks.message_rules.pairing import Pairs
 
 MISSING_RESULT = "[No result was recorded for this call.]"
 """The text of the result that is added for a call that has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where a format wants the results of calls.
+Arrange: TypeAlias = "Callable[[Conversation, Pairs], Iterator[Message]]"
+"""Yields the messages with every result where the format wants it, a result for each call, and no other results.
 
-    `in_place(conversation)` returns a function of the places of a call and its result, each (message index, part index),
-    that says whether the result is where the format wants it. `arranged(conversation, pairs, continues)` yields the
-    messages with every result in its place, a result for each call, and no other results; if the conversation
-    `continues` one that the provider stores, results without a call stay.
-    """
-
-    in_place: Callable[[Conversation], Callable[[tuple[int, int], tuple[int, int]], bool]]
-    arranged: Callable[[Conversation, Pairs, bool], Iterator[Message]]
+A message whose results stand there is yielded as it is, in whatever order they are.
+"""
 
 
-def _missing_result(conversation: Conversation, call: ToolCall) -> Message:
+def _missing_result(conversation: Conversation, call: Part) -> Message:
     return WIRE_FORMATS[conversation.format].tool_result(call, MISSING_RESULT, is_error=True)
 
 
@@ -58,22 +50,16 @@ def _results_message(results: list[ToolResult]) -> Message:
 # 'tool_call_id'." and "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
 
 
-def _chat_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
-    """Say that a result is in place when only results stand between it and its call."""
-    others = (0, *accumulate(m.role != "tool" for m in conversation.messages))
-    return lambda call, result: result[0] > call[0] and others[call[0] + 1] == others[result[0]]
-
-
-def _chat(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
-    del continues  # chat requests hold their whole history
+def _chat(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
     for i, message in enumerate(conversation.messages):
         if message.results:
             continue
         yield message
-        for k, part in enumerate(message.parts):
-            if isinstance(part, ToolCall):
-                answer = pairs.answer.get((i, k))
-                yield conversation.messages[answer[0]] if answer else _missing_result(conversation, part)
+        calls = [(i, k) for k, part in enumerate(message.parts) if isinstance(part, ToolCall)]
+        for place, _ in sorted(pairs.answer[call] for call in calls if call in pairs.answer):
+            yield conversation.messages[place]
+        for _, k in (call for call in calls if call not in pairs.answer):
+            yield _missing_result(conversation, message.parts[k])
 
 
 # Anthropic: "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
@@ -81,29 +67,13 @@ def _chat(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator
 # and Claude Code puts system messages in between.
 
 
-def _anthropic_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
-    """Say that a result is in place in the next user message, in front of its other content."""
-    messages = conversation.messages
-    users = (0, *accumulate(m.role not in {"assistant", "system"} for m in messages))
-    leading = {
-        i: next((k for k, part in enumerate(m.parts) if not isinstance(part, ToolResult)), len(m.parts))
-        for i, m in enumerate(messages)
-    }
-
-    def stands(call: tuple[int, int], result: tuple[int, int]) -> bool:
-        i, k = result
-        return i > call[0] and users[call[0] + 1] == users[i] and k < leading[i]
-
-    return stands
-
-
-def _anthropic(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
-    del continues  # messages requests hold their whole history
+def _anthropic(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
     waiting: list[ToolResult] = []
     for i, message in enumerate(conversation.messages):
         rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
         if waiting and message.role == "user":
-            yield message.with_parts((*waiting, *rest))
+            are_first = _are_same(message.parts[: len(waiting)], waiting) and len(message.results) == len(waiting)
+            yield message if are_first else message.with_parts((*waiting, *rest))
             waiting = []
         elif waiting and message.role not in {"assistant", "system"}:
             yield _results_message(waiting)
@@ -120,14 +90,8 @@ def _anthropic(conversation: Conversation, pairs: Pairs, continues: bool) -> Ite
 # other kinds may stand in between.
 
 
-def _responses_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
-    """Say that a result is in place anywhere behind its call."""
-    del conversation
-    return lambda call, result: result[0] > call[0]
-
-
-def _responses(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
-    gone = {i for i, _ in (*pairs.doubles, *(() if continues else pairs.orphans))}
+def _responses(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
+    gone = {i for i, _ in (*pairs.doubles, *pairs.orphans)}
     early = {result[0] for call, result in pairs.answer.items() if result[0] < call[0]}
     missing = {i for i, _ in pairs.unanswered}
     waiting: list[Message] = []
@@ -149,19 +113,12 @@ def _responses(conversation: Conversation, pairs: Pairs, continues: bool) -> Ite
 # function response parts should be equal to number of function call parts of the function call turn."
 
 
-def _gemini_in_place(conversation: Conversation) -> Callable[[tuple[int, int], tuple[int, int]], bool]:
-    """Say that a response is in place in the turn directly behind its call."""
-    del conversation
-    return lambda call, result: result[0] == call[0] + 1
-
-
-def _gemini(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterator[Message]:  # noqa: FBT001 - as given
+def _gemini(conversation: Conversation, pairs: Pairs) -> Iterator[Message]:
     """Yield the contents with each turn of calls and, directly behind it, the one turn of its responses.
 
     A user's words that came before the responses are a turn of their own behind them: Gemini 3 passes over words that
     stand beside responses, and LiteLLM's translation for other providers puts them before these.
     """
-    del continues  # Google keeps no history
     waiting: list[ToolResult] = []
     for i, message in enumerate(conversation.messages):
         rest = tuple(p for p in message.parts if not isinstance(p, ToolResult))
@@ -177,14 +134,14 @@ def _gemini(conversation: Conversation, pairs: Pairs, continues: bool) -> Iterat
         yield _results_message(waiting)
 
 
-def _are_same(found: tuple[ToolResult, ...], wanted: list[ToolResult]) -> bool:
+def _are_same(found: Sequence[Part], wanted: list[ToolResult]) -> bool:
     """Whether these are the very results that are wanted, in whatever order."""
     return sorted(map(id, found)) == sorted(map(id, wanted))
 
 
-LAYOUTS: Mapping[Format, Layout] = {
-    "openai-chat": Layout(_chat_in_place, _chat),
-    "anthropic": Layout(_anthropic_in_place, _anthropic),
-    "openai-responses": Layout(_responses_in_place, _responses),
-    "gemini": Layout(_gemini_in_place, _gemini),
+ARRANGED: Mapping[Format, Arrange] = {
+    "openai-chat": _chat,
+    "anthropic": _anthropic,
+    "openai-responses": _responses,
+    "gemini": _gemini,
 }

@@ -13,7 +13,7 @@ from ctx_hooks.formats.fields import compact_json
 from ctx_hooks.formats.wire_format import WireFormat
 from ctx_hooks.message_rules import RULES
 from ctx_hooks.message_rules.pairing import calls_answered
-from ctx_hooks.message_rules.pairing_layouts import LAYOUTS
+from ctx_hooks.message_rules.pairing_layouts import ARRANGED
 from ctx_hooks.request.request import request_of
 from ctx_hooks.serving.request_flow import RequestFlow
 
@@ -55,7 +55,7 @@ WIRE = WireFormat(
 def _fifth(monkeypatch):
     monkeypatch.setitem(WIRE_FORMATS, "talk", WIRE)
     monkeypatch.setitem(RULES, "talk", (calls_answered,))
-    monkeypatch.setitem(LAYOUTS, "talk", LAYOUTS["openai-chat"])
+    monkeypatch.setitem(ARRANGED, "talk", ARRANGED["openai-chat"])
 
 
 def session(turns):

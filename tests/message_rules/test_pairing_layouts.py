@@ -4,7 +4,7 @@ import pytest
 
 import ctx_hooks
 from ctx_hooks.formats import WIRE_FORMATS
-from ctx_hooks.message_rules.pairing_layouts import LAYOUTS, MISSING_RESULT
+from ctx_hooks.message_rules.pairing_layouts import ARRANGED, MISSING_RESULT
 
 ASKED = {"role": "user", "content": "go"}
 
@@ -59,7 +59,7 @@ MOVED = {
 
 
 def test_every_format_has_a_layout():
-    assert set(LAYOUTS) == set(WIRE_FORMATS)
+    assert set(ARRANGED) == set(WIRE_FORMATS)
 
 
 @pytest.mark.parametrize("case", IN_PLACE)
