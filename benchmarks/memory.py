@@ -133,16 +133,20 @@ def resident_bytes(arguments: argparse.Namespace, *, plugin: bool) -> list[int]:
         }
         paths = os.pathsep.join([folder, str(Path(__file__).resolve().parents[1])])
         with ProxyProcess(config, {"PYTHONPATH": paths}) as proxy:
+
+            def resident_bytes() -> int:
+                return int(proxy.shown("statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
             tenth = max(1, arguments.requests // 10)
 
             async def after_each(done: int) -> None:
                 if done % FORGET_EVERY == 0:
                     await asyncio.to_thread(provider.reset)
                 if done % tenth == 0:
-                    measured.append(proxy.memory_bytes())
+                    measured.append(resident_bytes())
 
             sessions = [Session(n) for n in range(arguments.tenants)]
-            started, at_first = time.monotonic(), proxy.memory_bytes()
+            started, at_first = time.monotonic(), resident_bytes()
             ends = asyncio.run(drive(proxy.url, sessions, arguments.requests, arguments.at_once, after_each))
             shown = " ".join(f"{n / 1e6:.0f}" for n in (at_first, *measured))
             print(f"{'with' if plugin else 'without':8} MB: {shown}; {ends}; {time.monotonic() - started:.0f} s", flush=True)

@@ -28,7 +28,7 @@ READ_AT_IMPORT = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "WARNIN
 class Proxy(ProxyProcess):
     """A proxy behind the interface of `ProxyProcess`, which starts in a tenth of the time.
 
-    With several workers, with a program of its own, or with another value of a variable that LiteLLM reads at import, it
+    With a program of its own, or with another value of a variable that LiteLLM reads at import, it
     starts as any user's does.
     """
 
@@ -59,6 +59,11 @@ class Proxy(ProxyProcess):
         if self.forked:
             Proxy.ended_seconds += self._process.processor_seconds
 
+    def processor_seconds(self) -> float:
+        """Return the processor time of the proxy's process so far."""
+        in_user_mode, in_kernel = self.shown("stat").rpartition(")")[2].split()[11:13]
+        return (int(in_user_mode) + int(in_kernel)) / os.sysconf("SC_CLK_TCK")
+
     @property
     def forked(self) -> bool:
         return isinstance(self._process, ForkedProcess)
@@ -66,7 +71,7 @@ class Proxy(ProxyProcess):
     def proportional_bytes(self) -> int:
         """Return the memory of the proxy's process, with its share of the pages that it has in common with others."""
         return (
-            next(int(line.split()[1]) for line in self._shown("smaps_rollup").splitlines() if line.startswith("Pss:")) * 1024
+            next(int(line.split()[1]) for line in self.shown("smaps_rollup").splitlines() if line.startswith("Pss:")) * 1024
         )
 
     def environment(self):
@@ -76,7 +81,7 @@ class Proxy(ProxyProcess):
         return READ_AT_IMPORT | super()._environment()
 
     def _started(self, arguments, folder):
-        if self._workers > 1 or self._program != Path(sys.executable).with_name("litellm") or not hasattr(os, "pidfd_open"):
+        if self._program != Path(sys.executable).with_name("litellm") or not hasattr(os, "pidfd_open"):
             return super()._started(arguments, folder)
         asked = {"arguments": arguments, "environment": self._environment(), "folder": str(folder)}
         with Path(os.devnull).open("rb") as nothing, (folder / "log").open("wb") as log:

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from ctx_hooks.addons.retrieval.archive import Stored, disk, redis
-from ctx_hooks.cli.configuration import Configuration, configuration_without_mistakes
+from ctx_hooks.cli.configuration import configuration_without_mistakes, values_of
 from ctx_hooks.cli.redis_client import opened_redis
 from ctx_hooks.cli.terminal import CommandError, counted, print_json, print_text
-from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE, ArchiveSettings
+from ctx_hooks.policy.addon_settings import FOLDER_VARIABLE
 from ctx_hooks.store.sealing import (
     SECRET_VARIABLE,
     opened,
@@ -126,7 +125,8 @@ async def _places(path: Path | None) -> AsyncIterator[Places]:
         CommandError: the configuration is wrong, no place is known, or one cannot be reached.
     """
     config = configuration_without_mistakes(path)
-    named = {settings.path or "" for settings in _archives(config) if settings.backend == "disk"}
+    found = (v for path, v in values_of(config.raw) if path.endswith(".archive") and isinstance(v, Mapping))
+    named = {str(archive.get("path") or "") for archive in found if archive.get("backend") == "disk"}
     folders = [Path(folder) for folder in sorted({*named, os.environ.get(FOLDER_VARIABLE, "")}) if folder]
     async with opened_redis(config) as client:
         if not folders and client is None:
@@ -174,19 +174,3 @@ def _tenant_of(owner: Mapping[str, str | None]) -> str:
     if kind == "tenant" or not identifier:
         return identifier
     return tenant_name(tenant_key(kind, identifier, secret_of_environment()))
-
-
-def _archives(config: Configuration) -> list[ArchiveSettings]:
-    """Return what each scope of a configuration says of the archive."""
-    settings = config.settings
-    sections = (settings.policies, settings.models, settings.teams, settings.keys, settings.sessions, settings.tags)
-    scopes: list[Any] = [settings.defaults, *(scope for section in sections for scope in section.values())]
-    scopes += [listed.deployment.model_info.get("ctx_hooks") for listed in config.listed]
-    said = [scope.get("archive") for scope in scopes if isinstance(scope, Mapping)]
-    found = []
-    for archive in said:
-        try:
-            found += [ArchiveSettings.model_validate(archive)] if archive else []
-        except ValidationError:  # of a model's own `model_info`: the proxy ignores that scope
-            continue
-    return found

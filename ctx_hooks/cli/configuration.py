@@ -111,6 +111,17 @@ def configuration_of(raw: Mapping[str, Any]) -> Configuration:
     return Configuration(raw, settings, policies, tuple(wrong), listed)
 
 
+def values_of(raw: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each value of a configuration with its path; of a list or mapping that is in several places, one."""
+    waiting, seen = [("", raw)], set()
+    for path, value in waiting:
+        yield path.removeprefix("."), value
+        if isinstance(value, (list, Mapping)) and id(value) not in seen:
+            seen.add(id(value))
+            inner = value.items() if isinstance(value, Mapping) else enumerate(value)
+            waiting += [(f"{path}.{name}", v) for name, v in inner]
+
+
 def _misshapen(raw: Mapping[str, Any]) -> Iterator[str]:
     """Yield what keeps LiteLLM from reading a configuration: it does not start with it."""
     for name in ("litellm_settings", "general_settings", "router_settings"):

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from os.path import isdir
 from typing import Any, get_args
 
-from ctx_hooks.cli.configuration import Configuration, Listed
+from ctx_hooks.cli.configuration import Configuration, Listed, values_of
 from ctx_hooks.cli.findings import Finding, Level, finding
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.registration import OTHER_LISTS, no_effect
@@ -54,22 +54,11 @@ def _registration(config: Configuration) -> Iterator[Finding]:
 
 
 def _misspelt(config: Configuration) -> Iterator[Finding]:
-    for path, value in _values(config.raw):
+    for path, value in values_of(config.raw):
         if isinstance(value, Mapping) and path.endswith((".metadata", ".model_info")):
             for name in value:
                 if name != NAME and resembling(name, [NAME]):
                     yield finding("misspelt", path=f"{path}.{name}", name=NAME)
-
-
-def _values(raw: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each value of a configuration with its path; of a list or mapping that is in several places, one."""
-    waiting, seen = [("", raw)], set()
-    for path, value in waiting:
-        yield path.removeprefix("."), value
-        if isinstance(value, (list, Mapping)) and id(value) not in seen:
-            seen.add(id(value))
-            inner = value.items() if isinstance(value, Mapping) else enumerate(value)
-            waiting += [(f"{path}.{name}", v) for name, v in inner]
 
 
 def _unknown_groups(config: Configuration) -> Iterator[Finding]:

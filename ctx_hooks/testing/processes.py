@@ -115,21 +115,18 @@ class FakeProvider:
 
 
 class ProxyProcess:
-    """A real `litellm` proxy with `config` as its YAML and so many `workers`; a context manager.
+    """A real `litellm` proxy with `config` as its YAML; a context manager.
 
     `program` is the `litellm` to run, by default that of this Python. Raises RuntimeError with the end of the log when the
     proxy does not come up.
     """
 
-    def __init__(
-        self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, workers: int = 1, program: Path | None = None
-    ) -> None:
+    def __init__(self, config: Mapping[str, Any], env: Mapping[str, str] | None = None, program: Path | None = None) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.headers = {"Authorization": f"Bearer {MASTER_KEY}"}
         self._config = config
         self._env = dict(env or {})
-        self._workers = workers
         self._program = program or Path(sys.executable).with_name("litellm")
         self._folder = tempfile.TemporaryDirectory(prefix="ctx_hooks_")
         self._process: subprocess.Popen[bytes] | None = None
@@ -138,11 +135,10 @@ class ProxyProcess:
         folder = Path(self._folder.name)
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(self._config)), encoding="utf-8")
         arguments = ["--config", "config.yaml", "--port", str(self.port), "--host", "127.0.0.1", "--telemetry", "False"]
-        arguments += ["--num_workers", str(self._workers)]
         try:
             with _interrupt_waits():
                 self._process = self._started(arguments, folder)
-            _wait(self._answers, self._runs, "the proxy to start", START_SECONDS * self._workers)
+            _wait(self._answers, self._runs, "the proxy to start", START_SECONDS)
         except RuntimeError as error:
             self.__exit__(None, None, None)
             raise RuntimeError(f"{error}\n{self.last_log}") from None
@@ -162,12 +158,6 @@ class ProxyProcess:
         self.last_log = self.log()[-4000:]
         self._folder.cleanup()
 
-    def kill(self) -> None:
-        """End the proxy as a crash does: nothing of it runs any more."""
-        if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(STOP_SECONDS)
-
     def wait_until(self, ready: Callable[[], bool], what: str) -> None:
         """Wait for `what` until `ready`; raises RuntimeError when that takes more than 5 minutes."""
         _wait(ready, self._runs, what, WAIT_SECONDS)
@@ -176,15 +166,6 @@ class ProxyProcess:
         """Return the output of the proxy so far."""
         path = Path(self._folder.name, "log")
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-    def memory_bytes(self) -> int:
-        """Return the resident memory of the proxy's process, read from /proc: on Linux alone."""
-        return int(self._shown("statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def processor_seconds(self) -> float:
-        """Return the processor time of the proxy's process so far, read from /proc: on Linux alone."""
-        in_user_mode, in_kernel = self._shown("stat").rpartition(")")[2].split()[11:13]
-        return (int(in_user_mode) + int(in_kernel)) / os.sysconf("SC_CLK_TCK")
 
     def wait_for_log(self, text: str) -> None:
         """Wait until the proxy has printed `text`; raises RuntimeError when it does not within 5 minutes."""
@@ -201,7 +182,8 @@ class ProxyProcess:
                 start_new_session=True,
             )
 
-    def _shown(self, name: str) -> str:
+    def shown(self, name: str) -> str:
+        """Return a file of the running proxy under /proc/PID, on Linux alone, such as `statm`; raises RuntimeError before."""
         if self._process is None:
             raise RuntimeError("the proxy is not running")
         return Path(f"/proc/{self._process.pid}/{name}").read_text(encoding="utf-8")
