@@ -68,11 +68,7 @@ def figures_of(text: str) -> Figures:
     Where two figures add up to a third, that is input and output. Otherwise, but for what is called an output, the smaller
     of two is the limit; of one or many it is what a setting or the context is said to be, or what is called a limit.
     """
-    found = [
-        (n, m)
-        for m in islice(_FIGURE.finditer(text), MOST_FIGURES)
-        if (n := number(m[0])) and n <= MOST_WINDOW_TOKENS and not _before(_NAME_BEFORE, m, text)
-    ]
+    found = _numbers(text)
     excess = next((n for n, m in found if _before(_EXCESS_BEFORE, m, text)), None)
     found = [(n, m) for n, m in found if n != excess]
     places = {n: m.start() for n, m in found if n >= LEAST_WINDOW_TOKENS}
@@ -99,6 +95,22 @@ def figures_of(text: str) -> Figures:
         return Figures(limit)
     output = outputs[0] if outputs else None
     return Figures(limit, given if given + (output or 0) > limit else None, output)
+
+
+def output_figures_of(text: str) -> Figures:
+    """Return the figures of a wording that limits only the output: the smaller of two is the limit."""
+    numbers = [n for n, _ in _numbers(text) if n >= LEAST_WINDOW_TOKENS]
+    limit, output = min(numbers, default=None), max(numbers, default=None)
+    return Figures(limit, output_tokens=output if output != limit else None)
+
+
+def _numbers(text: str) -> list[tuple[ProviderTokens, re.Match[str]]]:
+    """Return the first figures of a text, without numbers of requests, ports and years."""
+    return [
+        (n, m)
+        for m in islice(_FIGURE.finditer(text), MOST_FIGURES)
+        if (n := number(m[0])) and n <= MOST_WINDOW_TOKENS and not _before(_NAME_BEFORE, m, text)
+    ]
 
 
 def _is_called_limit(figure: re.Match[str], text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of
+from ctx_hooks.overflow.figures import LEAST_WINDOW_TOKENS, figures_of, output_figures_of
 from ctx_hooks.overflow.patterns.families import FAMILIES
 from ctx_hooks.overflow.patterns.other_errors import NOT_OVERFLOW, OTHER_STATUSES, RATE_TOO_LARGE, SMALL
 from ctx_hooks.overflow.patterns.pattern import Kind, Pattern, number
@@ -138,14 +138,18 @@ def _about_another_matter(texts: Iterable[str], codes: Iterable[str], found: Ove
 
 def _by_family(text: str, original: str) -> Overflow | None:
     unquoted = text.translate(_QUOTES)
-    families = {f.name: f for sentence in sentences(unquoted)[:MOST_SENTENCES] for f in FAMILIES if f.has(sentence)}
-    if not families:
-        return None
+    found = {f.name: f for sentence in sentences(unquoted)[:MOST_SENTENCES] for f in FAMILIES if f.has(sentence)}
     figures = figures_of(unquoted)
     limit, given, output = figures.limit_tokens, figures.input_tokens, figures.output_tokens
     above = limit is not None and given is not None and given > limit
-    family = next((f for f in families.values() if above or not f.counted), None)
-    if family is None:
+    families = [f for f in found.values() if above or not f.counted]
+    if not families:
         return None
+    family = next((f for f in families if f.kind != "output_limit"), families[0])
     kind: Kind = "input" if above else "input_plus_output" if output else family.kind
+    if family.kind == "output_limit":
+        kind, figures = family.kind, output_figures_of(unquoted)
+        limit, given, output = figures.limit_tokens, None, figures.output_tokens
+        if limit is None or OTHER_OUTPUT.search(unquoted):
+            return None
     return Overflow(kind, family.name, limit, given, output, sentence=first_sentences(original))

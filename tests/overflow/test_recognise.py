@@ -39,6 +39,23 @@ UNSEEN = [
     ("入力トークン数がコンテキスト長の上限を超えています", None, None),
 ]  # fmt: skip
 
+OUTPUTS = [
+    ("max_tokens: 10000 > 4096, which is the maximum allowed number of output tokens for claude-3-5-sonnet-20240620", 4096),
+    ("The maximum tokens you requested exceeds the model limit of 4096. Try again with a lower maximum tokens value.", 4096),
+    ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+    ("integer above maximum value of `max_completion_tokens`, expected a value <= 12288, but got 32000 instead.", 12288),
+    ("max_output_tokens (100000) exceeds the maximum output tokens of 65536", 65536),
+    ("The maximum value for `max_tokens` is 8192", 8192),
+    ("a maxOutputTokens value of 70000 but the supported range is from 1 (inclusive) to 65537 (exclusive).", 65537),
+    ("Error code: 400 - maximum allowed max_tokens is 8192, got 20000", 8192),
+    ("max_tokens参数非法：限制数值范围[1,131072]", 131072),
+]  # fmt: skip
+NO_OUTPUTS = [
+    "Invalid 'max_tokens': integer below minimum value. Expected a value >= 1, but got -5 instead.",
+    "max_tokens must be at least 1024", "max_tokens must be greater than 1024", "max_tokens must be an integer, not 4096.5",
+    "max_tokens is too large", "max_tokens is too large: 8192. This model supports at most 4096 tokens for audio generation",
+]  # fmt: skip
+
 ALL_WORDINGS = [*SETTINGS, *PROSE, *LANGUAGES, *ASSORTED, *RELATIVE]
 
 
@@ -87,6 +104,17 @@ def test_wordings_nobody_has_written_down_are_known_by_their_family(text, limit,
     assert found.limit_tokens == limit
     if given is not None:
         assert found.input_tokens == given
+
+
+@pytest.mark.parametrize(("text", "limit"), OUTPUTS, ids=[t[:40] for t, _ in OUTPUTS])
+def test_a_limit_of_the_output_is_known_in_any_words(text, limit):
+    found = recognise_overflow(text, status=400)
+    assert (found.kind, found.limit_tokens, found.input_tokens) == ("output_limit", limit, None)
+
+
+@pytest.mark.parametrize("text", NO_OUTPUTS)
+def test_a_least_output_one_without_a_limit_and_one_of_another_kind_are_none(text):
+    assert recognise_overflow(text, status=400) is None
 
 
 ALL_OTHERS = [pytest.param(text, id=f"{topic}-{text[:30]}") for topic, texts in OTHER_ERRORS.items() for text in texts]

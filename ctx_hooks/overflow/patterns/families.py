@@ -43,6 +43,12 @@ _OUTPUT = (
     r"\b(?:max_(?:new_|completion_|output_)?tokens|requested output|(?:completion|output|generation) (?:tokens|length))\b"
 )
 _NO_OUTPUT = rf"^(?!.*{_OUTPUT})"
+_OUTPUT_ONLY = (
+    r"^(?!.*(?:prompt|input|context|messages|max_seq|max_total|\+|at least|minimum|below|≥|>=|"
+    r"be (?:greater|larger|more|higher|above)))"
+    r".*\b(?:max_?(?:completion_?|output_?|new_?)?tokens(?![a-z])|maximum tokens you requested)"
+)
+"""An output by its setting, nothing that goes into the model, and no least value: the limit is no window."""
 _LENGTH = r"(?: (?:tokens?|token|token count|length|len|size|text|sequence|prompt|messages)){0,2}"
 _COUNT = rf"(?: ?\(?(?:of |: )?{NUMBER}(?: tokens?)?\)?)?"
 _THAT_YOU_SENT = (
@@ -196,6 +202,14 @@ FAMILIES: tuple[Family, ...] = (
         "https://docs.litellm.ai/docs/exception_mapping",
         r"überschr|übersteig|zu lang|dépass|trop long|super[aó]|excede|excedi|demasiado larg|muito long|troppo lung|превы|слишком (?:длин|больш)",
         r"kontext|\bprompt|\bl'input|eingabe|context|entrée|invite|contest|entrada|mensaje|mensagem|контекст|запрос|промпт",
+    ),
+    _family(
+        "family_output_limit",
+        "max_tokens is too large: 8192. This model supports at most 4096 completion tokens, whereas you provided 8192.",
+        "https://github.com/ChatGPTNextWeb/NextChat/issues/3195",
+        _OUTPUT_ONLY,
+        rf"\b{_TOO_MUCH}|[<>≤]|\b(?:less than|at most|no more than|maximum|range)\b|范围",
+        kind="output_limit",
     ),
 )
 """In the order in which they are tried."""
