@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ctx_hooks")
 
+MOST_BEHIND_FRACTION = 0.05
+"""Of the time is spent on making texts again, however many are too large or find a store that fails."""
 BYTES_PER_BUDGET_TOKEN = 1.0
 """Of all texts that one turn gets: about a quarter of the budget in English, half of it in Chinese. The next request is then
 within the window whatever the model asks for, with the newest results whole."""
@@ -50,15 +53,18 @@ class Archiving:
     """Stores what requests lose, and answers the calls of the retrieval tool. Used on the event loop only.
 
     A client sends its whole history with each request: what the archive has lost, or another worker's memory holds, is cut
-    again from the request that names it, if its model asks for that.
+    again from the request that names it.
 
     Attributes:
         archives: where the texts are.
+        storing: what is made again to be stored, behind requests; None before that was ever necessary.
     """
 
     def __init__(self, store: SharedStore, running: Running) -> None:
         self.archives = Archives(store)
         self._running = running
+        self.storing: asyncio.Task[None] | None = None
+        self._store_behind_at = 0.0
         self._workers = Workers()
 
     def named(self, request: Request, to: Target) -> Target:
@@ -89,6 +95,8 @@ class Archiving:
             kept = KeptRequest(
                 (request, to, decided.attempt.known), to.policy.compression_timeout_seconds, 2 * decided.received_bytes
             )
+            if not all(self.archives.has(settings, tenant, handle) for handle in decided.cut):
+                self._store_behind(settings, tenant, kept)
             if decided.offers and to.request_id:
                 state = self._running.open(to.request_id)
                 most_bytes = int((decided.attempt.budget_tokens or to.window.tokens) * BYTES_PER_BUDGET_TOKEN)
@@ -193,6 +201,26 @@ class Archiving:
             kept.texts = await self._workers.run(lambda: engine.cut_again(*kept.decided_by, deadline), deadline)
             self.archives.put(settings, tenant, kept.texts)
         return kept.texts
+
+    def _store_behind(self, settings: ArchiveSettings, tenant: bytes, kept: KeptRequest) -> None:
+        """Store, behind a request, what it refers to and another has removed.
+
+        The other's caller may have left, or the store may have failed. One request at a time is made again; until it is the
+        turn of a conversation, its later requests come here as well.
+        """
+        if time.monotonic() < self._store_behind_at:
+            return
+        self._store_behind_at = math.inf
+
+        async def store() -> None:
+            start = time.monotonic()
+            try:
+                with failing_open("archives nothing of a request"):
+                    await self._made_again(settings, tenant, kept)
+            finally:
+                self._store_behind_at = start + (time.monotonic() - start) / MOST_BEHIND_FRACTION
+
+        self.storing = asyncio.get_running_loop().create_task(store())
 
     def _tenant_of(self, call: Call, settings: ArchiveSettings) -> bytes:
         return self.archives.tenant(*call.owner(settings.scope))

@@ -1,23 +1,29 @@
 """What is cut goes to the archive and comes back; what the archive has lost is cut again from the request."""
 
+import asyncio
 import json
 import re
+import threading
 from dataclasses import replace
 
 import pytest
 from engine_requests import session, to
 
+from ctx_hooks.addons.retrieval import archiving as archiving_module
+from ctx_hooks.addons.retrieval.archive import writer
 from ctx_hooks.addons.retrieval.archiving import Archiving
 from ctx_hooks.addons.retrieval.tool import NOT_AVAILABLE
 from ctx_hooks.engine import engine
 from ctx_hooks.learning.known import Known
 from ctx_hooks.policy.addon_settings import ArchiveSettings
+from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.runtime.deadline import Deadline, Timings
 from ctx_hooks.serving import running
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.serving.running import Running
+from ctx_hooks.store import sealing
 from ctx_hooks.store.shared_store import SharedStore
 from ctx_hooks.testing import agent_session
 
@@ -38,6 +44,53 @@ def told(archiving, request_id="one", **policy):
     decided = engine.decide(REQUEST, where, Known(where.window), Deadline(60), Timings())
     archiving.decided(REQUEST, where, decided)
     return HANDLE.findall(json.dumps(decided.decision.changes))
+
+
+async def stored(archiving, handles):
+    """Wait for what is stored behind requests; return the handles that the archive, and so an operator, has no text of."""
+    if archiving.storing is not None:
+        await archiving.storing
+    await archiving.archives.store(SETTINGS, TENANT, "a" * 12, "behind all others")
+    return [handle for handle in handles if await archiving.archives.get(SETTINGS, TENANT, handle) is None]
+
+
+@pytest.mark.parametrize("loss", ["the caller left", "the queue was full", "the store failed"])
+async def test_every_handle_in_what_is_sent_is_stored_by_a_later_request_whatever_became_of_the_first(loss, monkeypatch):
+    monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1.0)
+    archiving, runner = Archiving(SharedStore(), Running()), RequestFlow()
+    if loss == "the caller left":
+        (await runner.addons.named(Policy(retrieval=True)))["retrieval"].archiving = archiving
+        where = replace(to(12_000, retrieval=True), request_id="one")
+        decide, decided, is_gone = engine.decide, threading.Event(), threading.Event()
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "decide", lambda *args: (decide(*args), decided.set(), is_gone.wait()))
+            leaving = asyncio.get_running_loop().create_task(runner.decide(REQUEST, where))
+            await asyncio.to_thread(decided.wait)
+            leaving.cancel()
+            is_gone.set()
+            await asyncio.wait({leaving})
+    else:
+        broken = {"the queue was full": ("QUEUE_BYTES", 0), "the store failed": ("sealed", None)}[loss]
+        with monkeypatch.context() as patched:
+            patched.setattr(writer, *broken)
+            handles = told(archiving)
+            assert await stored(archiving, handles) == handles
+        archiving.forget("one")
+    handles = told(archiving, "two")
+    assert handles
+    assert await stored(archiving, handles) == []
+
+
+async def test_texts_that_cannot_be_stored_are_made_again_for_a_small_part_of_the_time(monkeypatch):
+    monkeypatch.setattr(archiving_module, "MOST_BEHIND_FRACTION", 1e-9)
+    monkeypatch.setattr(sealing, "LARGEST_TEXT_BYTES", 0)
+    made = []
+    again = engine.cut_again
+    monkeypatch.setattr(engine, "cut_again", lambda *args: made.append(1) or again(*args))
+    archiving = Archiving(SharedStore(), Running())
+    for _ in range(3):
+        await stored(archiving, told(archiving))
+    assert len(made) == 1
 
 
 async def test_a_request_that_is_answered_or_was_never_offered_the_tool_retrieves_nothing():

@@ -71,6 +71,10 @@ class Archives:
         if dropped := sum(writer.add(settings, tenant, handle, texts[handle]) is None for handle in new):
             _tell_dropped(settings, dropped)
 
+    def has(self, settings: ArchiveSettings, tenant: bytes, handle: str) -> bool:
+        """Whether a text waits to be written, or this process has written it lately."""
+        return self._at(settings).has(settings, tenant, handle)
+
     async def store(self, settings: ArchiveSettings, tenant: bytes, handle: str, text: str) -> bool:
         """Store a text, in the place of one of the same handle, and return whether it was within STORE_SECONDS."""
         written = self._at(settings).add(settings, tenant, handle, text)
