@@ -55,11 +55,6 @@ WORDINGS: dict[str, Wording] = {
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
         code="context_length_exceeded",
     ),
-    "azure": Wording(
-        "Input tokens exceed the configured limit of {limit} tokens. Your messages resulted in {input} tokens. "
-        "Please reduce the length of the messages.",
-        code="context_length_exceeded",
-    ),
     "anthropic": Wording("prompt is too long: {input} tokens > {limit} maximum", body=_anthropic),
     "anthropic_with_output": Wording(
         "input length and `max_tokens` exceed context limit: {input} + {output} > {limit}, decrease input length or "
@@ -89,20 +84,8 @@ WORDINGS: dict[str, Wording] = {
         "too many tokens: size limit exceeded by {excess} tokens. Try using shorter or fewer inputs. The limit for this model "
         "is {limit} tokens."
     ),
-    "xai": Wording("This model's maximum prompt length is {limit} but the request contains {input} tokens."),
-    "openrouter": Wording(
-        "This endpoint's maximum context length is {limit} tokens. However, you requested about {total} tokens ({input} "
-        "of text input, {output} in the output). Please reduce the length of either one, or use the context-compression "
-        "plugin to compress your prompt automatically."
-    ),
     "cerebras": Wording(
         "Please reduce the length of the messages or completion. Current length is {input} while limit is {limit}"
-    ),
-    "moonshot": Wording("Invalid request: Your request exceeded model token limit: {limit} (requested: {input})"),
-    "zai": Wording("Prompt exceeds max length", code="1261"),
-    "dashscope": Wording(
-        "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, {limit}]",
-        code="invalid_parameter_error",
     ),
     "tgi": Wording(
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= {limit}. Given: {input} `inputs` tokens and "
@@ -115,11 +98,6 @@ WORDINGS: dict[str, Wording] = {
         "`max_model_len` is no smaller than the number of text tokens.",
         body=_vllm,
     ),
-    "sglang": Wording(
-        "Requested token count exceeds the model's maximum context length of {limit} tokens. You requested a total of "
-        "{total} tokens: {input} tokens from the input messages and {output} tokens for the completion.",
-        body=_vllm,
-    ),
     "sglang_stream": Wording(
         "The input ({input} tokens) is longer than the model's context length ({limit} tokens).", body=_vllm, in_stream=True
     ),
@@ -129,24 +107,8 @@ WORDINGS: dict[str, Wording] = {
     ),
     "llama_cpp_python": Wording("Requested tokens ({input}) exceed context window of {limit}", status=500),
     "ollama": Wording("prompt too long; exceeded max context length by {excess} tokens", body=_bare),
-    "lm_studio": Wording(
-        "Trying to keep the first {input} tokens when context the overflows. However, the model is loaded with context "
-        "length of only {limit} tokens, which is not enough.",
-        body=_bare,
-    ),
-    "tensorrt_llm": Wording(
-        "Cannot process new request: Prompt length ({input}) exceeds maximum sequence length ({limit})", status=500
-    ),
     "github_models": Wording(
         "Request body too large for gpt-4o model. Max size: {limit} tokens.", status=413, code="tokens_limit_reached"
-    ),
-    "github_copilot": Wording(
-        "prompt token count of {input} exceeds the limit of {limit}", code="model_max_prompt_tokens_exceeded"
-    ),
-    "perplexity": Wording("The total length of all messages is too long.", code="too_many_prompt_tokens"),
-    "sambanova": Wording(
-        "The maximum context length of the model is {limit}. However, answering your request will take {total} tokens. "
-        "Please reduce the length of the messages or the specified max_completion_tokens value."
     ),
     "rate_limited": Wording(
         "Request too large for the model in organization org-test on tokens per min (TPM): Limit {limit}, Requested "

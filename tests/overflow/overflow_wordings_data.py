@@ -55,6 +55,39 @@ LANGUAGES: tuple[Wording, ...] = (
 """The same in other languages."""
 
 ASSORTED: tuple[Wording, ...] = (
+    (
+        ("Input tokens exceed the configured limit of 8192 tokens. Your messages resulted in 20000 tokens. Please "
+        "reduce the length of the messages."),
+        8192, 20000,
+    ),
+    ("This model's maximum prompt length is 8192 but the request contains 20000 tokens.", 8192, 20000),
+    (
+        ("This endpoint's maximum context length is 8192 tokens. However, you requested about 21024 tokens (20000 "
+        "of text input, 1024 in the output). Please reduce the length of either one, or use the "
+        "context-compression plugin to compress your prompt automatically."),
+        8192, 20000,
+    ),
+    ("Invalid request: Your request exceeded model token limit: 8192 (requested: 20000)", 8192, 20000),
+    ("Prompt exceeds max length", None, None),
+    ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 8192]", 8192, None),
+    (
+        ("Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of "
+        "21024 tokens: 20000 tokens from the input messages and 1024 tokens for the completion."),
+        8192, 20000,
+    ),
+    (
+        ("Trying to keep the first 20000 tokens when context the overflows. However, the model is loaded with "
+        "context length of only 8192 tokens, which is not enough."),
+        8192, 20000,
+    ),
+    ("Cannot process new request: Prompt length (20000) exceeds maximum sequence length (8192)", 8192, 20000),
+    ("prompt token count of 20000 exceeds the limit of 8192", 8192, 20000),
+    ("The total length of all messages is too long.", None, None),
+    (
+        ("The maximum context length of the model is 8192. However, answering your request will take 21024 tokens. "
+        "Please reduce the length of the messages or the specified max_completion_tokens value."),
+        8192, None,
+    ),
     ("The conversation has grown to 210000 tokens; the model accepts at most 200000.", 200000, 210000),
     ("The model can only process 32768 tokens but the prompt has 40000 tokens.", 32768, 40000),
     ("This prompt is longer than what the model can handle (40000 > 32768)", 32768, 40000),
