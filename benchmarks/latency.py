@@ -41,7 +41,7 @@ from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target, of_attempt
 from ctx_hooks.runtime import content_cache
 from ctx_hooks.serving.request_flow import RequestFlow
-from ctx_hooks.serving.startup import attach_sinks, detach_sinks, smooth_event_loop
+from ctx_hooks.serving.startup import attach_sinks, detach_sinks
 from ctx_hooks.testing import FakeProvider, ProviderSettings, ProxyProcess
 from ctx_hooks.tokens import vocabulary
 from ctx_hooks.tokens.counter import Counter
@@ -234,7 +234,6 @@ async def stalls() -> None:
     """Print the longest waits."""
     content_cache.clear_all()
     runner = RequestFlow()
-    smooth_event_loop()
     vocabulary.load_all()
 
     async def ours(messages: list[dict[str, Any]], window: int) -> None:

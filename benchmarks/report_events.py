@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ctx_hooks.policy.settings import Mode
-    from ctx_hooks.telemetry.event_file import Recorded
+    from ctx_hooks.telemetry.listeners import Event
 
 MONDAY = 1_762_732_800
 DAY = 86_400
@@ -34,7 +34,7 @@ CLIENTS = ("claude-cli/2.1.4", "codex_cli_rs/0.58", "opencode/1.0.3", "OpenAI/Py
 STEPS = ("repeats", "oversized_results", "newest_loop", "older_reasoning", "oldest_turns")
 
 
-def session(rng: random.Random, number: int, at: float) -> Iterator[Recorded]:
+def session(rng: random.Random, number: int, at: float) -> Iterator[Event]:
     """Yield the events of one conversation."""
     model = rng.choices(list(MODELS), weights=(5, 3, 2))[0]
     window, price = MODELS[model]

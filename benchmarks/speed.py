@@ -19,7 +19,6 @@ from contestants import litellm_compress, size
 
 import ctx_hooks
 from ctx_hooks.runtime import content_cache
-from ctx_hooks.serving.startup import smooth_event_loop
 from ctx_hooks.testing import agent_session
 
 SESSION_TOKENS = 150_000
@@ -64,7 +63,6 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path)
     arguments = parser.parse_args()
     ctx_hooks.compress([{"role": "user", "content": "load the vocabulary"}], format="openai-chat", budget_tokens=1)
-    smooth_event_loop()  # as the plugin does when it starts
     print(
         f"{'session':40}{'mode':8}{'cold ms':>9}{'warm ms':>9}{'litellm.compress':>18}{'ratio cold':>12}{'ratio warm':>12}"
     )

@@ -10,7 +10,7 @@ from ctx_hooks.request.target import Target
 from ctx_hooks.serving.recorder import Recorder
 from ctx_hooks.serving.request_flow import RequestFlow
 from ctx_hooks.telemetry.addon_events import ArchiveEvent, RetrievalEvent, SummaryEvent
-from ctx_hooks.telemetry.event_file import DroppedEvents, from_json
+from ctx_hooks.telemetry.event_file import from_json
 from ctx_hooks.telemetry.events import (
     AnswerEvent,
     DecisionEvent,
@@ -58,7 +58,7 @@ EVENTS = [
         SUMMARY, calls=0, outcome="failed", reason="BudgetExceededError", input_tokens=None, output_tokens=None,
         dollars=None,
     ),
-    RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE, DroppedEvents("dropped", 3),
+    RETRIEVAL, replace(RETRIEVAL, source="none", returned_chars=0), ARCHIVE,
 ]  # fmt: skip
 SECRET = "the-marked-secret"  # noqa: S105 - no password
 

@@ -18,6 +18,7 @@ REMOVED_NAMES: Mapping[str, str] = {
     "text_max_chars": "a long older answer keeps its most useful parts: delete this line",
     "calibrate": "the ratio of tokens is always learned: delete this line",
     "learned_limit_floor_fraction": "it is half of the window: delete this line",
+    "smooth_event_loop": "nothing takes its place: delete this line",
 }
 """Fields that are gone, each with what to do."""
 

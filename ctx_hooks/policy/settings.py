@@ -242,11 +242,6 @@ class Settings(BaseModel):
         default=True,
         description="Retry overflows that LiteLLM leaves as other errors, too; off: only ContextWindowExceededError.",
     )
-    smooth_event_loop: bool = Field(
-        default=False,
-        description="Take what is loaded at start out of garbage collection and let threads switch every 0.5 ms: while one "
-        "request is compressed, others wait less. Both hold for the whole process.",
-    )
     prometheus: bool = Field(
         default=True,
         description="Figures for Prometheus, `ctx_hooks_*` at LiteLLM's `/metrics`, where `prometheus_client` is installed.",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,8 +25,11 @@ if TYPE_CHECKING:
     from ctx_hooks.serving.attempt_ends import AttemptEnds
     from ctx_hooks.tokens.units import ProviderTokens
 
-SWITCH_SECONDS = 0.0005
-"""Python's own interval is 0.005: an event that needs the lock three times would wait 15 ms."""
+
+logger = logging.getLogger("ctx_hooks")
+
+_ends: list[Callable[[], object]] = []
+"""Events are those of the whole process: a second handler's sinks take the place of the first one's."""
 
 
 def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
@@ -52,30 +53,12 @@ def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
             lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
         )
     litellm_compat.warn_of_missing()
-    if settings.smooth_event_loop:
-        smooth_event_loop()
 
 
 def _estimated(ends: AttemptEnds, logged: Mapping[str, Any]) -> ProviderTokens | None:
     with failing_open("leaves the estimate to LiteLLM"):
         return ends.estimated_tokens(litellm_compat.Call(logged).request_id)
     return None
-
-
-def smooth_event_loop() -> None:
-    """Let long work in a thread hold up the event loop less, in the whole process.
-
-    A full garbage collection stops everything and walks all that is loaded: LiteLLM's hundreds of thousands of objects
-    are taken out of it. And whenever the loop wants Python's lock back it waits for one switch interval.
-    """
-    gc.freeze()
-    sys.setswitchinterval(SWITCH_SECONDS)
-
-
-logger = logging.getLogger("ctx_hooks")
-
-_ends: list[Callable[[], object]] = []
-"""Events are those of the whole process: a second handler's sinks take the place of the first one's."""
 
 
 def attach_sinks(settings: Settings) -> None:

@@ -12,10 +12,10 @@ import stat
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Annotated, Any, Literal, TypeAlias
+from typing import IO, Annotated, Any
 
 import orjson
 from pydantic import Field, TypeAdapter
@@ -35,19 +35,10 @@ MOST_AT_ONCE = 64
 """Events that are written together: a system call for each would be half of what the file costs a busy proxy."""
 
 
-@dataclass(frozen=True, slots=True)
-class DroppedEvents:
-    """So many events are missing from the file here: they came faster than it could be written."""
-
-    name: Literal["dropped"]
-    events: int
+_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="name")])
 
 
-Recorded: TypeAlias = Event | DroppedEvents
-_RECORDED: TypeAdapter[Recorded] = TypeAdapter(Annotated[Recorded, Field(discriminator="name")])
-
-
-def to_json(event: Recorded) -> str:
+def to_json(event: Event) -> str:
     """Return an event as one line of JSON, without the line break."""
     try:
         return orjson.dumps(event, default=_plain).decode()
@@ -56,12 +47,12 @@ def to_json(event: Recorded) -> str:
         return json.dumps(event, default=_plain)
 
 
-def from_json(line: str | bytes) -> Recorded:
+def from_json(line: str | bytes) -> Event:
     """Return the event of a line.
 
     Raises ValueError where the line is no event; a field that this version does not know is left out.
     """
-    return _RECORDED.validate_json(line)
+    return _EVENT.validate_json(line)
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -87,7 +78,7 @@ class EventFile:
             folder: where the files are; it has to exist.
             max_bytes: size at which a file is rotated.
             keep: most files, the one that is written to included.
-            most_waiting: events that wait at most; further ones are dropped and counted.
+            most_waiting: events that wait at most; further ones are dropped.
 
         Raises:
             OSError: where the folder does not exist, or cannot be written to.
@@ -95,45 +86,33 @@ class EventFile:
         path, self._lock_file = _own_path(folder)
         self._file = _RotatingFile(path, max_bytes, keep)
         self._most_waiting = most_waiting
-        self._waiting: SimpleQueue[Recorded | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._dropped = 0
+        self._waiting: SimpleQueue[Event | None] = SimpleQueue()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._write, name="ctx_hooks events", daemon=True)
         self._thread.start()
 
-    def hear(self, event: Recorded) -> None:
+    def hear(self, event: Event) -> None:
         """Have an event written soon. Raises what an earlier one failed with."""
         if self._failure is not None:
             raise self._failure
-        with self._lock:
-            if self._waiting.qsize() >= self._most_waiting:
-                self._dropped += 1
-                warn_once("events come faster than their file can be written: some are left out, and counted in it")
-                return
-            self._put_dropped()
+        if self._waiting.qsize() < self._most_waiting:
             self._waiting.put(event)
+        else:
+            warn_once("events come faster than their file can be written: some are left out")
 
     def close(self, most_seconds: float = CLOSE_SECONDS) -> None:
         """Write what waits, and close the file; what a disk that hangs has not taken by then is lost."""
-        with self._lock:
-            self._put_dropped()
-            self._waiting.put(None)
+        self._waiting.put(None)
         self._thread.join(most_seconds)
         if self._thread.is_alive():
             warn_once(f"the disk of the events takes nothing for {most_seconds:g} seconds: the last events are lost")
             return  # the lock stays with the thread, which may still write
         self._lock_file.close()
 
-    def _put_dropped(self) -> None:
-        if self._dropped:
-            self._waiting.put(DroppedEvents("dropped", self._dropped))
-            self._dropped = 0
-
     def _write(self) -> None:
         """Write what waits until the end is put there, or something fails: then what waits is lost, as what follows is."""
         try:
-            events: list[Recorded | None] = []
+            events: list[Event | None] = []
             while None not in events:
                 events = [self._waiting.get() for _ in range(max(1, min(self._waiting.qsize(), MOST_AT_ONCE)))]
                 self._file.write([to_json(event).encode() + b"\n" for event in events if event is not None])

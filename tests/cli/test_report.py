@@ -16,7 +16,7 @@ from ctx_hooks.cli.rendering import dollars, nice, percent, short, whole
 from ctx_hooks.cli.report import files_of
 from ctx_hooks.cli.report.figures import LARGEST_LOSSES, MOST_NAMES, MOST_SLOTS, OTHERS, Figures, Series
 from ctx_hooks.cli.report.page import page
-from ctx_hooks.telemetry.event_file import DroppedEvents, to_json
+from ctx_hooks.telemetry.event_file import to_json
 from ctx_hooks.telemetry.events import LimitEvent
 from ctx_hooks.tokens.usage import Billed
 
@@ -45,7 +45,6 @@ KNOWN = [
     answer(5, mode="observe", provider_tokens_saved=7_000, dollars_saved=0.75, billed=Billed(30_000, 0, 0, 3)),
     replace(OVERFLOW, mode="observe", time_seconds=START + 6 * DAY, call=call(6)),
     LimitEvent("limit_learned", "id:model", "limit", 8_000, 10_000),
-    DroppedEvents("dropped", 12),
 ]
 
 
@@ -137,9 +136,8 @@ class TestTheFiguresOnThePage:
         assert re.findall(r"call-\d+(?=<)", text) == [f"call-{n}" for n in range(29, 29 - LARGEST_LOSSES, -1)]
         assert text.count("would be compressed") == LARGEST_LOSSES
 
-    def test_what_is_missing_is_told(self, report):
+    def test_lines_that_are_no_events_are_told(self, report):
         text = report(*KNOWN, "{not json", json.dumps({"name": "decision"}), to_json(replace(ANSWER, time_seconds=1e300)))
-        assert "12 events are missing" in text
         assert "3 lines are no events" in text
 
     def test_only_observed_events_make_a_page_of_what_would_have_been(self, report):

@@ -16,7 +16,7 @@ from told_events import ANSWER, DECISION, EVENTS, OVERFLOW, SECRET, events_of, s
 from ctx_hooks.policy.settings import EventFiles, Settings
 from ctx_hooks.runtime.warnings import forget_warnings
 from ctx_hooks.serving.startup import attach_sinks, detach_sinks
-from ctx_hooks.telemetry.event_file import DroppedEvents, EventFile, from_json, to_json
+from ctx_hooks.telemetry.event_file import EventFile, from_json, to_json
 from ctx_hooks.telemetry.listeners import emit
 
 
@@ -48,12 +48,11 @@ class TestAnEventAsJson:
 class TestTheFile:
     def test_it_has_every_event_in_order_and_only_its_owner_reads_it(self, tmp_path):
         attach_sinks(Settings(events={"path": str(tmp_path)}))
-        told = [e for e in EVENTS if e.name != "dropped"]
-        for event in told:
+        for event in EVENTS:
             emit(event)
         detach_sinks()
         (path,) = tmp_path.glob("events.*.jsonl")
-        assert events_of(path) == told
+        assert events_of(path) == EVENTS
         assert path.stat().st_mode & 0o777 == 0o600
 
     def test_there_is_none_unless_the_settings_name_a_folder(self, tmp_path, monkeypatch):
@@ -104,7 +103,7 @@ for n in range(500):
 
 
 class TestWhatCannotBeWritten:
-    def test_is_counted_told_in_the_file_and_warned_of_once(self, tmp_path, caplog):
+    def test_is_left_out_and_warned_of_once(self, tmp_path, caplog):
         forget_warnings()
         path = tmp_path / "events.1.jsonl"
         os.mkfifo(path)  # a disk that stands still as long as nobody reads: 64 KB of Linux's pipes are 300 events
@@ -118,9 +117,7 @@ class TestWhatCannotBeWritten:
             file.close()
             written = [from_json(line) for line in read.result().splitlines()]
         reader.close()
-        dropped = [event.events for event in written if isinstance(event, DroppedEvents)]
-        assert sum(dropped) > 1_000
-        assert len(written) - len(dropped) + sum(dropped) == 2_000
+        assert 0 < len(written) < 1_000
         assert [r.getMessage()[:18] for r in caplog.records] == ["events come faster"]
 
     @pytest.mark.parametrize("kind", ["missing", "a file"])

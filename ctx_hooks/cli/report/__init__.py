@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ctx_hooks.cli.files import paths_of
 from ctx_hooks.cli.terminal import CommandError
-from ctx_hooks.telemetry.event_file import Recorded, from_json
+from ctx_hooks.telemetry.event_file import from_json
+from ctx_hooks.telemetry.listeners import Event
 
 
 def files_of(name: str) -> set[Path]:
@@ -20,7 +21,7 @@ def files_of(name: str) -> set[Path]:
     return {p.resolve() for path in found for p in (path.glob("events.*.jsonl*") if path.is_dir() else [path])}
 
 
-def read_events(paths: Iterable[Path]) -> Iterator[Recorded | None]:
+def read_events(paths: Iterable[Path]) -> Iterator[Event | None]:
     """Yield each event, None for a line that is none, as the last one of a process that was killed.
 
     Raises:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TypeAlias
 
-from ctx_hooks.telemetry.event_file import DroppedEvents, Recorded
 from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import names_for
+from ctx_hooks.telemetry.listeners import Event
 
 Counted: TypeAlias = AnswerEvent | FailureEvent | OverflowEvent
 
@@ -155,7 +155,6 @@ class Figures:
     Attributes:
         events: lines that are events.
         unreadable: lines that are none.
-        dropped: events that came faster than they could be written.
         first_seconds: time of the first event, in epoch seconds; None without one.
         last_seconds: time of the last.
         total: sums over all events.
@@ -171,7 +170,6 @@ class Figures:
 
     events: int = 0
     unreadable: int = 0
-    dropped: int = 0
     first_seconds: float | None = None
     last_seconds: float | None = None
     total: Tally = field(default_factory=Tally)
@@ -185,12 +183,10 @@ class Figures:
     step_tokens: Counter[str] = field(default_factory=Counter)
     _losses: dict[str, DecisionEvent] = field(default_factory=dict)
 
-    def count(self, event: Recorded | None) -> None:
+    def count(self, event: Event | None) -> None:
         """Add one event, None for a line that is none."""
         if event is None:
             self.unreadable += 1
-        elif isinstance(event, DroppedEvents):
-            self.dropped += event.events
         elif not isinstance(event, (DecisionEvent, OverflowEvent, AnswerEvent, FailureEvent)):
             self.events += 1
             self.notable[event.name] += 1

@@ -46,7 +46,7 @@ def run(*, events: Sequence[str], output: Path, as_json: bool = False) -> None:
     with working(f"Reading {files}"):
         for event in read_events(paths):
             figures.count(event)
-    if not figures.events and not figures.dropped:
+    if not figures.events:
         read = f"; {figures.unreadable:,} lines are something else" if figures.unreadable else ""
         raise CommandError(f"{' '.join(events)}: no events{read}. {output} is left as it is.")
     try:
