@@ -15,6 +15,7 @@ from ctx_hooks.litellm_compat.deployments import (
     is_proxy,
     known_window_tokens,
     listed_deployment,
+    narrows_itself,
     prices_of,
     routed_fields,
     shared_cache,

@@ -15,7 +15,6 @@ import orjson
 from ctx_hooks.compaction.cost import Prices, WritingPrices
 from ctx_hooks.formats.fields import mapping_or_empty
 from ctx_hooks.litellm_compat.call import LONGEST_ID_CHARS, Call, Deployment
-from ctx_hooks.litellm_compat.registry import HAS_IMAGES, NO_VISION
 
 LONGEST_KEY_CHARS = 200
 """The Router's ids are digests of 64 characters, and model names are shorter."""
@@ -156,27 +155,18 @@ def routed_fields(request_kwargs: Mapping[str, Any] | None, messages: Sequence[A
     return fields if messages is None else {**fields, "messages": messages}
 
 
-def filter_key_of(entry: Mapping[str, Any], call: Call) -> str:
+def narrows_itself(call: Call) -> bool:
+    """Whether the Router narrows the choice for this call by its own names: a retry of its own, or a routing plugin."""
+    retried = (call.fields.get("_excluded_deployment_ids"), call.fields.get("_target_order"))
+    return retried != (None, None) or "_routing_plugin_candidate_models" in call.metadata
+
+
+def filter_key_of(entry: Mapping[str, Any], *, may_hold_images: bool) -> str:
     """Return what the Router's later filters see of a listed deployment: they keep or drop all of one key together.
 
-    Behind the callbacks `Router.async_get_healthy_deployments` filters by tag and by the models of a routing plugin, and on
-    the Router's own retries by order and by what has been tried; of a request with images it keeps those that are not
-    declared text-only. Whoever leaves a deployment of every key leaves one to each of these filters.
+    Behind the callbacks `Router.async_get_healthy_deployments` filters by tag; from 1.109 on, of a request with images, it
+    keeps the deployments that are not declared text-only. Where one of every key is left, one is left to each filter.
     """
-    params, info = entry.get("litellm_params") or {}, entry.get("model_info") or {}
-    fields = call.fields
-    tried = (fields.get("_excluded_deployment_ids"), fields.get("_retry_skipped_deployment_ids"))
-    seen = [params.get("tags"), params.get("tag_regex"), [info.get("id") in (ids or ()) for ids in tried]]
-    if fields.get("_target_order") is not None:
-        seen += [params.get("order"), info.get("order")]
-    if "_routing_plugin_candidate_models" in call.metadata:
-        seen.append(params.get("model"))
-    return repr([*seen, _is_passed_over_for_images(entry, fields)])
-
-
-def _is_passed_over_for_images(entry: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
-    """Whether the request has images and LiteLLM knows the deployment as text-only, for which it chooses from 1.109 on."""
-    has_images, is_text_only = HAS_IMAGES.find(), NO_VISION.find()
-    if has_images is None or is_text_only is None:
-        return False
-    return bool(is_text_only(entry, fields.get("model")) and has_images(None, fields))
+    params = mapping_or_empty(entry.get("litellm_params"))
+    is_text_only = may_hold_images and _priced(listed_deployment(entry)).get("supports_vision") is False
+    return repr([params.get("tags"), params.get("tag_regex"), is_text_only])

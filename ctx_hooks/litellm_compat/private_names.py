@@ -28,7 +28,6 @@ class PrivateName:
         takes: the parameters, or a model's fields, that the plugin gives or reads by name.
         is_async: whether it has to be a coroutine function.
         later: the path under which versions have it that lack `path`.
-        since: the first version that has it, as major and minor; before, nothing is lost.
     """
 
     path: str
@@ -36,7 +35,6 @@ class PrivateName:
     takes: tuple[str, ...] = ()
     is_async: bool = False
     later: str = ""
-    since: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -51,7 +49,7 @@ class PrivateName:
     @property
     def fault(self) -> str:
         """What is wrong with it in this LiteLLM, "" for nothing."""
-        return "" if self.since > installed() else _fault(self, self._value())
+        return _fault(self, self._value())
 
     def find(self) -> Any:
         """Return it, None where this LiteLLM lacks it or has it with another signature."""
@@ -80,12 +78,11 @@ class Key:
 
     name: str
     without: str
-    since: tuple[int, ...] = ()
 
 
 def missing(keys: Iterable[Key]) -> Iterator[Key]:
     """Yield those that no module of this LiteLLM has a word of; reading its source takes about a second."""
-    wanted = {key.name: key for key in keys if key.since <= installed()}
+    wanted = {key.name: key for key in keys}
     spec = find_spec("litellm")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         for path in Path(folder).rglob("*.py"):

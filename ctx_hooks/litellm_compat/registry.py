@@ -54,8 +54,6 @@ RETRIES = PrivateName(
 )
 CACHE = PrivateName("litellm.caching.caching:DualCache", "workers do not share what they learn", ("redis_cache",))
 REDIS = PrivateName("litellm._redis:get_redis_async_client", "the commands cannot reach the proxy's Redis")
-HAS_IMAGES = PrivateName(f"{ROUTER}._request_carries_image", LESS_CHOICE, ("request_kwargs",), since=(1, 109))
-NO_VISION = PrivateName(f"{ROUTER}._deployment_declares_no_vision", LESS_CHOICE, ("deployment", "group"), since=(1, 109))
 COSTS = PrivateName(
     "litellm.litellm_core_utils.litellm_logging:Logging._response_cost_calculator",
     "with report_usage: original the cost header may be too high",
@@ -159,7 +157,6 @@ KEYS = (
     Key("_litellm_client_requested_model", "retrieval's further calls pass it on"),
     Key("user_api_key_budget_reservation", "retrieval's further calls settle the first call's reservation"),
     Key("_excluded_deployment_ids", LESS_CHOICE),
-    Key("_retry_skipped_deployment_ids", LESS_CHOICE, since=(1, 103)),
     Key("_target_order", LESS_CHOICE),
     Key("_routing_plugin_candidate_models", LESS_CHOICE),
 )

@@ -51,7 +51,7 @@ class Option(NamedTuple):
 async def preferred(request: Request, listed: Sequence[Mapping[str, Any]], flow: RequestFlow) -> Sequence[Mapping[str, Any]]:
     """Return the deployments that the Router is to choose from: all that are listed, unless the policy says otherwise."""
     # A history that the provider keeps lies with one of them, which only its id tells.
-    if request.continues_stored_history:
+    if request.continues_stored_history or litellm_compat.narrows_itself(request.call):
         return listed
     targets = target.of_listed(request.call, flow.policies, listed)
     if not all(map(_prefers, targets)):
@@ -85,9 +85,11 @@ def best_of(request: Request, options: Sequence[Option], deadline: Deadline) -> 
     if not request.is_too_large:
         counts = {option.counts_by for option in options}
         histories = {(name, weight): counted_history(request, Counter(name, deadline, weight)) for name, weight in counts}
+    # Images are among what is only guessed; what is not counted may hold any.
+    may_hold_images = not histories or any(m.guessed_tokens for history in histories.values() for m in history.index)
     filtered_alike: dict[str, list[Option]] = defaultdict(list)
     for option in options:
-        filtered_alike[litellm_compat.filter_key_of(option.entry, request.call)].append(option)
+        filtered_alike[litellm_compat.filter_key_of(option.entry, may_hold_images=may_hold_images)].append(option)
     best: list[Option] = []
     for alike in filtered_alike.values():
         largest = max(option.known.window.tokens for option in alike)

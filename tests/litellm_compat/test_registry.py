@@ -128,11 +128,11 @@ def started(monkeypatch, caplog):
     return start
 
 
-@pytest.mark.parametrize("name", [n for n in registry.NAMES if not n.since], ids=lambda n: n.name)
+@pytest.mark.parametrize("name", registry.NAMES, ids=lambda n: n.name)
 def test_a_missing_name_is_reported_once_at_start(name, without, started):
     before = set(started())
     without(name)
-    same = {other for other in registry.NAMES if f"{other.path}.".startswith(f"{name.path}.") and not other.since}
+    same = {other for other in registry.NAMES if f"{other.path}.".startswith(f"{name.path}.")}
     found = started()
     assert len(found) == len(set(found))
     assert set(found) - before == {f"this LiteLLM has no {other.name}: {other.without}" for other in same}

@@ -5,7 +5,6 @@ import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
-import litellm
 import pytest
 from engine_requests import attempted
 
@@ -31,10 +30,6 @@ FORMATS = ("openai-chat", "anthropic", "openai-responses")
 HOLDS = Policies(load_settings({"defaults": {"deployment_choice": "holds_request"}}))
 OVERFLOW = Overflow("input", "x", 30_000, 37_000)
 PICTURE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-FROM_1_109 = pytest.mark.skipif(
-    not hasattr(litellm.Router, "_deployment_declares_no_vision"),
-    reason="before 1.109 the Router sends requests with images to text-only deployments, too",
-)
 
 
 def session(fmt="openai-chat", turns=30, seed=0, **fields):
@@ -175,26 +170,20 @@ class TestWhatTheRouterFiltersByAfterwards:
         entries = [with_params(e, **{field: [t]}) for e, t in zip(plain, ("free", "free", "paid"), strict=True)]
         assert await windows_left(session(), entries) == [16_000, 1_000_000]
 
-    async def test_what_the_router_has_tried_already_does_not_stand_for_what_it_has_not(self):
-        entries = listed(8_000, 16_000, 1_000_000)
-        for key in ("_excluded_deployment_ids", "_retry_skipped_deployment_ids"):
-            assert await windows_left(session(**{key: ["d1000000"]}), entries) == [16_000, 1_000_000]
-
-    @pytest.mark.parametrize("place", ["litellm_params", "model_info"])
-    async def test_the_window_goes_before_the_order_unless_the_router_asks_for_one(self, place):
+    async def test_the_window_goes_before_the_order(self):
         entries = listed(8_000, 1_000_000)
         for order, entry in enumerate(entries, 1):
-            entry[place]["order"] = order
+            entry["litellm_params"]["order"] = order
         assert await windows_left(session(), entries) == [1_000_000]
-        assert await windows_left(session(_target_order=1), entries) == [8_000, 1_000_000]
 
-    async def test_of_every_model_of_a_routing_plugin_one_is_left(self):
-        entries = [with_params(e, model=f"openai/{n}") for n, e in enumerate(listed(8_000, 1_000_000))]
-        request = session()
-        request.fields["metadata"]["_routing_plugin_candidate_models"] = ["openai/0"]
-        assert await windows_left(request, entries) == [8_000, 1_000_000]
+    @pytest.mark.parametrize("fields", [
+        {"_excluded_deployment_ids": ["d1000000"]}, {"_target_order": 1},
+        {"metadata": {"_routing_plugin_candidate_models": ["openai/0"]}},
+    ], ids=lambda fields: next(iter(fields)))  # fmt: skip
+    async def test_what_the_router_narrows_itself_is_left_whole(self, fields):
+        entries = listed(8_000, 16_000, 1_000_000)
+        assert await chosen(session(**fields), entries, HOLDS) is entries
 
-    @FROM_1_109
     async def test_of_those_that_take_images_one_is_left_to_a_request_that_has_one(self):
         entries = listed(8_000, 16_000, 1_000_000)
         entries[-1]["model_info"]["supports_vision"] = False
