@@ -14,8 +14,9 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.telemetry.event_file import to_json
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, LimitEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.tokens.units import LocalTokens, ProviderTokens
 from ctx_hooks.tokens.usage import Billed
@@ -122,7 +123,7 @@ def decision(
         1.11,
         None,
         None,
-        tuple(StepFigures(step, round((tokens - kept) * (0.6, 0.3, 0.1)[i]), 9) for i, step in enumerate(steps)),
+        tuple(StepReport(step, round((tokens - kept) * (0.6, 0.3, 0.1)[i]), 9) for i, step in enumerate(steps)),
         {
             "total": known + counting + compressing + rng.expovariate(8),
             "known": known,

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from types import MappingProxyType
 
+from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request.request import Request
 from ctx_hooks.request.target import Target
@@ -17,7 +18,6 @@ from ctx_hooks.telemetry.events import (
     FailureEvent,
     LimitEvent,
     OverflowEvent,
-    StepFigures,
     TruncationEvent,
 )
 from ctx_hooks.telemetry.figures import CallNames
@@ -31,7 +31,7 @@ DECISION = DecisionEvent(
     trigger="budget", attempt=0, format="openai-chat", local_tokens_before=9_000, local_tokens_after=4_000,
     provider_tokens_before=9_900, provider_tokens_after=4_400, budget_tokens=8_000, window_tokens=10_000,
     window_source="model_info", stated_window_tokens=10_000, factor=1.1, requested_output_tokens=None,
-    sent_output_tokens=500, steps=(StepFigures("oldest_turns", 5_000, 12),),
+    sent_output_tokens=500, steps=(StepReport("oldest_turns", 5_000, 12),),
     milliseconds=MappingProxyType({"total": 3.5, "counting": 1.25}), policy={"window_tokens": "team"},
 )  # fmt: skip
 ANSWER = AnswerEvent(

@@ -46,14 +46,14 @@ class StepReport:
     Attributes:
         name: the step's name.
         tokens_saved: local tokens.
-        items_touched: how many messages were edited, removed or added.
-        why: the reason for such a step.
+        messages_touched: how many messages were edited, removed or added.
+        why: the reason for such a step; "" in events of earlier versions.
     """
 
     name: str
     tokens_saved: int
-    items_touched: int
-    why: str
+    messages_touched: int
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,27 +62,10 @@ HOSTED_CALL_TYPES = frozenset(
 TOOL_DEFINITIONS = frozenset({"name", "function", "functionDeclarations", "function_declarations"})
 """Fields of which a tool without a type has one; Gemini's search has none: `{"googleSearch": {}}`."""
 UNCOUNTED_TYPES = frozenset(
-    {
-        "item_reference",
-        "compaction",
-        "container_upload",
-        "image_generation_call",
-        "mcp_call",
-        "mcp_list_tools",
-        "media",
-    }
+    {"item_reference", "compaction", "container_upload", "image_generation_call", "mcp_call", "mcp_list_tools", "media"}
 )
 """Types of items and blocks that refer to or stand for what the provider keeps, did or watches itself."""
-UNCOUNTED_KEYS = frozenset(
-    {
-        "file_id",
-        "file_ids",
-        "file_url",
-        "file_uri",
-        "fileUri",
-        "container_id",
-    }
-)
+UNCOUNTED_KEYS = frozenset({"file_id", "file_ids", "file_url", "file_uri", "fileUri", "container_id"})
 COUNTED_TYPES = frozenset({"tool_use", "function_call", "custom_tool_call", "function", "custom", "redacted_thinking"})
 """Calls of the caller's tools, whose arguments are text whatever they hold; and sealed reasoning, which is guessed."""
 

@@ -12,7 +12,7 @@ from ctx_hooks.engine.decision import Decision, NotRetried, ShownAgain, Untouche
 from ctx_hooks.policy.caller import LONGEST_NAME_CHARS
 from ctx_hooks.request.output_limit import output_limits_in
 from ctx_hooks.runtime.warnings import one_line
-from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import AnswerEvent, DecisionEvent, FailureEvent, OverflowEvent
 from ctx_hooks.telemetry.figures import CallNames
 from ctx_hooks.telemetry.headers import of_failed, with_decision
 from ctx_hooks.telemetry.listeners import Guard, emit
@@ -191,7 +191,7 @@ def decision_event(
         factor=factor,
         requested_output_tokens=requested,
         sent_output_tokens=next(map(ProviderTokens, limits.values()), requested),
-        steps=tuple(StepFigures(s.name, s.tokens_saved, s.items_touched) for s in decision.steps),
+        steps=decision.steps,
         milliseconds={} if attempt is None else attempt.milliseconds,
         policy=to.origins,
     )

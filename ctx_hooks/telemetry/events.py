@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.conversation.model import Format
 from ctx_hooks.policy.settings import Mode
 from ctx_hooks.telemetry.figures import (
@@ -125,21 +126,6 @@ class LimitEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class StepFigures:
-    """What one step of a compression did.
-
-    Attributes:
-        name: the step's name.
-        tokens_saved: local tokens.
-        messages_touched: how many messages were edited, removed or added.
-    """
-
-    name: str
-    tokens_saved: int
-    messages_touched: int
-
-
-@dataclass(frozen=True, slots=True)
 class DecisionEvent(RequestEvent):
     """What was decided for one attempt, whether it was done or only observed.
 
@@ -190,7 +176,7 @@ class DecisionEvent(RequestEvent):
     factor: float = field(metadata=shown(FACTOR))
     requested_output_tokens: ProviderTokens | None
     sent_output_tokens: ProviderTokens | None = field(metadata=shown("log", name="output_tokens"))
-    steps: tuple[StepFigures, ...] = field(metadata=shown("span"))
+    steps: tuple[StepReport, ...] = field(metadata=shown("span"))
     milliseconds: Mapping[str, float] = field(metadata=shown("log", PHASES))
     policy: Mapping[str, str] = field(metadata=shown("spend", "header"))
 

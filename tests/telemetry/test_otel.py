@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import told_events
 
+from ctx_hooks.compaction.pipeline import StepReport
 from ctx_hooks.telemetry import litellm_sinks
-from ctx_hooks.telemetry.events import OverflowEvent, StepFigures
+from ctx_hooks.telemetry.events import OverflowEvent
 
 trace = pytest.importorskip("opentelemetry.sdk.trace", reason="the OpenTelemetry SDK is not installed")
 
@@ -14,7 +15,7 @@ CALL = replace(told_events.CALL, deployment="id:openai/gpt-4o", model="openai/gp
 DECIDED = replace(
     told_events.DECISION, call=CALL, provider_tokens_before=41_000, provider_tokens_after=15_400, budget_tokens=16_000,
     window_tokens=20_000, window_source="learned", sent_output_tokens=None,
-    steps=(StepFigures("repeats", 900, 3), StepFigures("oldest_turns", 24_100, 40)),
+    steps=(StepReport("repeats", 900, 3), StepReport("oldest_turns", 24_100, 40)),
     milliseconds={"total": 31.25, "counting": 9.5},
 )  # fmt: skip
 REFUSED = OverflowEvent("overflow", 0.0, CALL, "enforce", 0, "input", 20_000, None)

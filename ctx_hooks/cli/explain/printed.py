@@ -100,7 +100,7 @@ def _print_decided(out: Console, found: Decided, messages: Sequence[Changed]) ->
         shown = table("step", "tokens", "messages", "why", right=(1, 2), folded=(3,))
         for step in found.decision.steps:
             saved = int(step.tokens_saved * found.factor)
-            shown.add_row(step.name, f"{-saved:,}", f"{step.items_touched:,}", step.why)
+            shown.add_row(step.name, f"{-saved:,}", f"{step.messages_touched:,}", step.why)
         out.print()
         out.print(shown)
     _print_messages(out, messages)
