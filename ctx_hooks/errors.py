@@ -7,7 +7,3 @@ class CtxHooksError(Exception):
 
 class MalformedConversationError(CtxHooksError, ValueError):
     """The messages are not a conversation: not a list, an item that is no mapping, or nested too deeply."""
-
-
-class ConfigurationError(CtxHooksError, ValueError):
-    """The settings are wrong and `strict: true` refuses to start with them; the message has a line a mistake."""

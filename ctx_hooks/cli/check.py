@@ -20,7 +20,7 @@ from ctx_hooks.request.target import window_at
 
 SOURCES = {"policy": "the policy", "model_info": "model_info", "model_map": "LiteLLM", "default": "nobody: assumed"}
 """Who states a window."""
-CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session", "tags": "tags"}
+CALLERS = {"teams": "team_names", "keys": "key_names", "sessions": "session"}
 """Sections whose scopes hold for callers of a name; and the field of a caller that has the name."""
 ANY = Listed("", "", Deployment("", {}), {})
 """A deployment that no scope of a model names."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from ctx_hooks.formats.fields import MAPPINGS, mapping_or_empty
 from ctx_hooks.formats.gemini import METHODS
-from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, MOST_TAGS, Caller, as_text
+from ctx_hooks.policy.caller import LONGEST_NAME_CHARS, Caller, as_text
 
 if TYPE_CHECKING:
     from ctx_hooks.policy.addon_settings import ArchiveScope
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 REQUEST_KEY = "ctx_hooks"
 """The plugin's key in the metadata of keys, teams, projects, organizations and requests."""
 HEADER = "x-ctx-hooks"
+SESSION_HEADER = "x-session-id"
 REQUEST_ID = "ctx_hooks_request"
 SECRET = secrets.token_hex(8)
 """Begins each request id of this process, so that no caller can choose one."""
@@ -165,14 +166,13 @@ class Call:
                 return kind, found
         return "nobody", ""
 
-    def caller(self, deployment: Deployment, session_header: str, group: str) -> Caller:
+    def caller(self, deployment: Deployment, group: str) -> Caller:
         """Return the caller, as a policy is resolved for.
 
-        LiteLLM sets key and team. Session, tags, `ctx_hooks` and headers come from the caller and may have any size.
+        LiteLLM sets key and team. Session, `ctx_hooks` and headers come from the caller and may have any size.
 
         Args:
             deployment: the deployment whose `model_info` may override the policy.
-            session_header: name of the header that names the session where the body does not.
             group: the model group that is asked.
         """
         auth, own = self.auth, mapping_or_empty(self.fields.get("metadata"))
@@ -181,18 +181,15 @@ class Call:
             self.metadata.get("session_id"),
             own.get("session_id"),
             self.fields.get("user"),
-            self.headers.get(session_header.lower()),
+            self.headers.get(SESSION_HEADER),
         )
         session = next((s for s in sessions if isinstance(s, str) and s), "")
-        listed = self.metadata.get("tags")
-        tags = [t for t in listed if isinstance(t, str)] if isinstance(listed, (list, tuple)) else []
         policy = str(self.headers.get(HEADER) or "")
-        named = {"session": session, "tag": max(tags, key=len, default=""), "policy": policy}
+        named = {"session": session, "policy": policy}
         return Caller(
             group=_name(group),
             deployment=as_text(deployment.model_info.get(REQUEST_KEY)),
             session=_name(session),
-            tags=tuple(t for t in tags if _name(t))[:MOST_TAGS],
             organization=_overrides(auth, "organization_metadata"),
             project=_overrides(auth, "project_metadata"),
             team_names=_names(auth, "team_id", "team_alias"),

@@ -9,9 +9,7 @@ from typing import Any
 LONGEST_OVERRIDES_CHARS = 4_096
 """Of the overrides of one scope as JSON: a policy with every field set has about 1,300, the longest `error_text` 2,000."""
 LONGEST_NAME_CHARS = 200
-"""Of a session, a tag or a policy: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
-MOST_TAGS = 20
-"""More tags than anybody writes policies for."""
+"""Of a session or a policy: patterns are written by hand, and LiteLLM's own ids have 36 or 64 characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,6 @@ class Caller:
     group: str = ""
     deployment: str = ""
     session: str = ""
-    tags: tuple[str, ...] = ()
     organization: str = ""
     project: str = ""
     team_names: tuple[str, ...] = ()

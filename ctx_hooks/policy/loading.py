@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ctx_hooks.errors import ConfigurationError
 from ctx_hooks.policy.names import current_name
 from ctx_hooks.policy.resolve import Policies
 from ctx_hooks.policy.scopes import OWN_KEYS, mistakes, resembling, suggestion
@@ -21,7 +20,7 @@ PARENT = "callback_settings"
 SECTION = f"{PARENT}.{NAME}"
 DEEPEST = 2
 """Sections above misplaced settings: `callback_settings` under `litellm_settings`."""
-SECTIONS = ("models", "teams", "keys", "sessions", "tags")
+SECTIONS = ("models", "teams", "keys", "sessions")
 """Sections of scopes by the caller's names."""
 
 
@@ -47,17 +46,10 @@ def located(config: Mapping[str, Any]) -> tuple[Any, list[str]]:
 
 
 def load_settings(raw: Any, misplaced: list[str] | None = None) -> Settings:
-    """Return the settings of `callback_settings.ctx_hooks`; mistakes are logged.
-
-    Raises:
-        ConfigurationError: There is a mistake, and `strict` is true.
-    """
+    """Return the settings of `callback_settings.ctx_hooks`; mistakes are logged."""
     settings, wrong = settings_of(raw)
-    wrong = [*(misplaced or ()), *wrong]
-    for line in wrong:
+    for line in (*(misplaced or ()), *wrong):
         logger.warning("ctx_hooks: %s", line)
-    if wrong and settings.strict:
-        raise ConfigurationError("\n".join(wrong))
     return settings
 
 

@@ -29,7 +29,7 @@ RESOLVED_AT_ONCE = 512
 MOST_LINES = 20
 """Mistakes that one request reports; the number of further ones is reported too."""
 LINE_CHARS = 200
-_CHOSEN = ("sessions.", "tags.")
+_CHOSEN = "sessions."
 """Scopes that the caller selects by a name: a lock in any scope of the operator holds against them."""
 
 
@@ -97,7 +97,6 @@ class Policies:
         yield from _matching("models", settings.models, (caller.group,))
         yield "model_info.ctx_hooks", _loaded(caller.deployment)
         yield from _matching("sessions", settings.sessions, (caller.session,))
-        yield from _matching("tags", settings.tags, caller.tags)
         yield "organization", _loaded(caller.organization)
         yield "project", _loaded(caller.project)
         yield from _matching("teams", settings.teams, caller.team_names)
@@ -131,7 +130,7 @@ class Policies:
 
     def _scopes(self) -> Iterator[tuple[str, Any]]:
         yield "defaults", self.settings.defaults
-        for section in ("policies", "models", "teams", "keys", "sessions", "tags"):
+        for section in ("policies", "models", "teams", "keys", "sessions"):
             yield from ((f"{section}.{name}", scope) for name, scope in getattr(self.settings, section).items())
 
 

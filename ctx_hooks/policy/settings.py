@@ -235,17 +235,6 @@ class Settings(BaseModel):
     teams: Scopes = Field({}, description="By team id or alias.")
     keys: Scopes = Field({}, description="By the alias of a virtual key.")
     sessions: Scopes = Field({}, description="By a pattern of the session's name, such as `group:*`.")
-    tags: Scopes = Field({}, description="By a tag of the request.")
-    session_header: str = Field("x-session-id", description="Header that names the session where the body does not.")
-    strict: bool = Field(default=False, description="Refuse to start with a wrong configuration.")
-    reclassify_errors: bool = Field(
-        default=True,
-        description="Retry overflows that LiteLLM leaves as other errors, too; off: only ContextWindowExceededError.",
-    )
-    prometheus: bool = Field(
-        default=True,
-        description="Figures for Prometheus, `ctx_hooks_*` at LiteLLM's `/metrics`, where `prometheus_client` is installed.",
-    )
     cache_bytes: int = Field(DEFAULT_LIMIT_BYTES, ge=0, description="Memory of all caches together, in bytes, per process.")
     events: EventFiles | None = Field(
         None,

@@ -124,7 +124,7 @@ def window_at(deployment: Deployment, policy: Policy) -> Window:
 
 
 def _resolved(call: Call, policies: Policies, group: str, deployment: Deployment, attempt: int = 0) -> Target:
-    resolved = policies.resolve(call.caller(deployment, policies.settings.session_header, group))
+    resolved = policies.resolve(call.caller(deployment, group))
     if call.is_for_summary:
         resolved = replace(resolved, policy=resolved.policy.model_copy(update={"summary": None}))
     waits = resolved.policy.client_compaction == "first" and compacts_itself(call.headers.get("user-agent"))

@@ -47,11 +47,10 @@ def start(settings: Settings, ends: Callable[[], AttemptEnds]) -> None:
     vocabulary.load_all()
     attach_sinks(settings)
     litellm_compat.estimate_usage(lambda logged: _estimated(ends(), logged))
-    if settings.reclassify_errors:
-        litellm_compat.reclassify(
-            lambda attempt, error: ends().note_failure(attempt, error),
-            lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
-        )
+    litellm_compat.reclassify(
+        lambda attempt, error: ends().note_failure(attempt, error),
+        lambda attempt: ends().mode(litellm_compat.Call(attempt)) == "enforce",
+    )
     litellm_compat.warn_of_missing()
 
 
@@ -69,7 +68,7 @@ def attach_sinks(settings: Settings) -> None:
     if settings.events is not None:
         _attach_event_file(settings.events)
     with failing_open("records nothing for Prometheus"):
-        metrics = prometheus.process_metrics() if settings.prometheus else None
+        metrics = prometheus.process_metrics()
         if metrics is not None:
             _ends.append(attach("Prometheus", metrics.listeners))
 

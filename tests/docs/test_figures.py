@@ -15,7 +15,7 @@ from ctx_hooks.policy import caller
 from ctx_hooks.policy.settings import Policy
 from ctx_hooks.request import output_limit, request
 from ctx_hooks.runtime import worker
-from ctx_hooks.serving import running, startup
+from ctx_hooks.serving import running
 from ctx_hooks.store import shared_store
 from ctx_hooks.tokens import units, window
 
@@ -44,7 +44,6 @@ SAYS = [
     ("how_it_works", f"up to {thresholds.MARGIN_FRACTION:.0%}".replace("%", " %") + " of the budget"),
     ("policies", f"Overrides of more than {caller.LONGEST_OVERRIDES_CHARS:,} characters"),
     ("policies", f"names of more than {caller.LONGEST_NAME_CHARS}"),
-    ("policies", f"threads switch every {startup.SWITCH_SECONDS * 1000} ms"),
     ("policies", f"below {retry_plan.LEAST_OUTPUT_TOKENS} tokens"),
     ("policies", f"the budget and {output_limit.LEAST_ANSWER_TOKENS:,} tokens for an answer"),
     ("policies", f"less {units.ESTIMATE_ERROR_FRACTION:.0%}".replace("%", " %") + " of the input"),

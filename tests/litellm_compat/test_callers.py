@@ -20,27 +20,26 @@ DEPLOYMENT = Deployment("openai/x", {"ctx_hooks": "gentle"})
 
 @pytest.mark.parametrize("own", ["metadata", "litellm_metadata"])
 def test_key_team_and_deployment_are_litellms_word(own):
-    caller = Call({own: {"user_api_key_auth": AUTH, "tags": ["a"]}}).caller(DEPLOYMENT, "x-session-id", "group")
+    caller = Call({own: {"user_api_key_auth": AUTH}}).caller(DEPLOYMENT, "group")
     assert (caller.group, caller.team_names, caller.key_names) == ("group", ("t-1", "red"), ("ci",))
     assert json.loads(caller.team) == {"language": "zh"}
     assert json.loads(caller.key) == {"max_turns": 7}
     assert json.loads(caller.deployment) == "gentle"
-    assert caller.tags == ("a",)
 
 
 SESSIONS = {
     "litellm_session_id": {"litellm_session_id": "s", "user": "u", "metadata": {"session_id": "m"}},
     "LiteLLM's metadata": {"user": "u", "metadata": {"session_id": "s"}},
     "the provider's metadata": {"user": "u", "litellm_metadata": {"a": 1}, "metadata": {"session_id": "s"}},
-    "user": {"user": "s", "proxy_server_request": {"headers": {"X-Session": "h"}}},
-    "header": {"proxy_server_request": {"headers": {"X-Session": "s"}}},
-    "header kept in metadata": {"metadata": {"headers": {"x-session": "s"}}},
+    "user": {"user": "s", "proxy_server_request": {"headers": {"X-Session-Id": "h"}}},
+    "header": {"proxy_server_request": {"headers": {"X-Session-Id": "s"}}},
+    "header kept in metadata": {"metadata": {"headers": {"x-session-id": "s"}}},
 }
 
 
 @pytest.mark.parametrize("place", SESSIONS)
 def test_the_first_name_of_a_session_counts(place):
-    assert Call(SESSIONS[place]).caller(DEPLOYMENT, "X-Session", "group").session == "s"
+    assert Call(SESSIONS[place]).caller(DEPLOYMENT, "group").session == "s"
 
 
 def test_headers_are_known_by_their_lower_case_names():

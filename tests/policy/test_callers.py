@@ -15,7 +15,7 @@ from ctx_hooks.runtime.warnings import LONGEST_CHARS, one_line, warn_once
 from ctx_hooks.telemetry.headers import of_ignored
 
 OFF = {"enabled": False}
-CHOSEN = {"sessions": {"s:*": OFF}, "tags": {"t": OFF}}
+CHOSEN = {"sessions": {"s:*": OFF}}
 TEXTS = ("deployment", "organization", "project", "team", "key")
 
 
@@ -26,10 +26,10 @@ def resolve(settings, **caller):
 
 def ask(fields):
     """Return the caller of a chat request."""
-    return Call({"metadata": {}, **fields}).caller(Deployment("m", {}), "x-session-id", "group")
+    return Call({"metadata": {}, **fields}).caller(Deployment("m", {}), "group")
 
 
-@pytest.mark.parametrize("chosen", [{"session": "s:1"}, {"tags": ("t",)}], ids=["session", "tag"])
+@pytest.mark.parametrize("chosen", [{"session": "s:1"}], ids=["session"])
 class TestWhatTheCallerNames:
     def test_holds_where_the_operator_configured_it(self, chosen):
         assert resolve(CHOSEN, **chosen).policy.mode == "off"
@@ -50,7 +50,6 @@ class TestWhatTheCallerNames:
         locking = {"reserve_tokens": 1, "locked": ["reserve_tokens"]}
         settings = {
             "sessions": {"s:*": locking},
-            "tags": {"t": locking},
             "defaults": {"request_may_set": ["reserve_tokens"]},
         }
         assert resolve(settings, **chosen, team={"reserve_tokens": 7}).policy.reserve_tokens == 7
@@ -102,11 +101,11 @@ def test_a_nesting_without_end_is_no_crash():
 
 def test_names_that_are_too_long_match_nothing_and_are_told():
     long = "s:" + "x" * 1_000_000
-    fields = {"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}, "metadata": {"tags": [long, "t"]}}
+    fields = {"user": long, "proxy_server_request": {"headers": {"x-ctx-hooks": long}}}
     caller = ask(fields)
-    assert (caller.session, caller.tags, caller.request_policy) == ("", ("t",), "")
+    assert (caller.session, caller.request_policy) == ("", "")
     found = Policies(Settings.model_validate(CHOSEN)).resolve(caller)
-    for kind in ("session", "tag", "policy"):
+    for kind in ("session", "policy"):
         assert f"request: a {kind} is too long to be one" in found.ignored
 
 
@@ -117,7 +116,7 @@ def test_memory_is_bounded_by_bytes_whatever_callers_send():
     try:
         for n in range(150):
             name = f"{n:03}" + "x" * 1_000_000
-            asked = {"ctx_hooks": {name: n}, "tags": [name], "session_id": name}
+            asked = {"ctx_hooks": {name: n}, "session_id": name}
             caller = ask({"metadata": asked, "user": name, "proxy_server_request": {"headers": {"x-ctx-hooks": name}}})
             found = policies.resolve(caller)
             headers.append(of_ignored(found.ignored))

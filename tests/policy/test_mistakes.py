@@ -16,13 +16,13 @@ from ctx_hooks.policy.loading import located, settings_of
 from ctx_hooks.policy.resolve import Policies, switched_off
 
 WEAKEST_FIRST = ("off", "observe", "enforce")
-OPERATORS_NAMES = ("models", "teams", "keys", "sessions", "tags")
+OPERATORS_NAMES = ("models", "teams", "keys", "sessions")
 """Sections whose keys are names of the operator's own: nobody can say that one is misspelt."""
 CALLERS = [
-    Caller(group=group, team_names=team, key_names=key, session=session, tags=tags)
+    Caller(group=group, team_names=team, key_names=key, session=session)
     for group in ("gpt", "claude")
     for team in ((), ("alpha",), ("beta",))
-    for key, session, tags in (((), "", ()), (("robot",), "group:1", ("batch",)))
+    for key, session in (((), ""), (("robot",), "group:1"))
 ]
 OVERRIDES = ("deployment", "organization", "project", "team", "key")
 
@@ -54,7 +54,6 @@ trees = st.fixed_dictionaries(
         "teams": st.fixed_dictionaries({}, optional={"alpha": scope, "be*": scope}),
         "keys": st.fixed_dictionaries({}, optional={"robot": scope}),
         "sessions": st.fixed_dictionaries({}, optional={"group:*": scope}),
-        "tags": st.fixed_dictionaries({}, optional={"batch": scope}),
         "metadata": st.fixed_dictionaries({}, optional=dict.fromkeys(OVERRIDES, scope)),
     },
 )
@@ -224,6 +223,11 @@ def test_a_name_in_a_list_that_is_none_is_called_what_the_list_is_of():
     _, wrong = settings_of({"request_policies": ["nanobott"], "teams": {"alpha": {"locked": ["reserve_token"]}}})
     assert any("'nanobott' is no policy" in line for line in wrong)
     assert any("'reserve_token' is no field" in line for line in wrong)
+
+
+def test_an_unknown_name_in_a_list_of_locks_locks_every_field():
+    read, _ = settings_of({"defaults": {"locked": ["x"]}})
+    assert Policies(read).resolve(Caller(team=as_text("off"))).policy.mode == "enforce"
 
 
 def test_what_is_expected_in_the_place_of_a_text_is_said():

@@ -17,7 +17,6 @@ POLICIES = {
     "teams": {"vip": OFF},
     "keys": {"vip": OFF},
     "sessions": {"off:*": OFF},
-    "tags": {"off": OFF},
 }
 
 

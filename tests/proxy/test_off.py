@@ -24,10 +24,9 @@ CALLERS = {
 POLICIES = {
     "models": {"off-*-model": "off", "off-*-observed": "observe"},
     "sessions": {"off:*": "off"},
-    "tags": {"off": "off"},
 }
 WINDOW = 1_500
-WAYS = ("team", "key", "organization", "model", "info", "session", "tag", "request", "observed-team", "observed")
+WAYS = ("team", "key", "organization", "model", "info", "session", "request", "observed-team", "observed")
 KINDS = {"answer": None, "overflow": "openai", "unknown": "cerebras", "in-stream": "sglang_stream", "rate": "rate_limited"}
 """An answer, an overflow that LiteLLM knows, one that it does not know, one inside a stream, and a rate limit."""
 CHANGING = re.compile(
@@ -54,8 +53,7 @@ def seen(proxy, provider, route, name, way, *, stream, kind, asked=True):
     provider.reset(wording=KINDS[kind] or "openai", window_tokens=1_000_000 if kind == "answer" else WINDOW)
     headers = {"authorization": f"Bearer sk-off-{way}", "x-litellm-call-id": "an id"}
     headers |= {"request": {"x-ctx-hooks": "off"}, "session": {"x-session-id": "off:1"}}.get(way, {})
-    metadata = ({"ctx_hooks": "nanobot"} if asked else {}) | ({"tags": ["off"]} if way == "tag" and route is CHAT else {})
-    wishes = {"metadata": metadata, "disable_fallbacks": True} | ({"tags": ["off"]} if way == "tag" else {})
+    wishes = {"metadata": {"ctx_hooks": "nanobot"} if asked else {}, "disable_fallbacks": True}
     group = f"off-{name}-{way if way in ('model', 'info', 'observed') else 'served'}"
     session = agent_session(route.fmt, turns=6, result_chars=1_000, model=group)
     answer = route.post(proxy, {**session, **wishes, "stream": stream}, headers=headers)

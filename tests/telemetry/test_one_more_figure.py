@@ -110,7 +110,7 @@ def test_the_event_file_and_the_report_have_it():
 
 
 def test_a_summary_that_is_only_about_to_be_written_is_neither_logged_nor_counted(caplog):
-    attach_sinks(Settings(prometheus=False))
+    attach_sinks(Settings())
     registry = CollectorRegistry()
     end = attach("Prometheus", Metrics(registry).listeners)
     caplog.set_level(logging.INFO, "ctx_hooks")
