@@ -12,7 +12,6 @@ REMOVED_NAMES: Mapping[str, str] = {
     "session_header": "the header is `x-session-id`: delete this line",
     "strict": "`ctx-hooks check` exits with 1 on a mistake: run it before the proxy starts",
     "reclassify_errors": "all overflows are retried: delete this line",
-    "smooth_event_loop": "delete this line",
     "prometheus": "metrics are written if `prometheus_client` is installed: delete this line",
     "window_holds_output": "answers and refusals show it: delete this line",
     "expected_turns": "`cost_aware` reckons with 20 requests: delete this line",
